@@ -28,22 +28,16 @@ export async function serveTools(context: Context, { programs, ...options }: Ser
   const { out } = context
   const stop = new AbortController()
   const removes = endings.map((name) => onSignal(name, () => stop.abort()))
-  const handlers = Object.fromEntries(
-    [...programs].map(([name, command]) => [
-      name,
-      (args: unknown, call: ServedToolCall) => run(context.env, command, args, call),
-    ]),
-  )
   const report = (call: ServedToolCall, result: string): void => {
     if (out.options.json) out.event({ tool_call_id: call.id, task_id: call.task_id, name: call.name, result })
     else out.note(`${plain(call.name)} ${call.id}: ${plain(result)}`)
   }
-  const reporting = Object.fromEntries(
-    Object.entries(handlers).map(([name, handler]) => [
+  const handlers = Object.fromEntries(
+    [...programs].map(([name, command]) => [
       name,
       async (args: unknown, call: ServedToolCall) => {
         try {
-          const output = await handler(args, call)
+          const output = await run(context.env, command, args, call)
           report(call, 'completed')
           return output
         } catch (error) {
@@ -55,7 +49,7 @@ export async function serveTools(context: Context, { programs, ...options }: Ser
   )
   out.note(`Serving ${[...programs.keys()].map(plain).join(', ')}. Ctrl-C stops.`)
   try {
-    await context.client().tools.serve(context.project(), reporting, {
+    await context.client().tools.serve(context.project(), handlers, {
       ...options,
       signal: stop.signal,
       onError: (error, call) => {

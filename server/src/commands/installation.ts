@@ -11,6 +11,7 @@ import {
 } from '../platform/embedded-postgres/embedded-postgres.ts'
 import { makeLog } from '../platform/log.ts'
 import { migrationStatus } from '../platform/postgres/migrate.ts'
+import { unlessAborted } from '../platform/unless-aborted.ts'
 import { type CommandContext, CommandError } from './command.ts'
 import { explainDatabaseError } from './database-fault.ts'
 
@@ -63,7 +64,7 @@ export async function withInstallation<T>(
     const working = checkSchema(database.sql, need).then(() =>
       work({ config, log, database, sql: database.sql, connection, server }),
     )
-    return await untilAborted(working, signal)
+    return await unlessAborted(working, signal)
   } catch (error) {
     throw explainDatabaseError(error, config)
   } finally {
@@ -131,21 +132,6 @@ async function checkSchema(sql: Sql, { schema }: Need): Promise<void> {
   throw new CommandError(
     `The database lacks ${pending.length === 1 ? 'a migration' : `${pending.length} migrations`} of this version. Run \`cadre migrate\`.`,
   )
-}
-
-/** The work, or its end by the signal; whatever it throws afterwards is of no interest. */
-async function untilAborted<T>(working: Promise<T>, signal: AbortSignal): Promise<T> {
-  const aborted = Promise.withResolvers<never>()
-  const onAbort = (): void => aborted.reject(signal.reason)
-  if (signal.aborted) onAbort()
-  signal.addEventListener('abort', onAbort, { once: true })
-  try {
-    return await Promise.race([working, aborted.promise])
-  } finally {
-    signal.removeEventListener('abort', onAbort)
-    working.catch(() => {})
-    aborted.promise.catch(() => {})
-  }
 }
 
 function after(ms: number): Promise<void> {

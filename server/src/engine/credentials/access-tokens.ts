@@ -7,6 +7,7 @@ import { emit } from '../../events/outbox.ts'
 import { backoff } from '../../platform/backoff.ts'
 import type { Secrets } from '../../platform/crypto/secrets.ts'
 import { isTransient, type Sql } from '../../platform/postgres/database.ts'
+import { unlessAborted } from '../../platform/unless-aborted.ts'
 import { CredentialUnavailable } from './credential-unavailable.ts'
 import type { IssuerClient } from './issuer-client.ts'
 import { IssuerFailure } from './issuer-failure.ts'
@@ -93,6 +94,7 @@ export function makeAccessTokens(options: AccessTokensOptions): AccessTokens {
             break
           case 'renew':
             if (++renewals > renewalsMax) throw new CredentialUnavailable(row, tooShort, 1)
+            // It goes on without the call that began it: what an issuer gives must be kept.
             await unlessAborted(renewing(row), signal)
             break
           case 'none':
@@ -258,13 +260,4 @@ async function persistently<T>(write: () => Promise<T>): Promise<T> {
       await delay(backoff(failures, writeBackoff_ms))
     }
   }
-}
-
-/** A renewal goes on without the call that began it: what an issuer gives must be kept. */
-function unlessAborted(renewal: Promise<void>, signal: AbortSignal): Promise<void> {
-  const aborted = Promise.withResolvers<never>()
-  const onAbort = (): void => aborted.reject(signal.reason)
-  if (signal.aborted) onAbort()
-  signal.addEventListener('abort', onAbort, { once: true })
-  return Promise.race([renewal, aborted.promise]).finally(() => signal.removeEventListener('abort', onAbort))
 }

@@ -5,12 +5,8 @@ import { findBudgets, type Spender } from '../budgets/budget-rows.ts'
 import { ownBudget, reserve } from '../budgets/budgets.ts'
 import { mayWork } from '../queue/concurrency-limits.ts'
 import type { Queue } from '../queue/queue.ts'
-import { applyChanges } from '../journal/task-changes.ts'
-import { lockTasks } from '../journal/task-rows.ts'
-import type { TaskUsage, TaskChange, TaskLimits, BudgetState, Reservation } from '../task.ts'
-
-/** Waiting tasks that are looked at together. */
-const batch = 500
+import type { TaskUsage, TaskLimits, BudgetState, Reservation } from '../task.ts'
+import { nextLook, openWaitKeeper, sendWaiting, waitingBatch, type WaitKeeper } from './waiting-tasks.ts'
 
 /** A task that waits for a budget. */
 export interface Waiter extends Spender {
@@ -38,20 +34,16 @@ async function sendRoomy(sql: Sql, queue: Queue, after: string): Promise<Look> {
       from task t join agent a on a.id = t.agent_id join project p on p.id = t.project_id
       where t.status = 'waiting' and t.job_id is null and t.wait->>'reason' = 'budget' and t.slot is distinct from 'wanted'
         and t.id > ${after} and ${mayWork(tx)}
-      order by t.id limit ${batch}`)
+      order by t.id limit ${waitingBatch}`)
     const budgets = await findBudgets(tx, waiters)
     const roomy = waiters.filter((waiter) => hasRoom(waiter, budgets.get(waiter) ?? []))
-    const tasks = await lockTasks(
+    const sent = await sendWaiting(
       tx,
+      queue,
       roomy.map(({ id }) => id),
+      'budget',
     )
-    const changes = [...tasks.values()]
-      // Canceled or expired since it was looked at, or sent by another process.
-      .filter(({ status, job_id, wait }) => status === 'waiting' && job_id === null && wait?.reason === 'budget')
-      .map((task): TaskChange => ({ task, job: { kind: 'first', start_after: undefined } }))
-    await applyChanges(tx, queue, changes)
-    const next = waiters.length === batch ? waiters.at(-1)?.id : undefined
-    return { sent: changes.length, waiting: waiters.length, next }
+    return { sent, waiting: waiters.length, next: nextLook(waiters) }
   })
 }
 
@@ -65,17 +57,15 @@ export function hasRoom({ id, budget, usage, hold }: Waiter, budgets: readonly B
   return reserve(own ? [...budgets, own] : budgets, call).outcome !== 'refused'
 }
 
-export interface BudgetKeeper {
-  /** Budgets may have room: looks whether tasks wait for them, in the background. */
-  look(): void
+/** Budgets may have room: looks whether tasks wait for them. */
+export interface BudgetKeeper extends WaitKeeper {
   /** The same, only where tasks are known to wait: after calls gave back what they did not use. */
   roomMade(): void
   /** A task of this process waits from now on. */
   waits(): void
-  stop(): Promise<void>
 }
 
-/** Checks the tasks that wait for budgets, one check at a time. A request during a check runs one more afterwards. */
+/** Checks the tasks that wait for budgets. */
 export function openBudgetKeeper({
   sql,
   queue,
@@ -87,46 +77,23 @@ export function openBudgetKeeper({
   log: Logger
   wake: () => void
 }): BudgetKeeper {
-  let current: Promise<void> | undefined
-  let again = false
-  let stopped = false
   let someWait = true
-
-  const lookAll = async (): Promise<void> => {
-    let waiting = 0
-    for (let after: string | undefined = ''; after !== undefined && !stopped;) {
-      const look: Look = await sendRoomy(sql, queue, after)
-      if (look.sent > 0) wake()
-      waiting += look.waiting
-      after = look.next
-    }
-    someWait = waiting > 0
-  }
-  const look = (): void => {
-    if (stopped) return
-    if (current) {
-      again = true
-      return
-    }
-    again = false
-    current = lookAll()
-      .catch((error: unknown) => log.warn({ err: error }, 'tasks wait for budgets that may have room; looking again'))
-      .finally(() => {
-        current = undefined
-        if (again) look()
-      })
-  }
+  const keeper = openWaitKeeper({
+    log,
+    wake,
+    send: (after) => sendRoomy(sql, queue, after),
+    looked(looks) {
+      someWait = looks.some(({ waiting }) => waiting > 0)
+    },
+    failed: 'tasks wait for budgets that may have room; looking again',
+  })
   return {
-    look,
+    ...keeper,
     roomMade() {
-      if (someWait) look()
+      if (someWait) keeper.look()
     },
     waits() {
       someWait = true
-    },
-    async stop() {
-      stopped = true
-      await current
     },
   }
 }

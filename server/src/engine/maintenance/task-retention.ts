@@ -1,5 +1,5 @@
 import type { Sql } from '../../platform/postgres/database.ts'
-import { deleteDoorRows } from './door-rows.queries.ts'
+import { deleteEndedTasks } from './door-rows.queries.ts'
 
 /** Tasks that one statement looks at. */
 const tasksMax = 500
@@ -95,12 +95,7 @@ async function deleteTasks(sql: Sql, tasks: readonly OldTask[]): Promise<void> {
       order by id for update skip locked`
     const ids = locked.map(({ id }) => id)
     if (ids.length === 0) return
-    await tx`delete from task_event where task_id = any(${ids})`
-    await tx`delete from task_step where task_id = any(${ids})`
-    await tx`delete from approval where task_id = any(${ids})`
-    await tx`delete from task_message where task_id = any(${ids})`
-    await deleteDoorRows(tx, ids)
-    await tx`delete from task where id = any(${ids})`
+    await deleteEndedTasks(tx, ids)
   })
 }
 

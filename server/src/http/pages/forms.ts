@@ -82,10 +82,35 @@ export function safePath(text: string | undefined, fallback: string): string {
 export function answerWithPages(scope: FastifyInstance): void {
   scope.setErrorHandler((error, request, reply) => {
     const problem = toProblem(pageProblem(error))
-    if (problem.status >= 500)
-      request.log.error({ err: problem.cause ?? problem, request_id: request.id, code: problem.kind }, 'request failed')
+    logInternal(problem, request)
     return sendPage(reply.headers(problem.headers), problemPage(problem, request.id), problem.status)
   })
+}
+
+/** Whether a person looks at the answer. */
+export function wantsPage(request: FastifyRequest): boolean {
+  return /\btext\/html\b/i.test(request.headers.accept ?? '')
+}
+
+/** In this scope browsers get a page that explains an error, made by `pageOf`; programs get the usual problem. */
+export function answerBrowsersWithPages(
+  scope: FastifyInstance,
+  onInternalError: ((problem: Problem, request: FastifyRequest) => void) | undefined,
+  pageOf: (problem: Problem, request: FastifyRequest) => Page,
+): void {
+  scope.setErrorHandler((error, request, reply) => {
+    // The application's own handler is next.
+    if (!wantsPage(request)) throw error
+    const problem = toProblem(error)
+    logInternal(problem, request)
+    if (problem.status === 500) onInternalError?.(problem, request)
+    return sendPage(reply.headers(problem.headers), pageOf(problem, request), problem.status)
+  })
+}
+
+function logInternal(problem: Problem, request: FastifyRequest): void {
+  if (problem.status < 500) return
+  request.log.error({ err: problem.cause ?? problem, request_id: request.id, code: problem.kind }, 'request failed')
 }
 
 /** What the framework and the authorization server throw, where it is the caller's fault. */

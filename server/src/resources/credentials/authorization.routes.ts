@@ -5,17 +5,16 @@ import { bounds } from '#contract/core/limits.ts'
 import { roleAllows } from '#contract/core/scopes.ts'
 import * as operations from '#contract/resources/credentials.ts'
 import type { Context } from '../../context.ts'
-import { sealTokens } from '../../engine/credentials/access-tokens.ts'
+import { readSecret, sealTokens } from '../../engine/credentials/access-tokens.ts'
 import { IssuerFailure } from '../../engine/credentials/issuer-failure.ts'
 import { clientMetadata, discoverMcpIssuer, type OwnClient } from '../../engine/credentials/mcp-issuer.ts'
 import { oauthLabels, type OAuthSettings } from '../../engine/credentials/oauth-settings.ts'
 import { recordAudit } from '../../events/audit/audit.ts'
 import { actorOf } from '../../http/access/actor.ts'
-import { toProblem } from '../../http/errors.ts'
 import { handle, type Loading } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
 import { html } from '../../http/pages/html.ts'
-import { errorPage } from '../../http/pages/forms.ts'
+import { answerBrowsersWithPages, errorPage } from '../../http/pages/forms.ts'
 import { sendPage, type Page } from '../../http/pages/page.ts'
 import { findSignedInUser, type SignedInUser } from '../sessions/sessions.queries.ts'
 import {
@@ -87,7 +86,9 @@ export function authorizationRoutes(
   })
 
   app.register(async (scope) => {
-    answerBrowsersWithPages(scope, context)
+    answerBrowsersWithPages(scope, context.onInternalError, ({ message }, { id }) =>
+      errorPage('The credential is not connected', message, id),
+    )
     handle(scope, http, operations.finishCredentialAuthorization, {
       run: async ({ request, query: { state = '' } }) => {
         const user = await findSignedInUser(context.sql, request)
@@ -131,10 +132,7 @@ async function discovered(
     mcp_url === undefined
       ? undefined
       : await discoverMcpIssuer(egress, { ...settings, mcp_url }, ownClient(context)).catch(asProblem)
-  if (!found) {
-    const stored = await findClientSecret(sql, id)
-    return { settings, client_secret: stored ? secrets.decrypt(oauthLabels.client_secret, stored, id) : undefined }
-  }
+  if (!found) return { settings, client_secret: await clientSecret(context, id) }
   const given = settings.client_id !== undefined && settings.registered_for === undefined
   const client_secret =
     found.client_secret === undefined ? null : secrets.encrypt(oauthLabels.client_secret, found.client_secret, id)
@@ -143,12 +141,13 @@ async function discovered(
     client_secret: given ? undefined : client_secret,
   })
   if (!kept) throw changedMeanwhile(id)
-  if (!given) return found
-  const stored = await findClientSecret(sql, id)
-  return {
-    settings: found.settings,
-    client_secret: stored ? secrets.decrypt(oauthLabels.client_secret, stored, id) : undefined,
-  }
+  return given ? { settings: found.settings, client_secret: await clientSecret(context, id) } : found
+}
+
+/** The client's secret; undefined of a public client. */
+async function clientSecret({ sql, secrets }: Context, credential_id: string): Promise<string | undefined> {
+  const client_secret = (await findClientSecret(sql, credential_id)) ?? null
+  return readSecret(secrets, { credential_id, client_secret })
 }
 
 /** Gets the tokens for which a person came back, and lets the tasks go on that waited for them. Gives the credential's name. */
@@ -169,8 +168,7 @@ async function connect(
   const { oauth } = await requireCredential(sql, { id, project_id })
   if (!oauth) throw changedMeanwhile(id)
   const { settings } = oauth
-  const secret = await findClientSecret(sql, id)
-  const client_secret = secret ? secrets.decrypt(oauthLabels.client_secret, secret, id) : undefined
+  const client_secret = await clientSecret(context, id)
   const began_at = performance.now()
   const issued = await issuers
     .exchange(
@@ -244,21 +242,6 @@ function connectedPage(name: string): Page {
       <p class="lead">The credential <strong>${name}</strong> is connected. Tasks that waited for it go on.</p>
       <p class="foot">You can close this page.</p>`,
   }
-}
-
-/** Browsers get a page that explains the error, programs the usual problem. */
-function answerBrowsersWithPages(scope: FastifyInstance, { onInternalError }: Context): void {
-  scope.setErrorHandler((error, request, reply) => {
-    // The application's own handler is next.
-    if (!/\btext\/html\b/i.test(request.headers.accept ?? '')) throw error
-    const problem = toProblem(error)
-    if (problem.status >= 500) {
-      request.log.error({ err: problem.cause ?? problem, request_id: request.id, code: problem.kind }, 'request failed')
-      if (problem.status === 500) onInternalError?.(problem, request)
-    }
-    const page = errorPage('The credential is not connected', problem.message, request.id)
-    return sendPage(reply.headers(problem.headers), page, problem.status)
-  })
 }
 
 /** What an issuer did, as a problem of the API. */

@@ -1,5 +1,5 @@
 import { jsonb, type Sql } from '../../platform/postgres/database.ts'
-import { deleteDoorRows } from '../../engine/maintenance/door-rows.queries.ts'
+import { deleteEndedTasks } from '../../engine/maintenance/door-rows.queries.ts'
 
 /** A task of a tree that is to be erased. */
 interface ErasedTask {
@@ -57,14 +57,9 @@ export async function removeTasks(tx: Sql, { ids, org_id }: { ids: readonly stri
   await tx`
     delete from file f where f.task_id = any(${all})
       and not exists (select from task_file n where n.file_id = f.id and n.task_id <> all(${all}))`
-  await tx`delete from task_event where task_id = any(${all})`
-  await tx`delete from task_step where task_id = any(${all})`
-  await tx`delete from approval where task_id = any(${all})`
-  await tx`delete from task_message where task_id = any(${all})`
   await tx`
     delete from agent_log l using task t where t.id = any(${all}) and l.agent_id = t.agent_id and l.task_id = t.id
       and l.timestamp >= t.created_at and l.timestamp < t.finished_at + make_interval(secs => ${eventsLate_seconds})`
   await tx`delete from delegation where child_task_id = any(${all})`
-  await deleteDoorRows(tx, all)
-  await tx`delete from task where id = any(${all})`
+  await deleteEndedTasks(tx, all)
 }

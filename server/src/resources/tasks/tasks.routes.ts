@@ -183,54 +183,12 @@ function treeOf(rows: Awaited<ReturnType<typeof listTree>>): operations.TaskNode
 async function page(
   sql: Context['sql'],
   of: Pick<TaskFilter, 'project_id' | 'agent_id'>,
-  query: Partial<
-    Pick<
-      TaskFilter,
-      | 'status'
-      | 'thread_id'
-      | 'root_task_id'
-      | 'parent_task_id'
-      | 'roots'
-      | 'door'
-      | 'created_after'
-      | 'created_before'
-      | 'search'
-      | 'sort'
-      | 'limit'
-      | 'offset'
-    >
-  >,
+  query: Partial<Omit<TaskFilter, 'project_id' | 'agent_id'>>,
 ) {
-  const {
-    status,
-    thread_id,
-    root_task_id,
-    parent_task_id,
-    roots,
-    door,
-    search,
-    sort = '-created_at',
-    limit = 20,
-    offset = 0,
-  } = query
+  const { sort = '-created_at', limit = 20, offset = 0 } = query
   const created_after = timestamp(query.created_after)
   const created_before = timestamp(query.created_before)
-  const filter = {
-    ...of,
-    status,
-    thread_id,
-    root_task_id,
-    parent_task_id,
-    roots,
-    door,
-    created_after,
-    created_before,
-    search,
-    sort,
-    limit,
-    offset,
-  }
-  const { tasks, total } = await listTasks(sql, filter)
+  const { tasks, total } = await listTasks(sql, { ...query, ...of, created_after, created_before, sort, limit, offset })
   return { tasks: tasks.map(taskView), pagination: offsetPagination(total, limit, offset, tasks.length) }
 }
 

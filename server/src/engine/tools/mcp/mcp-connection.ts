@@ -1,6 +1,7 @@
 import type { Egress } from '../../../platform/egress/safe-fetch.ts'
+import { unlessAborted } from '../../../platform/unless-aborted.ts'
 import type { McpToolDefinition } from './mcp-definitions.ts'
-import { type McpSession, type McpTarget, mcpTimes, openMcp, unlessAborted } from './mcp-session.ts'
+import { type McpSession, type McpTarget, mcpTimes, openMcp } from './mcp-session.ts'
 import { ToolError } from '../tool.ts'
 
 /** The way to one server for as long as a toolset is open. */

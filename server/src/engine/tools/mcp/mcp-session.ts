@@ -1,6 +1,7 @@
 import type * as Library from '@modelcontextprotocol/client'
 import type { CallToolResult, Client, Transport } from '@modelcontextprotocol/client'
 import type { Egress } from '../../../platform/egress/safe-fetch.ts'
+import { unlessAborted } from '../../../platform/unless-aborted.ts'
 import { DefinitionList, mcpBounds, TooManyDefinitions } from './mcp-definitions.ts'
 import { sessionFetch } from './mcp-exchange.ts'
 import { httpTransport, rememberNotices, sseTransport } from './mcp-transport.ts'
@@ -137,15 +138,6 @@ async function listAll(client: Client, signal: AbortSignal): Promise<DefinitionL
     cursor = answer.nextCursor
   }
   throw new TooManyDefinitions(`the server has more than ${mcpBounds.pages} pages of tools`)
-}
-
-/** What `work` gives, or the reason of `signal` where that is first. */
-export function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  const aborted = Promise.withResolvers<never>()
-  const onAbort = (): void => aborted.reject(signal.reason)
-  if (signal.aborted) onAbort()
-  signal.addEventListener('abort', onAbort, { once: true })
-  return Promise.race([work, aborted.promise]).finally(() => signal.removeEventListener('abort', onAbort))
 }
 
 async function inTime(work: Promise<unknown>, max_ms: number): Promise<void> {

@@ -2,10 +2,9 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Problem } from '#contract/core/problems.ts'
 import * as operations from '#contract/accounts/sso.ts'
 import type { SsoConfig } from '../../../config/config-sso.ts'
-import { toProblem } from '../../../http/errors.ts'
-import { preSessionOf } from '../../../http/pages/forms.ts'
+import { answerBrowsersWithPages, preSessionOf, wantsPage } from '../../../http/pages/forms.ts'
 import { handle } from '../../../http/handle.ts'
-import { sendPage } from '../../../http/pages/page.ts'
+import { sendPage, type Page } from '../../../http/pages/page.ts'
 import { goOn, signedInUser, signInFrom } from '../pages.ts'
 import { completeSsoSignIn, emailTaken, recordRefusal, type SsoOutcome } from './sso-accounts.ts'
 import { returnPath, type SsoAttempt } from './sso-attempt.ts'
@@ -13,7 +12,7 @@ import { lostAttempt, ssoFailure, ssoProblem } from './sso-failure.ts'
 import { linkToUser } from './sso-links.ts'
 import { confirmPage, refusedPage } from './sso-pages.ts'
 import type { SsoProfile } from './sso-profile.ts'
-import { beginAt, redirectUri, requireProvider, wantsPage, type Sso } from './sso.ts'
+import { beginAt, redirectUri, requireProvider, type Sso } from './sso.ts'
 
 /** Signing in with identity providers: the way there and the way back (decisions S3, D64). */
 export function ssoRoutes(app: FastifyInstance, sso: Sso): void {
@@ -31,7 +30,7 @@ export function ssoRoutes(app: FastifyInstance, sso: Sso): void {
   })
 
   app.register(async (scope) => {
-    answerBrowsersWithPages(scope, sso, underway)
+    answerBrowsersWithPages(scope, sso.context.onInternalError, pageOfProblem(sso, underway))
 
     handle(scope, http, operations.startSso, {
       load: async ({ params }) => requireProvider(sso, params.provider),
@@ -130,31 +129,19 @@ function answerReturn(
   sendPage(reply, confirmPage({ provider, email, proof, return_to }))
 }
 
-/** Browsers get a page that explains the error, programs the usual problem. */
-function answerBrowsersWithPages(
-  scope: FastifyInstance,
-  { context }: Sso,
-  underway: WeakMap<FastifyRequest, SsoAttempt>,
-): void {
-  scope.setErrorHandler((error, request, reply) => {
-    // The application's own handler is next.
-    if (!wantsPage(request)) throw error
-    const problem = toProblem(error)
-    if (problem.status >= 500) {
-      request.log.error({ err: problem.cause ?? problem, request_id: request.id, code: problem.kind }, 'request failed')
-      if (problem.status === 500) context.onInternalError?.(problem, request)
-    }
+/** The page of an error on the way back from a provider, with what is known of the attempt. */
+function pageOfProblem({ context }: Sso, underway: WeakMap<FastifyRequest, SsoAttempt>) {
+  return (problem: Problem, request: FastifyRequest): Page => {
     const attempt = underway.get(request)
     const { provider: name } = request.params as { provider?: string }
-    const page = refusedPage({
+    return refusedPage({
       problem,
       request_id: request.id,
       provider: context.config.sso.find((provider) => provider.name === name),
       return_to: attempt?.return_to ?? '/',
       isLinking: attempt?.link !== undefined,
     })
-    return sendPage(reply.headers(problem.headers), page, problem.status)
-  })
+  }
 }
 
 function notSignedIn(): Problem {

@@ -1,4 +1,3 @@
-import type { FastifyRequest } from 'fastify'
 import { notFound } from '#contract/core/problems.ts'
 import type { Context } from '../../../context.ts'
 import type { SsoConfig } from '../../../config/config-sso.ts'
@@ -73,9 +72,4 @@ export async function beginAt(
   } catch (error) {
     throw ssoProblem(ssoFailure(error, true), provider.label)
   }
-}
-
-/** Whether a person looks at the answer. */
-export function wantsPage(request: FastifyRequest): boolean {
-  return /\btext\/html\b/i.test(request.headers.accept ?? '')
 }
