@@ -61,6 +61,7 @@ export async function applyChanges(tx: Sql, queue: Queue, wanted: readonly TaskC
       tx,
       changes.filter(({ job }) => job?.kind === 'back').flatMap(({ task }) => task.job_id ?? []),
     ),
+    queue.discardTimers(tx, changes.flatMap(needlessTimer)),
   ])
   return published
 }
@@ -140,6 +141,12 @@ export function newJob({ task, job }: TaskChange): NewJob | undefined {
 
 function heldJob({ task }: TaskChange): JobAttempt[] {
   return task.job_id === null ? [] : [{ id: task.job_id, attempt: task.job_attempt }]
+}
+
+/** The job of a task that waited until a moment, where the task goes on or ends before that. */
+function needlessTimer({ task, job }: TaskChange): string[] {
+  const isOver = task.status === 'waiting' && job !== undefined && job.kind !== 'back'
+  return isOver && task.job_id !== null ? [task.job_id] : []
 }
 
 function sequenced({ task, events = [] }: TaskChange): TaskEvent[] {

@@ -60,6 +60,8 @@ export interface Queue {
   discard(tx: Sql, ids: readonly string[]): Promise<void>
   /** Ends those that are active, whatever their attempt; one that waits is left to its fetch, whose lock may be held for its task. */
   discardActive(tx: Sql, ids: readonly string[]): Promise<void>
+  /** Ends those that are not due yet. One that is being fetched is left to its fetch, which may wait for the lock of its task. */
+  discardTimers(tx: Sql, ids: readonly string[]): Promise<void>
   /**
    * Ends at most `lostMax` jobs that were fetched more than `lostAfter_seconds` ago and that no task names. No worker
    * owns them, and they would count for their project until they expire. Returns how many there were.
@@ -197,6 +199,13 @@ export function openQueue({
       if (ids.length === 0) return
       await ready
       await tx`delete from pgboss.job where name = ${name} and id = any(${[...ids]}::uuid[]) and state = 'active'`
+    },
+    async discardTimers(tx, ids) {
+      if (ids.length === 0) return
+      await ready
+      await tx`
+        delete from pgboss.job where name = ${name} and id in (
+          select id from pgboss.job where name = ${name} and id = any(${[...ids]}::uuid[]) and state < 'active' for update skip locked)`
     },
     async discardLost(sql) {
       await ready

@@ -102,6 +102,21 @@ describe('tools on the side of the caller', () => {
     assert.ok(types.indexOf('tool.requested') < types.indexOf('tool.resolved'))
   })
 
+  it('a call that was answered, and one whose task was canceled, leave no timer in the queue', async () => {
+    const tool = await createTool()
+    const agent = await createAgent({ tools: [tool] })
+    const tasks = [await give(agent, tool), await give(agent, tool)]
+    const ids = tasks.map(({ id }) => id)
+    const timers = () => service.sql`select from pgboss.job where data->>'task_id' = any(${ids})`
+    assert.equal((await timers()).length, 2)
+    const [answered, canceled] = tasks
+    await call('POST', `/tool-calls/${answered.wait.tool_call_ids[0]}/result`, { output: 'x' })
+    await call('POST', `/tasks/${canceled.id}/cancel`)
+    await ended(answered)
+    await ended(canceled)
+    await eventually(async () => (await timers()).length === 0)
+  })
+
   it('a claim that waits gets a call as soon as a task asks for it, also at another process', async () => {
     const tool = await createTool()
     const agent = await createAgent({ tools: [tool] })
