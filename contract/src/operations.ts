@@ -31,6 +31,8 @@ import { taskActionOperations } from './tasks/task-actions.ts'
 import { taskOperations } from './tasks/tasks.ts'
 import { threadOperations } from './tasks/threads.ts'
 import { usageOperations } from './resources/usage.ts'
+import { toolStatisticsOperations } from './resources/tool-statistics.ts'
+import { toolTrialOperations } from './resources/tool-trials.ts'
 import { toolOperations } from './resources/tools.ts'
 import { toolCallOperations } from './resources/tool-calls.ts'
 import { userOperations } from './accounts/users.ts'
@@ -57,6 +59,8 @@ export const operations: readonly Operation[] = [
   ...triggerDeliveryOperations,
   ...budgetOperations,
   ...usageOperations,
+  ...toolStatisticsOperations,
+  ...toolTrialOperations,
   ...toolOperations,
   ...toolCallOperations,
   ...credentialOperations,

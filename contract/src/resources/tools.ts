@@ -30,7 +30,7 @@ export const builtinTools = [
   'request_input',
 ] as const
 
-const toolName = Type.String({
+export const toolNameText = Type.String({
   minLength: 1,
   maxLength: bounds.tool_name,
   pattern: '^[A-Za-z][A-Za-z0-9_-]*$',
@@ -41,13 +41,14 @@ const description = Type.String({
   maxLength: bounds.tool_description,
   description: 'Description for models.',
 })
-const parameters = Type.Unsafe<Record<string, unknown>>({
+/** The schema of a tool's arguments. */
+export const toolParameters = Type.Unsafe<Record<string, unknown>>({
   ...boundedJson({ type: 'object', additionalProperties: true }, bounds.tool_parameters_bytes),
   'x-verbatim': true,
   description:
     'JSON Schema of the arguments (2020-12 or draft-07), of type `object`. Only of the kinds `http` and `client`, where there are none if absent; the others bring their own.',
 })
-const safety = Choice(toolSafeties, {
+export const toolSafety = Choice(toolSafeties, {
   description:
     'What may be done after a crash in the middle of a call: `safe` and `keyed` calls are repeated (`keyed` because the receiver knows the `Idempotency-Key`), for `unsafe` ones a person is asked. GET is `safe` by default, everything else `unsafe`. Of kind `client` it also says what happens when a lease ends without a result: `safe` and `keyed` calls are offered again, for `unsafe` ones a person is asked.',
 })
@@ -147,13 +148,16 @@ const optionalDefinitions = {
 export const TaskTool = Named(
   'TaskTool',
   Type.Object({
-    name: toolName,
+    name: toolNameText,
     description,
-    parameters: Type.Optional(parameters),
-    safety: Type.Optional(safety),
+    parameters: Type.Optional(toolParameters),
+    safety: Type.Optional(toolSafety),
     ...definitions.client.properties,
   }),
 )
+
+/** Members of a tool that are made from its kind's definition, for requests. */
+export const toolDefinitionMembers = optionalDefinitions
 
 const PinnedTool = Named(
   'PinnedTool',
@@ -246,11 +250,11 @@ export const createTool = defineOperation({
   // It waits for other systems, which nothing may in the transaction that keeps an answer.
   idempotent: false,
   body: Type.Object({
-    name: toolName,
+    name: toolNameText,
     description,
     kind: Choice(toolKinds),
-    safety: Type.Optional(safety),
-    parameters: Type.Optional(parameters),
+    safety: Type.Optional(toolSafety),
+    parameters: Type.Optional(toolParameters),
     ...optionalDefinitions,
   }),
   body_example: bodyExample,
@@ -306,11 +310,11 @@ export const updateTool = defineOperation({
   scope: 'agents:write',
   bucket: 'tasks.action',
   body: Type.Object({
-    name: Type.Optional(toolName),
+    name: Type.Optional(toolNameText),
     description: Type.Optional(description),
     kind: Type.Optional(Choice(toolKinds)),
-    safety: Type.Optional(safety),
-    parameters: Type.Optional(parameters),
+    safety: Type.Optional(toolSafety),
+    parameters: Type.Optional(toolParameters),
     ...optionalDefinitions,
   }),
   body_example: { description: 'The weather in a city, for up to a week.' },

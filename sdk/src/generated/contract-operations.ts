@@ -26,6 +26,8 @@ import type * as projectStatistics from '../../../contract/src/resources/project
 import type * as projects from '../../../contract/src/resources/projects.ts'
 import type * as rateLimits from '../../../contract/src/resources/rate-limits.ts'
 import type * as toolCalls from '../../../contract/src/resources/tool-calls.ts'
+import type * as toolStatistics from '../../../contract/src/resources/tool-statistics.ts'
+import type * as toolTrials from '../../../contract/src/resources/tool-trials.ts'
 import type * as tools from '../../../contract/src/resources/tools.ts'
 import type * as usage from '../../../contract/src/resources/usage.ts'
 import type * as utility from '../../../contract/src/resources/utility.ts'
@@ -66,6 +68,8 @@ export type Modules = [
   typeof projects,
   typeof rateLimits,
   typeof toolCalls,
+  typeof toolStatistics,
+  typeof toolTrials,
   typeof tools,
   typeof usage,
   typeof utility,

@@ -338,6 +338,12 @@ export const toolCalls = {
 }
 
 export const tools = {
+  /** Read the statistics of several tools. */
+  statistics: call('listToolStatistics', 'GET', '/api/v1/projects/{project_id}/tools/statistics', 'query'),
+  /** Preview the tools of a server or document. */
+  preview: once('previewTool', 'POST', '/api/v1/projects/{project_id}/tools/preview', 'body'),
+  /** Try a tool. */
+  try: once('tryTool', 'POST', '/api/v1/projects/{project_id}/tools/try', 'body'),
   /** Register a tool. */
   create: once('createTool', 'POST', '/api/v1/projects/{project_id}/tools', 'body'),
   /** List tools. */

@@ -68,6 +68,8 @@ const actions: Record<string, AuditAction> = {
   updateTool: 'tool.updated',
   approveTool: 'tool.approved',
   deleteTool: 'tool.deleted',
+  previewTool: 'project.tool_previewed',
+  tryTool: 'project.tool_tried',
   createCredential: 'credential.created',
   updateCredential: 'credential.updated',
   deleteCredential: 'credential.deleted',

@@ -206,6 +206,11 @@ export class Samples {
       testTrigger: { preview: false },
       createThread: { agent_id: this.agent_id },
       createTool: { name },
+      // Refused before anything is looked up: no test waits for the network.
+      tryTool: {
+        parameters: { type: 'object', required: ['never'] },
+        http: { method: 'GET', url: 'https://api.example.com/' },
+      },
       createTestCase: { name },
       updateTestCase: { name },
       createCredential: { name: name.replaceAll('-', '_') },

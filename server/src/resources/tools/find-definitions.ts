@@ -5,7 +5,8 @@ import { listTokenCredentials } from '../../engine/credentials/token-rows.querie
 import { readCredentials } from '../../engine/credentials/secret-values.ts'
 import { kindOf } from '../../engine/tools/kinds.ts'
 import { fillPlaceholders, namedCredentials } from '../../engine/tools/placeholders.ts'
-import { makeRedaction } from '../../engine/tools/redaction.ts'
+import type { Pinning } from '../../engine/tools/opened.ts'
+import { makeRedaction, type Redaction } from '../../engine/tools/redaction.ts'
 import { ToolError } from '../../engine/tools/tool.ts'
 import type { PinnedTool } from '../../engine/tools/tool-rows.ts'
 import type { ToolDraft } from './tool-content.ts'
@@ -13,20 +14,25 @@ import type { ToolDraft } from './tool-content.ts'
 /** A document or a server has so long to say what its tools are. */
 const pinning_ms = 30_000
 
-/**
- * Asks the document or the server behind a draft for its tools; null for a kind that is one tool. Never inside a
- * transaction. Throws `validation_error` where they cannot be had; no secret is in its words.
- */
-export async function findDefinitions(
-  { sql, secrets, egress, log, tokens }: Pick<Context, 'sql' | 'secrets' | 'egress' | 'log' | 'tokens'>,
+/** What a definition is filled in with outside of a task: credentials of the project and their access tokens. */
+export interface OpenedSecrets {
+  fill(template: string, encode?: (value: string) => string): string
+  redaction: Redaction
+}
+
+type Means = Pick<Context, 'sql' | 'secrets' | 'egress' | 'log' | 'tokens'>
+
+/** Reads the secrets that a definition names. Throws `validation_error` for a credential without a token. */
+export async function openSecrets(
+  { sql, secrets, log, tokens }: Pick<Means, 'sql' | 'secrets' | 'log' | 'tokens'>,
   project_id: number,
-  { kind, name, safety, definition }: ToolDraft,
-): Promise<PinnedTool[] | null> {
-  const { pin } = kindOf(kind)
-  if (!pin) return null
-  const credentials = await readCredentials(sql, secrets, log, project_id, namedCredentials(definition))
-  const signal = AbortSignal.timeout(pinning_ms)
-  for (const [name, id] of await listTokenCredentials(sql, project_id, namedCredentials(definition))) {
+  { kind, definition }: Pick<ToolDraft, 'kind' | 'definition'>,
+  signal: AbortSignal,
+  environment?: Readonly<Record<string, string>>,
+): Promise<OpenedSecrets> {
+  const names = namedCredentials(definition)
+  const credentials = await readCredentials(sql, secrets, log, project_id, names)
+  for (const [name, id] of await listTokenCredentials(sql, project_id, names)) {
     const token = await tokens.get(id, { signal }).catch((error: unknown) => {
       if (!(error instanceof CredentialUnavailable)) throw error
       const message = `needs the credential ${name}, which has no token: ${error.message}`
@@ -34,11 +40,40 @@ export async function findDefinitions(
     })
     if (token) credentials.set(name, token.value)
   }
-  const redaction = makeRedaction([...credentials.values()])
-  const fill = (template: string, encode?: (value: string) => string): string =>
-    fillPlaceholders(template, { credentials, environment: undefined }, encode)
+  return {
+    redaction: makeRedaction([...credentials.values(), ...Object.values(environment ?? {})]),
+    fill: (template, encode) => fillPlaceholders(template, { credentials, environment }, encode),
+  }
+}
+
+/**
+ * Asks the document or the server behind a draft for its tools; null for a kind that is one tool. Never inside a
+ * transaction. Throws `validation_error` where they cannot be had; no secret is in its words.
+ */
+export async function findDefinitions(
+  means: Means,
+  project_id: number,
+  draft: ToolDraft,
+): Promise<PinnedTool[] | null> {
+  const { kind, name, safety, definition } = draft
+  const { pin } = kindOf(kind)
+  if (!pin) return null
+  return lookUp(means, project_id, draft, (pinning) => pin(definition, { name, safety }, pinning))
+}
+
+/** Looks something up at the server or document of a draft, with `findDefinitions`' bounds and errors. */
+export async function lookUp<T>(
+  means: Means,
+  project_id: number,
+  draft: ToolDraft,
+  find: (pinning: Pinning) => Promise<T>,
+): Promise<T> {
+  const { kind, definition } = draft
+  const { egress, log } = means
+  const signal = AbortSignal.timeout(pinning_ms)
+  const { fill, redaction } = await openSecrets(means, project_id, draft, signal)
   try {
-    return await pin(definition, { name, safety }, { egress, log, fill, signal })
+    return await find({ egress, log, fill, signal })
   } catch (error) {
     const field = definition.url === undefined ? kind : `${kind}.url`
     if (signal.aborted) throw invalid({ field, message: 'was not answered in time', code: 'invalid_format' })

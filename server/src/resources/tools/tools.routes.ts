@@ -2,6 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import type { Actor } from '#contract/accounts/audit.ts'
 import { bounds } from '#contract/core/limits.ts'
 import { notFound, Problem } from '#contract/core/problems.ts'
+import { listToolStatistics as listStatistics } from '#contract/resources/tool-statistics.ts'
 import * as operations from '#contract/resources/tools.ts'
 import type { Context } from '../../context.ts'
 import { definitionsFingerprint, driftOf } from '../../engine/tools/mcp/mcp-definitions.ts'
@@ -14,6 +15,8 @@ import type { Sql } from '../../platform/postgres/database.ts'
 import { newId } from '../../platform/ids.ts'
 import { requireProject } from '../projects/projects.queries.ts'
 import { findDefinitions } from './find-definitions.ts'
+import { toolTrialRoutes } from './tool-trials.routes.ts'
+import { listToolStatistics } from './tool-statistics.queries.ts'
 import { draftTool } from './tool-content.ts'
 import {
   auditedTool,
@@ -56,6 +59,15 @@ export function toolRoutes(app: FastifyInstance, http: HttpContext, context: Con
       return { tools: tools.map(listedTool), pagination: offsetPagination(total, limit, offset, tools.length) }
     },
   })
+
+  handle(app, http, listStatistics, {
+    load: loadProject,
+    run: async ({ sql, loaded, query: { tool_ids } }) => ({
+      statistics: await listToolStatistics(sql, loaded.id, tool_ids?.split(',')),
+    }),
+  })
+
+  toolTrialRoutes(app, http, context)
 
   handle(app, http, operations.getTool, { load: loadTool, run: async ({ loaded }) => toolView(loaded) })
 

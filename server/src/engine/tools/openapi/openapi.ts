@@ -20,6 +20,8 @@ import type { PinnedTool, ToolRow } from '../tool-rows.ts'
 
 /** Bound of reading a document. */
 const documentTimeout_ms = 15_000
+/** Operations of a document that are listed to choose from. */
+const previewedMax = 2000
 
 /** The operations of an OpenAPI document as tools, `name/operation`, as they were pinned. */
 export function openapiTools(row: ToolRow, opening: Opening): OpenedTools {
@@ -57,21 +59,49 @@ export async function pinOpenapi(
   { safety }: Pick<ToolRow, 'name' | 'safety'>,
   pinning: Pinning,
 ): Promise<PinnedTool[]> {
+  const source = sourceOf(definition)
+  const context = await operationContext(definition, safety, pinning)
+  const tools = pick(context, findOperations(context.document), definition.operations, source)
+  checkOrigins(tools, pinning, definition.base_url === undefined ? source : 'openapi.base_url')
+  return tools
+}
+
+/**
+ * All operations of the document, each as a tool or with the reason why it cannot be one, so that a person can choose. Throws like
+ * `pinOpenapi` where the document cannot be read.
+ */
+export async function previewOpenapi(
+  definition: ToolDefinition<'openapi'>,
+  { safety }: Pick<ToolRow, 'safety'>,
+  pinning: Pinning,
+): Promise<{ operation: FoundOperation; tool: PinnedTool | string }[]> {
+  const context = await operationContext(definition, safety, pinning)
+  const found = findOperations(context.document)
+  if (found.length > previewedMax)
+    throw invalid(sourceOf(definition), `The document has more than ${previewedMax} operations.`)
+  return found.map((operation) => ({ operation, tool: operationTool(context, operation) }))
+}
+
+function sourceOf({ url }: ToolDefinition<'openapi'>): string {
+  return url === undefined ? 'openapi.document' : 'openapi.url'
+}
+
+async function operationContext(
+  definition: ToolDefinition<'openapi'>,
+  safety: ToolRow['safety'],
+  pinning: Pinning,
+): Promise<OperationContext> {
   const { document, url } = await readDocument(definition, pinning)
-  const source = definition.url === undefined ? 'openapi.document' : 'openapi.url'
   if (typeof document.openapi !== 'string' || !/^3\.[01]\.\d+/.test(document.openapi)) {
-    throw invalid(source, 'The document must be OpenAPI 3.0 or 3.1.')
+    throw invalid(sourceOf(definition), 'The document must be OpenAPI 3.0 or 3.1.')
   }
-  const context: OperationContext = {
+  return {
     document,
     base_url: definition.base_url,
     document_url: url,
     fixed: new Set(Object.keys(definition.headers ?? {}).map((name) => name.toLowerCase())),
     safety,
   }
-  const tools = pick(context, findOperations(document), definition.operations, source)
-  checkOrigins(tools, pinning, definition.base_url === undefined ? source : 'openapi.base_url')
-  return tools
 }
 
 async function readDocument(

@@ -1,0 +1,89 @@
+import type { FastifyInstance } from 'fastify'
+import type { BodyOf } from '#contract/core/operation.ts'
+import { invalid } from '#contract/core/problems.ts'
+import { previewTool, tryTool as tryOperation, unnamedTool } from '#contract/resources/tool-trials.ts'
+import type { ToolDefinition } from '#contract/resources/tools.ts'
+import type { Context } from '../../context.ts'
+import { previewOpenapi } from '../../engine/tools/openapi/openapi.ts'
+import { recordAudit } from '../../events/audit/audit.ts'
+import { handle, type Handling, type Loading } from '../../http/handle.ts'
+import type { HttpContext } from '../../http/http-context.ts'
+import { projectId } from '#contract/core/project-id.ts'
+import { requireProject } from '../projects/projects.queries.ts'
+import { findDefinitions, lookUp } from './find-definitions.ts'
+import { draftTool, type ToolDraft } from './tool-content.ts'
+import { tryTool } from './try-tool.ts'
+
+/** Looking at tools and calling them before an agent does. Secrets go out to the address that is given, so both are recorded. */
+export function toolTrialRoutes(app: FastifyInstance, http: HttpContext, context: Context): void {
+  const { egress } = context
+
+  handle(app, http, previewTool, {
+    load: loadProject,
+    run: async ({ sql, loaded: { id }, body, actor }) => {
+      const draft = draftOf(egress, body)
+      if (draft.kind !== 'openapi' && draft.kind !== 'mcp')
+        throw invalid({ field: 'kind', message: 'must be openapi or mcp', code: 'invalid_choice' })
+      await record(sql, actor, 'project.tool_previewed', id, draft)
+      return { tools: draft.kind === 'mcp' ? await mcpTools(context, id, draft) : await operations(context, id, draft) }
+    },
+  })
+
+  handle(app, http, tryOperation, {
+    load: loadProject,
+    run: async ({ sql, loaded: { id }, body, actor }) => {
+      const draft = draftOf(egress, body)
+      if (draft.kind === 'client')
+        throw invalid({
+          field: 'kind',
+          message: 'must not be client: your own processes call it',
+          code: 'invalid_choice',
+        })
+      await record(sql, actor, 'project.tool_tried', id, draft)
+      const pinned = await findDefinitions(context, id, draft)
+      const { tool, arguments: args = {}, environment_variables: environment } = body
+      return tryTool(context, id, { draft, pinned, tool, args, environment })
+    },
+  })
+}
+
+function draftOf(egress: Context['egress'], body: BodyOf<typeof previewTool> | BodyOf<typeof tryOperation>): ToolDraft {
+  const draft = draftTool(egress, body)
+  return { ...draft, name: draft.name || unnamedTool }
+}
+
+function record(
+  sql: Handling<typeof previewTool, unknown>['sql'],
+  actor: Handling<typeof previewTool, unknown>['actor'],
+  action: 'project.tool_previewed' | 'project.tool_tried',
+  project_id: number,
+  { name, kind, definition: { url, base_url } }: ToolDraft,
+): Promise<void> {
+  const detail = { name, kind, ...(url === undefined ? {} : { url }), ...(base_url === undefined ? {} : { base_url }) }
+  return recordAudit(sql, actor, { action, target: projectId(project_id), project_id, detail })
+}
+
+async function mcpTools(context: Context, project_id: number, draft: ToolDraft) {
+  const found = (await findDefinitions(context, project_id, draft)) ?? []
+  return found.map(({ name, description, safety, parameters }) => ({
+    ...{ name, description, safety, parameters },
+    operation: null,
+    problem: null,
+  }))
+}
+
+async function operations(context: Context, project_id: number, draft: ToolDraft) {
+  const definition = draft.definition as ToolDefinition<'openapi'>
+  const found = await lookUp(context, project_id, draft, (pinning) => previewOpenapi(definition, draft, pinning))
+  return found.map(({ operation: { id, method, path, operation }, tool }) => ({
+    ...(typeof tool === 'string'
+      ? { name: id, description: String(operation.summary ?? ''), safety: 'unsafe' as const, parameters: {} }
+      : { name: tool.name, description: tool.description, safety: tool.safety, parameters: tool.parameters }),
+    operation: { id, method, path },
+    problem: typeof tool === 'string' ? tool : null,
+  }))
+}
+
+function loadProject({ sql, params, principal }: Loading) {
+  return requireProject(sql, params.project_id!, principal)
+}
