@@ -1742,6 +1742,7 @@ CREATE INDEX task_expiry ON task USING btree (expires_at) WHERE expires_at IS NO
 CREATE INDEX task_finished ON task USING btree (finished_at, id) WHERE finished_at IS NOT NULL;
 CREATE INDEX task_key_held ON task USING btree (project_id, concurrency_key) WHERE concurrency_key IS NOT NULL AND finished_at IS NULL AND (status <> 'queued'::text OR job_id IS NOT NULL);
 CREATE INDEX task_key_parked ON task USING btree (project_id, concurrency_key, priority DESC, id) WHERE concurrency_key IS NOT NULL AND status = 'queued'::text AND job_id IS NULL;
+CREATE INDEX task_of_schedule ON task USING btree (schedule_id, id) WHERE schedule_id IS NOT NULL;
 CREATE INDEX task_open ON task USING btree (status) WHERE finished_at IS NULL;
 CREATE INDEX task_parent ON task USING btree (parent_task_id) WHERE parent_task_id IS NOT NULL;
 CREATE INDEX task_parked ON task USING btree (agent_id, priority DESC, id) WHERE job_id IS NULL AND (status = 'queued'::text AND NOT backlog OR status = 'waiting'::text AND (slot = 'wanted'::text OR ((wait ->> 'reason'::text) = ANY (ARRAY['agent_paused'::text, 'agent_stopped'::text]))));

@@ -14,6 +14,9 @@ export const providerCheck_seconds = 30
 /** Models of one provider that are listed. */
 export const providerModelsMax = 500
 
+/** What is told of the use of a provider. */
+export const providerUse = { agents: 20, failed_tasks: 100 } as const
+
 const ModelProvider = Named(
   'ModelProvider',
   Type.Object({
@@ -30,6 +33,24 @@ const ModelProvider = Named(
       description: `Names for \`config.model\`, the first ${providerModelsMax} that the provider lists; empty where it lists none.`,
     }),
     checked_at: Timestamp,
+    agents: Type.Array(Type.Object({ id: Type.String(), project_id: Type.String(), name: Type.String() }), {
+      description: `Agents of the organization whose model it has, by name; the first ${providerUse.agents}.`,
+    }),
+    agents_total: Type.Integer({ minimum: 0, description: 'How many there are.' }),
+    last_failure: Nullable(
+      Type.Object(
+        {
+          at: Timestamp,
+          project_id: Type.String(),
+          task_id: Type.String(),
+          code: Type.String(),
+          message: Type.String(),
+        },
+        {
+          description: `The newest task that failed at a call of it, among the newest ${providerUse.failed_tasks} failed ones of each project.`,
+        },
+      ),
+    ),
   }),
 )
 
@@ -66,6 +87,9 @@ export const listModelProviders = defineOperation({
             error: null,
             models: ['openai/gpt-5.6-sol'],
             checked_at: '2026-11-20T09:30:00.000Z',
+            agents: [{ id: 'agent_01jcm3x5v8f9a2b4c6d8e0g2h4', project_id: 'proj_42', name: 'support' }],
+            agents_total: 1,
+            last_failure: null,
           },
         ],
         default_model: 'openai/gpt-5.6-sol',

@@ -95,6 +95,9 @@ const Credential = Named(
     scopes: Type.Optional(Type.Array(Type.String())),
     expires_at: Type.Optional(Nullable(Timestamp)),
     connected_at: Type.Optional(Nullable(Timestamp)),
+    used_by: Type.Array(Type.Object({ tool_id: Type.String(), name: Type.String() }), {
+      description: 'Tools whose headers or addresses name it, by name.',
+    }),
     created_by: Type.String(),
     created_at: Timestamp,
     updated_at: Timestamp,
@@ -105,6 +108,7 @@ const example = {
   project_id: 'proj_42',
   name: 'WEATHER_KEY',
   type: 'secret' as const,
+  used_by: [{ tool_id: 'tool_01jcm3x5v8f9a2b4c6d8e0g2h4', name: 'weather' }],
   created_by: 'user_01jcm3x5v8f9a2b4c6d8e0g2h4',
   created_at: '2026-11-20T09:30:00.000Z',
   updated_at: '2026-11-20T09:30:00.000Z',
@@ -143,7 +147,14 @@ export const createCredential = defineOperation({
     ...oauthMembers,
   }),
   body_example: { name: example.name, value: 'a-secret-of-yours' },
-  responses: [{ status: 201, description: 'The credential without its value.', schema: Credential, example }],
+  responses: [
+    {
+      status: 201,
+      description: 'The credential without its value.',
+      schema: Credential,
+      example: { ...example, used_by: [] },
+    },
+  ],
   problems: ['project_not_found', 'resource_conflict'],
 })
 

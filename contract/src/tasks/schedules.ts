@@ -23,6 +23,9 @@ const base = '/api/v1/projects/{project_id}/schedules'
 /** Bounds of schedules; lengths count code points. */
 export const scheduleBounds = { name: 100, cron: 100, time_zone: 64 } as const
 
+/** Due times that are told in advance. */
+export const nextRunsMax = 5
+
 const cron = Type.String({
   minLength: 1,
   maxLength: scheduleBounds.cron,
@@ -51,6 +54,11 @@ const catch_up = Choice(scheduleCatchUps, {
     'What happens when due times passed while the service was down: `once` creates one task for all of them, `none` waits for the next one.',
 })
 
+const NextRuns = Type.Array(Timestamp, {
+  maxItems: nextRunsMax,
+  description: `The next due times, ${nextRunsMax} where there are so many; none while it is paused.`,
+})
+
 /** A schedule: an agent is given a task at every due time. */
 export const Schedule = Named(
   'Schedule',
@@ -71,6 +79,7 @@ export const Schedule = Named(
     overlap,
     catch_up,
     next_run_at: Nullable({ ...Timestamp, description: 'When it is due next; null while it is paused.' }),
+    next_runs: NextRuns,
     last_run_at: Nullable({ ...Timestamp, description: 'When it last created a task.' }),
     last_task_id: Nullable(Type.String()),
     tasks_created: Type.Integer({ minimum: 0 }),
@@ -104,6 +113,13 @@ const example = {
   overlap: 'skip',
   catch_up: 'once',
   next_run_at: '2026-11-23T06:30:00.000Z',
+  next_runs: [
+    '2026-11-23T06:30:00.000Z',
+    '2026-11-24T06:30:00.000Z',
+    '2026-11-25T06:30:00.000Z',
+    '2026-11-26T06:30:00.000Z',
+    '2026-11-27T06:30:00.000Z',
+  ],
   last_run_at: null,
   last_task_id: null,
   tasks_created: 0,
@@ -148,6 +164,32 @@ export const listSchedules = defineOperation({
       description: 'A page of schedules.',
       schema: Named('ScheduleList', Type.Object({ schedules: Type.Array(Schedule), pagination: OffsetPagination })),
       example: { schedules: [ranExample], pagination: offsetPaginationExample },
+    },
+  ],
+  problems: ['project_not_found'],
+})
+
+export const previewSchedule = defineOperation({
+  ...all,
+  path: `${base}/preview`,
+  id: 'previewSchedule',
+  command: 'schedules preview',
+  sdk: 'schedules.preview',
+  method: 'GET',
+  summary: 'Preview a cron pattern',
+  description: 'When a schedule with this pattern would be due, counted from now. Nothing is created.',
+  scope: 'agents:read',
+  bucket: 'tasks.read',
+  query: Type.Object({ cron, time_zone: Type.Optional({ ...time_zone, default: 'UTC' }) }),
+  responses: [
+    {
+      status: 200,
+      description: 'The next due times.',
+      schema: Named(
+        'SchedulePreview',
+        Type.Object({ cron: Type.String(), time_zone: Type.String(), next_runs: NextRuns }),
+      ),
+      example: { cron: example.cron, time_zone: example.time_zone, next_runs: example.next_runs },
     },
   ],
   problems: ['project_not_found'],
@@ -325,6 +367,7 @@ export const triggerSchedule = defineOperation({
 
 export const scheduleOperations: Operation[] = [
   listSchedules,
+  previewSchedule,
   createSchedule,
   getSchedule,
   updateSchedule,

@@ -454,6 +454,7 @@ const listQuery = offsetQuery({
   parent_task_id: Type.Optional(
     Type.String({ maxLength: 100, description: 'Only tasks that this one has delegated.' }),
   ),
+  schedule_id: Type.Optional(Type.String({ maxLength: 100, description: 'Only tasks of this schedule.' })),
   roots: Type.Optional(Type.Boolean({ description: 'Only tasks that no other task has delegated.' })),
   door: Type.Optional(
     Type.String({

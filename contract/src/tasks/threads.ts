@@ -20,6 +20,9 @@ const path = '/api/v1/projects/{project_id}/threads'
 /** Whether a thread has tasks that have not finished. */
 export const threadStates = ['idle', 'busy'] as const
 
+/** Characters of a thread's first message that stand for its title. */
+export const threadTitle_characters = 120
+
 /** A conversation of one agent: its tasks run one after the other, and each knows what those before it said. */
 export const Thread = Named(
   'Thread',
@@ -28,6 +31,11 @@ export const Thread = Named(
     project_id: Type.String(),
     agent_id: Type.String(),
     status: Choice(threadStates, { description: '`busy` while it has tasks that have not finished.' }),
+    title: Nullable(
+      Type.String({ description: `What it began with, in its first ${threadTitle_characters} characters.` }),
+    ),
+    tasks: Type.Integer({ minimum: 0, description: 'How many tasks it has.' }),
+    last_task_at: Nullable({ ...Timestamp, description: 'When its newest task was created.' }),
     metadata: FreeObject,
     created_by: Type.String(),
     created_at: Timestamp,
@@ -58,11 +66,15 @@ const threadExample = {
   project_id: 'proj_42',
   agent_id: agentParameter.example,
   status: 'idle',
+  title: 'What are your opening hours?',
+  tasks: 1,
+  last_task_at: '2026-11-20T09:30:30.000Z',
   metadata: { customer: '4711' },
   created_by: 'user_01jcm3x5v8f9a2b4c6d8e0g2h4',
   created_at: '2026-11-20T09:30:00.000Z',
   updated_at: '2026-11-20T09:31:00.000Z',
 }
+const newThreadExample = { ...threadExample, title: null, tasks: 0, last_task_at: null }
 const messageExample = {
   id: 'msg_01jcm3x5v8f9a2b4c6d8e0g2h4',
   role: 'user',
@@ -94,7 +106,7 @@ export const createThread = defineOperation({
   bucket: 'tasks.action',
   body: Type.Object({ agent_id: Type.String({ maxLength: 100 }), metadata: Type.Optional(MetadataInput) }),
   body_example: { agent_id: agentParameter.example, metadata: threadExample.metadata },
-  responses: [{ status: 201, description: 'The thread.', schema: Thread, example: threadExample }],
+  responses: [{ status: 201, description: 'The thread.', schema: Thread, example: newThreadExample }],
   problems: ['project_not_found', 'agent_not_found'],
 })
 

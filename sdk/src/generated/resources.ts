@@ -200,6 +200,8 @@ export const projects = {
 export const schedules = {
   /** List schedules. */
   list: list('listSchedules', 'GET', '/api/v1/projects/{project_id}/schedules', 'schedules'),
+  /** Preview a cron pattern. */
+  preview: call('previewSchedule', 'GET', '/api/v1/projects/{project_id}/schedules/preview', 'query'),
   /** Create a schedule. */
   create: call('createSchedule', 'POST', '/api/v1/projects/{project_id}/schedules', 'body'),
   /** Read a schedule. */

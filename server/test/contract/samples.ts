@@ -150,7 +150,8 @@ export class Samples {
     if (id === 'createBudget') await this.test.sql`delete from budget where subject = ${this.agent_id}`
     if (id === 'changePassword' || id === 'linkIdentity')
       await this.test.sql`update app_user set password_hash = ${this.#password_hash} where id = ${person.user_id}`
-    const sample = { path: fill(operation.path, params), ...this.#body(operation) }
+    const query = id === 'previewSchedule' ? '?cron=%40daily' : ''
+    const sample = { path: `${fill(operation.path, params)}${query}`, ...this.#body(operation) }
     if (id === 'acceptInvitation')
       sample.body = { token: (await this.#makeInvitation(await makePerson(this.test))).token }
     if (id === 'leaveOrganization') sample.body = { organization_id: person.org_id }

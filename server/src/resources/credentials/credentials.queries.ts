@@ -4,7 +4,7 @@ import type { Role } from '#contract/core/scopes.ts'
 import type { CredentialState, CredentialType } from '#contract/resources/credential-states.ts'
 import type { OAuthSettings } from '../../engine/credentials/oauth-settings.ts'
 import { writeUniqueName, type UniqueName } from '../../platform/postgres/constraints.ts'
-import { jsonb, type Sql } from '../../platform/postgres/database.ts'
+import { jsonb, type Fragment, type Sql } from '../../platform/postgres/database.ts'
 import { isId } from '../../platform/ids.ts'
 
 /** A credential as it is answered: everything but its value. */
@@ -18,6 +18,8 @@ export interface CredentialRow {
   updated_at: string
   /** Of type `oauth2`. */
   oauth: OAuthState | null
+  /** Tools that name it, by name. */
+  used_by: { tool_id: string; name: string }[]
 }
 
 /** What is known of the tokens of a credential, and what they are asked with. */
@@ -35,10 +37,20 @@ export interface CredentialKey {
   project_id: number
 }
 
-const own = (sql: Sql) => sql.fragment`id, project_id, name, type, created_by, created_at, updated_at`
+/** Tools of the project that name a credential of this project and name, as a member `used_by` of its row. */
+const usedBy = (sql: Sql, project_id: Fragment, name: Fragment) => sql.fragment`
+  coalesce((select json_agg(json_build_object('tool_id', t.id, 'name', t.name) order by t.name) from tool t
+    where t.project_id = ${project_id} and position('$' || '{credentials.' || ${name} || '}'
+      in concat(t.definition ->> 'url', t.definition ->> 'base_url', t.definition -> 'headers')) > 0), '[]') as used_by`
+
+const own = (sql: Sql) => sql.fragment`
+  id, project_id, name, type, created_by, created_at, updated_at,
+  ${usedBy(sql, sql.fragment`credential.project_id`, sql.fragment`credential.name`)}`
 
 /** Of the credential of a row \`c\`: as it is answered. */
-const columns = (sql: Sql) => sql.fragment`c.id, c.project_id, c.name, c.type, c.created_by, c.created_at, c.updated_at,
+const columns = (
+  sql: Sql,
+) => sql.fragment`${usedBy(sql, sql.fragment`c.project_id`, sql.fragment`c.name`)}, c.id, c.project_id, c.name, c.type, c.created_by, c.created_at, c.updated_at,
   (select jsonb_build_object('settings', o.settings, 'status', o.status, 'error', o.error,
     'expires_at', to_char(o.expires_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
     'connected_at', to_char(o.connected_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))

@@ -39,6 +39,7 @@ describe('a credential', () => {
       project_id,
       name: 'KEY',
       type: 'secret',
+      used_by: [],
       created_by: test.owner.user_id,
       created_at,
       updated_at: created_at,
@@ -50,6 +51,27 @@ describe('a credential', () => {
     const updated = await test.send('PUT', `${base}/${id}`, { body: { value: 'canary-other' } })
     assert.deepEqual(Object.keys(updated.body).sort(), Object.keys(expected).sort())
     for (const reply of [body, list, updated.body]) assert.equal(JSON.stringify(reply).includes('canary'), false)
+  })
+
+  it('tells which tools of its project name it, in a header or an address', async () => {
+    const { body } = await create({ name: 'NAMED' })
+    const tools = base.replace('/credentials', '/tools')
+    const tool = async (name: string, http: object) =>
+      (
+        await test.send('POST', tools, {
+          body: { name, description: 'A.', kind: 'http', http: { method: 'GET', url: 'https://api.test/', ...http } },
+        })
+      ).body.id as string
+    const header = await tool('by-header', { headers: { A: 'x ${credentials.NAMED}' } })
+    const address = await tool('by-address', { url: 'https://api.test/?k=${credentials.NAMED}' })
+    await tool('another', { headers: { A: '${credentials.NAMED_2}' } })
+    const expected = [
+      { tool_id: address, name: 'by-address' },
+      { tool_id: header, name: 'by-header' },
+    ]
+    assert.deepEqual((await test.send('GET', `${base}/${body.id}`)).body.used_by, expected)
+    const { body: list } = await test.send('GET', base)
+    assert.deepEqual(list.credentials.find(({ id }: { id: string }) => id === body.id).used_by, expected)
   })
 
   it('is kept encrypted, for its own row', async () => {

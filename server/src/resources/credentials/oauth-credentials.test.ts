@@ -39,6 +39,7 @@ describe('a credential of type oauth2', () => {
       issuer: issuer.issuer,
       client_id: 'cadre-own',
       scopes: ['tools:read'],
+      used_by: [],
     })
     for (const moment of [created_at, updated_at, expires_at, connected_at]) assert.match(moment, /^2\d{3}-.*\.\d{3}Z$/)
     const left_ms = Date.parse(expires_at) - Date.now()

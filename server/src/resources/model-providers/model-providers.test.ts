@@ -69,6 +69,9 @@ describe('model providers', () => {
       status: 'reachable',
       error: null,
       models: ['openai/org/large', 'openai/small'],
+      agents: [],
+      agents_total: 0,
+      last_failure: null,
     })
     assert.deepEqual(told.anthropic.models, ['anthropic/org/large', 'anthropic/small'])
     assert.deepEqual(told.builtin.models, ['builtin/echo', 'builtin/script'])
@@ -87,5 +90,39 @@ describe('model providers', () => {
         .toSorted(),
       [`Bearer ${secret}`, secret],
     )
+  })
+
+  it('tell which agents of the organization use them, and the newest task that failed at one', async () => {
+    const person = await makePerson(service)
+    const { key } = await makeKey(service, person, ['admin'])
+    const post = async (path: string, body: object) => (await service.send('POST', path, { key, body })).body
+    const { id } = await post('/api/v1/projects', { name: 'users' })
+    const agents = `/api/v1/projects/proj_${id}/agents`
+    const config = { model: 'strict/large', max_retries: 0 }
+    const agent = await post(agents, { name: 'refused', config })
+    await post(agents, { name: 'plain', config: { model: 'unnamed' } })
+    await post(agents, { name: 'default' })
+    const task = await post(`${agents}/${agent.id}/tasks?wait=20`, { input: 'x' })
+    assert.equal(task.status, 'failed', JSON.stringify(task))
+    const { body } = await service.send('GET', '/api/v1/model-providers', { key })
+    const told = Object.fromEntries(body.model_providers.map((provider: { name: string }) => [provider.name, provider]))
+    const names = (of: { agents: { name: string }[] }) => of.agents.map(({ name }) => name)
+    assert.deepEqual(
+      ['strict', 'openai', 'builtin'].map((name) => [names(told[name]), told[name].agents_total]),
+      [
+        [['refused'], 1],
+        [['plain'], 1],
+        [['default'], 1],
+      ],
+    )
+    const { at, code, message, ...which } = told.strict.last_failure
+    assert.deepEqual(which, { project_id: `proj_${id}`, task_id: task.id })
+    assert.ok(Date.parse(at) > 0 && code !== '' && message !== '')
+    assert.equal(told.openai.last_failure, null)
+    // Another organization knows nothing of it.
+    const stranger = await makeKey(service, await makePerson(service), ['admin'])
+    const { body: theirs } = await service.send('GET', '/api/v1/model-providers', { key: stranger.key })
+    for (const { agents_total, last_failure } of theirs.model_providers)
+      assert.deepEqual([agents_total, last_failure], [0, null])
   })
 })

@@ -1,4 +1,5 @@
 import type { ScheduleCatchUp, ScheduleError, ScheduleOverlap } from '#contract/tasks/schedule-lifecycle.ts'
+import { nextRunsMax } from '#contract/tasks/schedules.ts'
 import { DueTimes } from './cron.ts'
 
 /** A due time that passed longer ago than this was missed: the service was down, or could not reach its database. */
@@ -59,6 +60,24 @@ function errorOf({ overlap, catch_up }: Timing, situation: Situation, late_ms: n
     return { code: 'task_open', message: 'An earlier task of the schedule is still open.' }
   if (situation.queue_is_full) return { code: 'queue_full', message: 'The agent has too many queued tasks.' }
   return null
+}
+
+/** The next due times after a moment, beginning with one that is known; as many as are told. Throws `CronError`. */
+export function nextRuns(
+  { cron, time_zone }: Pick<Timing, 'cron' | 'time_zone'>,
+  first: string | null,
+  now: Date,
+): string[] {
+  const times = new DueTimes(cron, time_zone)
+  const runs = first === null ? [] : [first]
+  let last = first === null ? now : new Date(first)
+  while (runs.length < nextRunsMax) {
+    const next = times.after(last)
+    if (!next) break
+    runs.push(next.toISOString())
+    last = next
+  }
+  return runs
 }
 
 /** When a schedule that becomes active at a moment is due for the first time; null where that is never. */

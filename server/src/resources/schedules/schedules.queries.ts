@@ -6,7 +6,8 @@ import type { NewTask } from '../../engine/commands/new-task.ts'
 import { answerConstraints, type ConstraintAnswers } from '../../platform/postgres/constraints.ts'
 import { jsonb, type Sql } from '../../platform/postgres/database.ts'
 import { isId } from '../../platform/ids.ts'
-import type { Timing } from './due.ts'
+import { CronError } from './cron.ts'
+import { nextRuns, type Timing } from './due.ts'
 
 /** A schedule as it is kept. */
 export interface ScheduleRow extends Timing {
@@ -59,7 +60,19 @@ const columns = (sql: Sql) => sql.fragment`
 
 /** A schedule as it is answered. */
 export function scheduleView(row: ScheduleRow) {
-  return { ...row, project_id: projectId(row.project_id) }
+  return { ...row, project_id: projectId(row.project_id), next_runs: runsOf(row) }
+}
+
+/** Without those that the pattern gives where this version no longer understands it: it can still be read and repaired. */
+function runsOf(row: ScheduleRow): string[] {
+  const { next_run_at } = row
+  if (next_run_at === null) return []
+  try {
+    return nextRuns(row, next_run_at, new Date(next_run_at))
+  } catch (error) {
+    if (!(error instanceof CronError)) throw error
+    return [next_run_at]
+  }
 }
 
 /**

@@ -3,7 +3,7 @@ import Type from 'typebox'
 import { MetadataInput, TaskBudget } from '#contract/resources/agents.ts'
 import type { Actor } from '#contract/accounts/audit.ts'
 import { mergePatch } from '#contract/core/merge-patch.ts'
-import { invalid, notFound } from '#contract/core/problems.ts'
+import { invalid, invalidQuery, notFound } from '#contract/core/problems.ts'
 import * as operations from '#contract/tasks/schedules.ts'
 import type { Context } from '../../context.ts'
 import { requireKeptFiles } from '../../engine/files/input-files.ts'
@@ -19,7 +19,7 @@ import { requireAgent } from '../agents/agents.queries.ts'
 import { requireProject } from '../projects/projects.queries.ts'
 import { requireMade, requireRoom, taskView } from '../tasks/tasks.queries.ts'
 import { cleanCron, CronError } from './cron.ts'
-import { firstDue } from './due.ts'
+import { firstDue, nextRuns } from './due.ts'
 import { createScheduledTask } from './scheduled-task.ts'
 import {
   deleteSchedule,
@@ -46,6 +46,14 @@ export function scheduleRoutes(app: FastifyInstance, http: HttpContext, context:
         schedules: schedules.map(scheduleView),
         pagination: offsetPagination(total, limit, offset, schedules.length),
       }
+    },
+  })
+
+  handle(app, http, operations.previewSchedule, {
+    load: loadProject,
+    run: async ({ sql, query }) => {
+      const timing = { cron: cleanCron(query.cron), time_zone: query.time_zone ?? 'UTC' }
+      return { ...timing, next_runs: previewRuns(timing, await databaseNow(sql)) }
     },
   })
 
@@ -228,6 +236,21 @@ function requireDue(timing: Pick<ScheduleRow, 'cron' | 'time_zone'>, now: Date):
     })
   }
   throw invalid({ field: 'cron', message: 'is never due', code: 'invalid_format', provided: timing.cron })
+}
+
+/** A pattern that means nothing is told of its field; one that is never due has no times. */
+function previewRuns(timing: Pick<ScheduleRow, 'cron' | 'time_zone'>, now: Date): string[] {
+  try {
+    return nextRuns(timing, null, now)
+  } catch (error) {
+    if (!(error instanceof CronError)) throw error
+    throw invalidQuery({
+      field: error.field,
+      message: error.message,
+      code: 'invalid_format',
+      provided: timing[error.field],
+    })
+  }
 }
 
 /** Due by the clock that all processes share. */

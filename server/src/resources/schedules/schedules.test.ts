@@ -54,8 +54,9 @@ describe('a schedule', () => {
   it('is created with its next due time and its defaults, read, listed, and gone', async () => {
     const agent_id = await makeAgent()
     const made = await make(agent_id, { name: 'Cafe\u0301', cron: ' 30   7 * *  mon-fri ', time_zone: 'Europe/Berlin' })
-    const { id, next_run_at, created_at, updated_at, ...rest } = made
+    const { id, next_run_at, next_runs, created_at, updated_at, ...rest } = made
     assert.match(id, /^sched_/)
+    assert.equal(next_runs[0], next_run_at)
     assert.ok(next_run_at > created_at && updated_at === created_at)
     assert.deepEqual(rest, {
       project_id: project.split('/').at(-1),

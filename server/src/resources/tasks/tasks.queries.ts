@@ -70,6 +70,7 @@ export interface TaskFilter {
   thread_id?: string | undefined
   root_task_id?: string | undefined
   parent_task_id?: string | undefined
+  schedule_id?: string | undefined
   /** Only those that no other task has delegated. */
   roots?: boolean | undefined
   /** By which protocol or trigger they came, as `metadata.door.kind` says. */
@@ -91,14 +92,17 @@ export interface TaskFilter {
 export async function listTasks(sql: Sql, filter: TaskFilter): Promise<{ tasks: TaskRow[]; total: number }> {
   const { fragment } = sql
   const { project_id, agent_id, status, thread_id, created_after, created_before, limit, offset } = filter
-  const { root_task_id, parent_task_id, roots, door } = filter
+  const { root_task_id, parent_task_id, schedule_id, roots, door } = filter
   const conditions = [agent_id ? fragment`agent_id = ${agent_id}` : fragment`project_id = ${project_id}`]
   if (status) conditions.push(fragment`status = ${status}`)
   if (thread_id) conditions.push(fragment`thread_id = ${thread_id}`)
   // Without a kept total: these are counted.
-  const isCounted = [thread_id, root_task_id, parent_task_id, roots || undefined, door].some((one) => one !== undefined)
+  const isCounted = [thread_id, root_task_id, parent_task_id, schedule_id, roots || undefined, door].some(
+    (one) => one !== undefined,
+  )
   if (root_task_id !== undefined) conditions.push(fragment`(root_task_id = ${root_task_id} or id = ${root_task_id})`)
   if (parent_task_id !== undefined) conditions.push(fragment`parent_task_id = ${parent_task_id}`)
+  if (schedule_id !== undefined) conditions.push(fragment`schedule_id = ${schedule_id}`)
   if (roots) conditions.push(fragment`parent_task_id is null`)
   if (door !== undefined) conditions.push(fragment`metadata #>> '{door,kind}' = ${door}`)
   if (created_after) conditions.push(fragment`created_at >= ${created_after}::timestamptz`)

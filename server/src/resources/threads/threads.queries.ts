@@ -1,4 +1,4 @@
-import type { threadStates } from '#contract/tasks/threads.ts'
+import { threadTitle_characters, type threadStates } from '#contract/tasks/threads.ts'
 import { notFound } from '#contract/core/problems.ts'
 import { projectId } from '#contract/core/project-id.ts'
 import { jsonb, type Sql } from '../../platform/postgres/database.ts'
@@ -10,6 +10,9 @@ export interface ThreadRow {
   project_id: number
   agent_id: string
   status: (typeof threadStates)[number]
+  title: string | null
+  tasks: number
+  last_task_at: string | null
   metadata: Record<string, unknown>
   created_by: string
   created_at: string
@@ -22,7 +25,19 @@ export interface ThreadKey {
   project_id: number
 }
 
+/** What a thread began with: the text of the first message that a person said in it. */
+const title = ({ fragment }: Sql) => fragment`(
+  select left(case jsonb_typeof(t.input) when 'array' then (
+      select case jsonb_typeof(m.message->'content') when 'string' then m.message->>'content'
+        else (select string_agg(part->>'text', ' ') from jsonb_array_elements(m.message->'content') part) end
+      from jsonb_array_elements(t.input) with ordinality m (message, place)
+      where m.message->>'role' = 'user' order by m.place limit 1
+    ) else t.input#>>'{}' end, ${threadTitle_characters}::int)
+  from task t where t.thread_id = h.id order by t.thread_position limit 1) as title`
+
 const columns = (sql: Sql) => sql.fragment`
+  ${title(sql)}, (select count(*) from task t where t.thread_id = h.id) as tasks,
+  (select t.created_at from task t where t.thread_id = h.id order by t.thread_position desc limit 1) as last_task_at,
   h.id, h.project_id, h.agent_id, h.metadata, h.created_by, h.created_at, h.updated_at,
   case when exists (select from task t where t.thread_id = h.id and t.finished_at is null) then 'busy' else 'idle' end as status`
 
@@ -45,7 +60,8 @@ export async function insertThread(
     with agent as (select id from agent where id = ${agent_id} and project_id = ${project_id} for key share)
     insert into thread (id, project_id, agent_id, metadata, created_by)
     select ${newId('thread')}, ${project_id}, id, ${jsonb(metadata)}, ${created_by} from agent
-    returning id, project_id, agent_id, metadata, created_by, created_at, updated_at, 'idle' as status`
+    returning id, project_id, agent_id, metadata, created_by, created_at, updated_at, 'idle' as status,
+      null as title, 0::bigint as tasks, null as last_task_at`
   if (!row) throw notFound('agent_not_found', 'agent', agent_id.slice(0, 100))
   return row
 }

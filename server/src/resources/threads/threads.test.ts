@@ -65,6 +65,27 @@ describe('threads', () => {
     assert.equal((await send('GET', `${base}/threads?agent_id=${other}`)).body.pagination.total, 1)
   })
 
+  it('a thread is called by what it began with, and says how many tasks it has', async () => {
+    const { id, title, tasks, last_task_at } = await makeThread()
+    assert.deepEqual([title, tasks, last_task_at], [null, 0, null])
+    const read = async () => (await send('GET', `${base}/threads/${id}`)).body
+    await post(id, [
+      { role: 'assistant', content: 'Hello.' },
+      { role: 'user', content: [{ type: 'text', text: `Opening hours? ${'x'.repeat(200)}` }] },
+    ])
+    const second = await post(id, 'And on Sunday?')
+    const thread = await read()
+    assert.deepEqual(
+      [thread.title.length, thread.title.slice(0, 14), thread.tasks, thread.last_task_at],
+      [120, 'Opening hours?', 2, second.body.created_at],
+    )
+    const { body: list } = await send('GET', `${base}/threads`)
+    assert.deepEqual(
+      list.threads.find((one: { id: string }) => one.id === id),
+      thread,
+    )
+  })
+
   it('a thread of a missing agent, and one of another organization, does not exist', async () => {
     const missing = { agent_id: 'agent_00000000000000000000000000' }
     const refused = await send('POST', `${base}/threads`, { body: missing })

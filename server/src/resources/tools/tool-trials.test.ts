@@ -30,7 +30,11 @@ describe('tools before agents call them', () => {
       http: {
         method: 'GET',
         url: `${url}/v1/{city}`,
-        headers: { Authorization: 'Bearer ${credentials.WEATHER_KEY}', 'X-Team': '${env.TEAM}', 'X-Api-Key': 'literal' },
+        headers: {
+          Authorization: 'Bearer ${credentials.WEATHER_KEY}',
+          'X-Team': '${env.TEAM}',
+          'X-Api-Key': 'literal',
+        },
       },
       arguments: { city: 'Köln', days: 3 },
       environment_variables: { TEAM: 'abc' },
@@ -101,10 +105,7 @@ describe('tools before agents call them', () => {
       body.tools.map((tool: { operation: object; problem: unknown }) => [tool.operation, tool.problem]),
       [
         [{ id: 'listPets', method: 'GET', path: '/pets' }, null],
-        [
-          { id: 'getPet', method: 'GET', path: '/pets/{id}' },
-          'its path has a parameter that is not described',
-        ],
+        [{ id: 'getPet', method: 'GET', path: '/pets/{id}' }, 'its path has a parameter that is not described'],
       ],
     )
     const wrong = await preview({ kind: 'openapi', openapi: { document: { swagger: '2.0' } } })
