@@ -126,6 +126,7 @@ export const taskEventPayloads = {
       until: Nullable(Timestamp),
       approval_ids: Type.Array(Type.String(), { maxItems: taskEventBounds.items }),
       tool_call_ids: Type.Optional(Type.Array(Type.String(), { maxItems: taskEventBounds.items })),
+      step_ids: Type.Optional(Type.Array(Type.String(), { maxItems: taskEventBounds.items })),
       credential_ids: Type.Optional(Type.Array(Type.String(), { maxItems: taskEventBounds.items })),
     }),
   }),

@@ -218,6 +218,11 @@ export const Task = Named(
         until: Nullable(Timestamp),
         approval_ids: Type.Array(Type.String()),
         tool_call_ids: Type.Optional(Type.Array(Type.String(), { description: 'Open calls of tools on your side.' })),
+        step_ids: Type.Optional(
+          Type.Array(Type.String(), {
+            description: 'Steps that the caller can answer: open calls of tools on your side, and questions.',
+          }),
+        ),
         child_task_ids: Type.Optional(
           Type.Array(Type.String(), { description: 'Tasks of other agents whose results it waits for.' }),
         ),
@@ -551,7 +556,12 @@ export const createTask = defineOperation({
           'Tools on your side for this task alone: the task waits for the results of their calls (see `claimToolCall`). No name that the agent has already.',
       }),
     ),
-    metadata: Type.Optional(MetadataInput),
+    metadata: Type.Optional(
+      Type.Unsafe<Record<string, unknown>>({
+        ...MetadataInput,
+        description: 'Free-form members. `door` is set by the service.',
+      }),
+    ),
   }),
   body_example: { input: queuedExample.input, metadata: queuedExample.metadata },
   responses: [

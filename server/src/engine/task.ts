@@ -129,6 +129,8 @@ export interface Caller {
   /** For the first model call from `from_step` on. */
   tool_choice?: 'none' | 'auto' | 'required' | { name: string }
   from_step?: number
+  /** The only tools that the model may call, by name; `github` stands for all of a server or document. All where it is left out. */
+  allowed_tools?: string[]
   /** Added after the agent's system prompt. */
   instructions?: string
   max_output_tokens?: number
@@ -173,6 +175,8 @@ export interface Wait {
   approval_ids: string[]
   /** Open calls of tools on the caller's side; left out where there are none. */
   tool_call_ids?: string[]
+  /** The steps that this task's caller can answer: those calls, and questions; left out where there are none. */
+  step_ids?: string[]
   /** Tasks that it delegated and that have not ended; left out where there are none. */
   child_task_ids?: string[]
   /** Of the reason `credential`: those that must be connected first. */

@@ -99,3 +99,9 @@ export function isId(prefix: IdPrefix, id: string): boolean {
     /^[0-7][0-9a-hjkmnp-tv-z]{25}$/.test(id.slice(prefix.length + 1))
   )
 }
+
+/** When an identifier of the form of `newId` was made, in milliseconds since 1970. */
+export function madeAt(id: string): number {
+  const time = id.slice(id.lastIndexOf('_') + 1).slice(0, 10)
+  return [...time].reduce((ms, digit) => ms * 32 + digits.indexOf(digit), 0)
+}

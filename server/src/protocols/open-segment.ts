@@ -2,12 +2,13 @@ import { isFinished } from '#contract/tasks/task-lifecycle.ts'
 import { openaiBounds } from '#contract/doors/openai.ts'
 import { notFound, Problem } from '#contract/core/problems.ts'
 import { hasScope, roleAllows } from '#contract/core/scopes.ts'
-import type { InputMessage, TaskInput } from '#contract/tasks/tasks.ts'
+import type { InputMessage, MessageContent, MessagePart, TaskInput } from '#contract/tasks/tasks.ts'
 import type { Context } from '../context.ts'
 import { findApproval } from '../engine/journal/approvals.queries.ts'
 import { listToolCalls, type ToolCallRow } from '../engine/journal/tool-calls.queries.ts'
 import type { NewTask } from '../engine/commands/new-task.ts'
 import { saidOf } from '../engine/conversation/conversation.ts'
+import { contentWithFiles, withFiles } from '../engine/files/input-files.ts'
 import type { Caller } from '../engine/task.ts'
 import { inputIssues } from '../engine/tools/data-schema.ts'
 import { recordAudit } from '../events/audit/audit.ts'
@@ -28,9 +29,10 @@ import {
   lockLastSequence,
   setCaller,
 } from './door-responses.queries.ts'
+import { requireNamedFiles, type ReceivedFiles } from './door-files.ts'
 import { requireConversation, takeConversationItems } from './conversations.queries.ts'
 import { badParameter } from './openai/problems.ts'
-import { readInput, type ApprovalAnswer, type AskedInput } from './openai/read-input.ts'
+import { keptItems, readInput, type ApprovalAnswer, type AskedInput } from './openai/read-input.ts'
 import type { TaskOptions } from './openai/read-options.ts'
 
 /** What a door is asked for, in our words. */
@@ -49,6 +51,8 @@ export interface AskedSegment {
   store: boolean
   /** A wait for an approval ends it. */
   resolves: boolean
+  /** Files that came with the request. */
+  files: ReceivedFiles
 }
 
 /** Names a segment: all that an answer needs to find it again. */
@@ -73,6 +77,7 @@ export async function openSegment(
   asked: AskedSegment,
 ): Promise<SegmentPointer> {
   const { principal } = loading
+  await requireNamedFiles(tx, asked.agent.project_id, asked.input.named)
   const continued =
     (await giveResults(tx, engine, principal, asked)) ??
     (await answerApprovals(tx, engine, loading, asked)) ??
@@ -122,8 +127,30 @@ async function giveResults(
   const answers = given.map(({ row: call, output: content }) => ({ call, content, user_id }))
   await engine.answerToolCalls(tx, task_id, answers satisfies { call: ToolCallRow }[])
   for (const { role, content } of asked.input.messages.slice(at + 1))
-    if (role === 'user') await engine.sendMessage(tx, task_id, { content: saidOf(content).content, user_id })
+    if (role === 'user') await sendText(tx, engine, task_id, { ...asked, content, user_id })
   return segment
+}
+
+/** Sends a task what a message of a request says, with the files that came with it. */
+async function sendText(
+  tx: Sql,
+  engine: Context['engine'],
+  task_id: string,
+  {
+    content,
+    user_id,
+    input,
+    files,
+  }: Pick<AskedSegment, 'input' | 'files'> & { content: MessageContent; user_id: string },
+): Promise<{ outcome: string }> {
+  const ids = new Set(
+    typeof content === 'string' ? [] : content.flatMap((part) => ('file_id' in part ? part.file_id : [])),
+  )
+  const received = files.take(
+    tx,
+    input.urls.filter(({ url }) => ids.has(url)),
+  )
+  return engine.sendMessage(tx, task_id, { content: contentWithFiles(content, files.byUrl), user_id, received })
 }
 
 /** The calls of a task that wait for its caller; undefined where the task has ended. */
@@ -195,14 +222,19 @@ async function answerQuestion(
   const task_id = await findQuestioner(tx, principal, asked)
   if (task_id === undefined) return undefined
   const last_sequence = await lockLastSequence(tx, task_id)
-  const text = asked.input.messages
-    .flatMap(({ role, content }) => (role === 'user' ? [saidOf(content).content] : []))
-    .join('\n\n')
-  if (last_sequence === undefined || text === '') return undefined
+  const said = asked.input.messages.flatMap(({ role, content }) => (role === 'user' ? [content] : []))
+  const isText = said.every((content) => saidOf(content).parts === undefined)
+  const content = isText ? said.map((one) => saidOf(one).content).join('\n\n') : said.flatMap(partsOf)
+  if (last_sequence === undefined || content.length === 0) return undefined
   const segment = await continueTask(tx, task_id, last_sequence, asked)
-  const sent = await engine.sendMessage(tx, task_id, { content: text, user_id: principal.user_id })
+  const sent = await sendText(tx, engine, task_id, { ...asked, content, user_id: principal.user_id })
   if (sent.outcome !== 'sent') throw new Problem('task_already_finished')
   return segment
+}
+
+function partsOf(content: MessageContent): MessagePart[] {
+  if (typeof content !== 'string') return content
+  return content === '' ? [] : [{ type: 'text', text: content }]
 }
 
 async function findQuestioner(tx: Sql, principal: Principal, asked: AskedSegment): Promise<string | undefined> {
@@ -249,10 +281,11 @@ async function storeSegment(
   first_sequence: number,
   asked: AskedSegment,
 ): Promise<SegmentPointer> {
-  const { agent, request, input, conversation, previous, store, resolves } = asked
+  const { agent, request, conversation, previous, store, resolves, files } = asked
   const id = newId('resp')
+  const input = keptItems(asked.input.items, (url) => files.byUrl.get(url)?.id)
   await insertResponse(tx, {
-    ...{ id, project_id: agent.project_id, task_id, first_sequence, request, input: input.items },
+    ...{ id, project_id: agent.project_id, task_id, first_sequence, request, input },
     ...{ conversation, previous, store, resolves },
   })
   return { response_id: id, task_id }
@@ -267,7 +300,12 @@ async function startTask(
   const { agent, kind, input } = asked
   requireAskedAccepting(agent)
   const thread = await threadOf(tx, loading.principal, asked)
-  const messages = [...readInput(thread.before, 'items').messages, ...input.messages]
+  const before = readInput(thread.before, 'items')
+  await requireNamedFiles(tx, agent.project_id, before.named)
+  const urls = [...before.urls, ...input.urls]
+  const missing = urls.find(({ url }) => !asked.files.byUrl.has(url))
+  if (missing) throw badParameter('conversation', 'Items were added to the conversation meanwhile; send it again.')
+  const messages = [...before.messages, ...input.messages]
   const user_agent = loading.request.headers['user-agent'] ?? ''
   const { on_disconnect: _, ...options } = asked.task
   const task: NewTask = {
@@ -275,7 +313,11 @@ async function startTask(
     ...options,
     id: newId('task'),
     agent,
-    input: taskInput(agent.config, messages, kind === 'openai.chat' ? 'messages' : 'input'),
+    input: withFiles(
+      taskInput(agent.config, messages, kind === 'openai.chat' ? 'messages' : 'input'),
+      asked.files.byUrl,
+    ),
+    received: asked.files.take(tx, urls),
     output_schema: asked.output_schema ?? null,
     thread_id: thread.thread_id,
     caller: Object.keys(asked.caller).length > 0 ? asked.caller : null,
@@ -327,6 +369,12 @@ function taskInput(config: Record<string, unknown>, messages: InputMessage[], pa
   let input: TaskInput = messages
   if (config['input_schema'] !== undefined) {
     const said = messages.findLast(({ role }) => role === 'user')
+    if (said && saidOf(said.content).parts)
+      throw badParameter(
+        param,
+        'This agent takes a JSON object; it takes no pictures or files.',
+        'unsupported_parameter',
+      )
     try {
       input = JSON.parse(saidOf(said?.content ?? '').content) as Record<string, unknown>
     } catch {

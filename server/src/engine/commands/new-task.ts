@@ -86,6 +86,11 @@ export interface AgentStanding {
   has_subscribers: boolean
 }
 
+/** The metadata that a caller gives a task: by which door it came, the service says itself. */
+export function ownMetadata({ door: _door, ...metadata }: Record<string, unknown>): Record<string, unknown> {
+  return metadata
+}
+
 const defaultPriority = 5
 /** Workers that may die under a task, one after the other, before it is failed. */
 const defaultAttemptsMax = 5

@@ -81,18 +81,19 @@ export async function receiveUrls(
 ): Promise<ReceivedUrls> {
   const received = new Map<string, BegunFile>()
   try {
-    for (const { url, field } of urls) {
+    for (const { url, field, name, type = 'image' } of urls) {
       if (received.has(url)) continue
       if (received.size >= taskBounds.input_urls)
         throw invalid({
           field: field.split(/[.[]/, 1)[0]!,
-          message: `must have at most ${taskBounds.input_urls} pictures that are given by URLs`,
+          message: `must have at most ${taskBounds.input_urls} pictures and files that are given by URLs`,
           code: 'too_long',
           max: taskBounds.input_urls,
         })
-      const { source, declared } = url.startsWith('data:') ? dataOf(url, field) : await fetched(egress, url, field)
-      const name = nameOf(url, declared)
-      received.set(url, await files.receive({ ...whose, name, declared }, source))
+      const { source, declared } = url.startsWith('data:')
+        ? dataOf(url, field)
+        : await fetched(egress, url, field, type)
+      received.set(url, await files.receive({ ...whose, name: name ?? nameOf(url, declared), declared }, source))
     }
     return received
   } catch (error) {
@@ -114,16 +115,20 @@ export function withFiles(input: TaskInput, received: ReceivedUrls): TaskInput {
 export function contentWithFiles(content: MessageContent, received: ReceivedUrls): MessageContent {
   if (typeof content === 'string') return content
   return content.map((part) => {
-    if (part.type !== 'image' || 'file_id' in part) return part
-    const file = received.get(part.url)
+    if (part.type === 'text') return part
+    const file = received.get('file_id' in part ? part.file_id : part.url)
     return file ? { type: part.type, file_id: file.id } : part
   })
 }
 
-/** A picture that is given by a URL, and the field that it stands in. */
+/** A picture or file that is given by a URL, and the field that it stands in. */
 export interface NamedUrl {
   url: string
   field: string
+  /** A picture where nothing is said. */
+  type?: 'image' | 'file'
+  /** What it is called; read from the URL where nothing is said. */
+  name?: string | undefined
 }
 
 export function urlsIn(input: TaskInput): NamedUrl[] {
@@ -161,13 +166,13 @@ function dataOf(url: string, field: string): Picture {
 }
 
 /** An answer that is read as it is stored, so that no more of it is in memory than of an upload. */
-async function fetched(egress: Egress, url: string, field: string): Promise<Picture> {
+async function fetched(egress: Egress, url: string, field: string, type: 'image' | 'file'): Promise<Picture> {
   const failed = (error: unknown): never => {
     if (error instanceof EgressRefused || error instanceof EgressError)
       throw refused(field, `could not be fetched: ${error.message}`, error)
     throw error
   }
-  const { status, headers, body } = await follow(egress, url).catch(failed)
+  const { status, headers, body } = await follow(egress, url, type === 'image' ? 'image/*' : '*/*').catch(failed)
   if (status !== 200) {
     await body.cancel().catch(() => {})
     throw refused(field, `could not be fetched: the server answered HTTP ${status}`)
@@ -182,13 +187,13 @@ async function fetched(egress: Egress, url: string, field: string): Promise<Pict
   return { source: read(), declared: headers['content-type'] }
 }
 
-/** Asks for a picture; each redirect is judged like the first address. */
-async function follow(egress: Egress, url: string): Promise<EgressStream> {
+/** Asks for a picture or file; each redirect is judged like the first address. */
+async function follow(egress: Egress, url: string, accept: string): Promise<EgressStream> {
   for (let at = url, redirects = 0; ; redirects += 1) {
     const answer = await egress.open(at, {
       purpose: 'file',
       method: 'GET',
-      headers: { accept: 'image/*' },
+      headers: { accept },
       timeout_ms: fetch_ms,
       bytesMax: fileBounds.bytes,
     })
@@ -199,10 +204,11 @@ async function follow(egress: Egress, url: string): Promise<EgressStream> {
   }
 }
 
-/** What a picture is called: as in its address, else by its kind. */
+/** What a picture or file is called: as in its address, else by its kind. */
 function nameOf(url: string, declared: string | undefined): string {
   const last = url.startsWith('data:') ? undefined : URL.parse(url)?.pathname.split('/').at(-1)
   if (last) return safelyDecoded(last)
+  if (declared !== undefined && !declared.startsWith('image/')) return 'file'
   return `image.${/^image\/([a-z]+)/.exec(declared ?? '')?.[1] ?? 'png'}`
 }
 

@@ -110,9 +110,13 @@ export function waiting(
   {
     approvals = [],
     calls = [],
+    step_ids = [],
     children = [],
     ...more
-  }: { approvals?: string[]; calls?: string[]; children?: string[] } & Pick<Wait, 'credential_ids'> = {},
+  }: { approvals?: string[]; calls?: string[]; step_ids?: string[]; children?: string[] } & Pick<
+    Wait,
+    'credential_ids'
+  > = {},
 ): Change {
   const wait: Wait = {
     reason,
@@ -120,6 +124,7 @@ export function waiting(
     until: until?.toISOString() ?? null,
     approval_ids: approvals,
     ...(calls.length > 0 && { tool_call_ids: calls }),
+    ...(step_ids.length > 0 && { step_ids }),
     ...(children.length > 0 && { child_task_ids: children }),
     ...more,
   }

@@ -1,11 +1,17 @@
 import type { ModelTool } from '../models/model.ts'
 import type { Run } from './run.ts'
 import { policyOf } from './tool-policy.ts'
-import type { AgentConfig } from '../task.ts'
+import type { AgentConfig, Caller } from '../task.ts'
 
-/** The tools offered to the model: those that a policy denies are omitted. */
-export function offered({ toolset, work }: Run): ModelTool[] {
-  return [...toolset.tools.values()].filter(({ name }) => policyOf(work.config, name) !== 'deny')
+/** The tools offered to the model: those that a policy denies or the caller left out are omitted. */
+export function offered({ toolset, work: { config, caller } }: Run): ModelTool[] {
+  return [...toolset.tools.values()].filter(({ name }) => policyOf(config, name) !== 'deny' && isAllowed(caller, name))
+}
+
+/** Whether the caller of a task lets its model call a tool. */
+export function isAllowed(caller: Pick<Caller, 'allowed_tools'> | null, name: string): boolean {
+  const allowed = caller?.allowed_tools
+  return allowed === undefined || allowed.includes(name) || allowed.includes(name.split('/', 1)[0]!)
 }
 
 /** The model that answers now: the one that took over last, as long as the configuration still names it. */

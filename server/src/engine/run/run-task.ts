@@ -380,15 +380,22 @@ function deferred(run: Run, task: LockedTask, steps: readonly Step[]): Change {
   const moments = [...open.flatMap(({ step }) => inputOf(step).until ?? []), ...lacking.moments]
   const until = moments.length > 0 ? new Date(moments.toSorted()[0]!) : undefined
   const calls = open.flatMap(({ step }) => (isCallers(step) && step.status === 'started' ? [callId(step)] : []))
+  const step_ids = open.filter(({ step }) => isAnswerable(step)).map(({ step }) => step.id)
   const children = open.flatMap(({ step }) => inputOf(step).child_task_id ?? [])
   const { events = [], ...change } = waiting(task, reasonOf(open, run.lacking.size > 0), until, {
     approvals,
     calls,
+    step_ids,
     children,
     ...lacking.wait,
   })
   const { logs, events: expired } = lackingEvents(run.lacking, run.steps)
   return { ...change, events: [...expired, ...events], logs }
+}
+
+/** Whether the caller of a task can give the result of a step: one of its tools, or a question. */
+function isAnswerable(step: Step): boolean {
+  return step.status === 'started' && (isCallers(step) || (step.type === 'wait' && step.name === 'request_input'))
 }
 
 /**

@@ -15,6 +15,7 @@ import {
 import type { Decide } from '../journal/journal.ts'
 import type { ModelToolCall } from '../models/model.ts'
 import type { Run } from './run.ts'
+import { isAllowed } from './run-model.ts'
 import { checkArguments } from '../tools/arguments.ts'
 import { policyOf } from './tool-policy.ts'
 import { engineTools, safetyOf, type Tool } from '../tools/tool.ts'
@@ -125,6 +126,8 @@ function freshCall(run: Run, task: LockedTask, call: ModelToolCall, { index, pos
   if (position >= callsMax) return refuse('too_many_calls', `One answer may call ${callsMax} tools at most.`)
   const policy = policyOf(run.work.config, call.name)
   if (policy === 'deny') return refuse('tool_denied', `This agent may not call ${call.name}.`)
+  if (!isAllowed(run.work.caller, call.name))
+    return refuse('tool_not_allowed', `The caller of this task does not allow ${call.name}.`)
   if (complaint !== undefined) return refuse('invalid_arguments', complaint)
   const args = call.arguments as Record<string, unknown>
   if (policy === 'ask') return askedCall(run, task, tool, call, index)

@@ -316,7 +316,7 @@ describe('errors', () => {
       ['Nothing', {}, {}, 200, -32601],
       ['SendMessage', sent('x'), { 'a2a-version': '0.3' }, 200, -32009],
       ['SendMessage', sent('x'), { 'a2a-version': '' }, 200, -32009],
-      ['SendMessage', sent('', { parts: [{ raw: 'AAAA', mediaType: 'image/png' }] }), {}, 200, -32005],
+      ['SendMessage', sent('', { parts: [{ raw: '***', mediaType: 'image/png' }] }), {}, 200, -32602],
       ['SendMessage', sent('x'), { 'content-type': 'text/plain' }, 200, -32005],
       ['SendMessage', { ...sent('x'), tenant: 'acme' }, {}, 200, -32602],
       ['SendMessage', sent('x', { taskId: 'task_00000000000000000000000000' }), {}, 200, -32001],

@@ -9,6 +9,7 @@ import type { Loading } from '../../http/handle.ts'
 import { isId } from '../../platform/ids.ts'
 import { makeLoadAsked } from '../../resources/tasks/asked-agents.ts'
 import { cancelAsAsked } from '../../resources/tasks/task-requests.ts'
+import type { DoorFiles } from '../door-files.ts'
 import { findDoorAgent, findDoorThreads, type DoorAgent } from '../door-keys.queries.ts'
 import { countA2aTasks, findA2aTask, listA2aTasks, type A2aTask, type A2aTaskFilter } from './a2a-tasks.queries.ts'
 import { a2aConfig, cardOf } from './card.ts'
@@ -46,17 +47,20 @@ export async function requireA2aTask(sql: Loading['sql'], agent: DoorAgent, id: 
 }
 
 /** What each method does, whichever way it is called. */
-export function makeCalls(context: Context): Record<A2aMethod, Call> {
+export function makeCalls(context: Context, doorFiles: DoorFiles): Record<A2aMethod, Call> {
   const { engine, public_url } = context
   const loadAsked = makeLoadAsked(context.database)
 
   const open = async (loading: Loading, agent: DoorAgent, params: Params, isStream: boolean): Promise<Done> => {
     const asked = readSend(params)
+    const files = doorFiles.of(loading.request)
     const waits = isStream || !asked.returnImmediately
     if (waits) await loading.occupy()
     const path = { project_id: projectId(agent.project_id), agent_id: agent.id }
     const askedAgent = await loadAsked({ ...loading, params: path })
-    const opened = await loading.sql.begin((tx) => openMessage(tx, context, { ...loading, sql: tx }, askedAgent, asked))
+    const opened = await loading.sql.begin((tx) =>
+      openMessage(tx, context, { ...loading, sql: tx }, askedAgent, { ...asked, files }),
+    )
     if (!isStream) return { kind: 'message', waits, historyLength: asked.historyLength, ...opened }
     return { kind: 'stream', task_id: opened.task_id, start: opened }
   }

@@ -17,6 +17,8 @@ export function a2aConfig(config: Record<string, unknown>): A2aConfig {
 
 const textModes = ['text/plain']
 const modes = ['text/plain', 'application/json']
+/** What models take as files; which of them, the agent's model says. */
+const inputModes = [...modes, 'image/png', 'image/jpeg', 'image/gif', 'image/webp', 'application/pdf']
 
 /** The card of an agent: where and how it is reached, and what it does. */
 export function cardOf(agent: DoorAgent, public_url: string, { extended = false } = {}): AgentCard {
@@ -30,7 +32,7 @@ export function cardOf(agent: DoorAgent, public_url: string, { extended = false 
     protocolVersion,
   })
   const outputs = config['output_schema'] === undefined ? textModes : modes
-  const inputs = config['input_schema'] === undefined ? modes : ['application/json']
+  const inputs = config['input_schema'] === undefined ? inputModes : ['application/json']
   return {
     name: agent.name,
     description: agent.description || `The agent ${agent.name}.`,

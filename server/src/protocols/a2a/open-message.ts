@@ -1,10 +1,12 @@
 import { isFinished } from '#contract/tasks/task-lifecycle.ts'
 import { isObject } from '#contract/core/merge-patch.ts'
+import { projectId } from '#contract/core/project-id.ts'
 import { notFound } from '#contract/core/problems.ts'
 import type { TaskInput } from '#contract/tasks/tasks.ts'
 import { openaiBounds } from '#contract/doors/openai.ts'
 import type { Context } from '../../context.ts'
 import { findApproval } from '../../engine/journal/approvals.queries.ts'
+import { contentWithFiles, withFiles } from '../../engine/files/input-files.ts'
 import { inputIssues } from '../../engine/tools/data-schema.ts'
 import { recordAudit } from '../../events/audit/audit.ts'
 import { insufficientScope } from '../../http/access/authorize.ts'
@@ -24,11 +26,12 @@ import {
   takeDoorKey,
 } from '../door-keys.queries.ts'
 import { insertResponse, lockLastSequence } from '../door-responses.queries.ts'
+import type { ReceivedFiles } from '../door-files.ts'
 import { mayResolve } from '../open-segment.ts'
 import { findA2aTask } from './a2a-tasks.queries.ts'
 import { a2aProblem, badMember, taskNotFound } from './problems.ts'
 import { storePush } from './push-configs.ts'
-import type { AskedMessage, Decision } from './read-message.ts'
+import { readFile, type AskedMessage, type Decision } from './read-message.ts'
 
 /** The task that a message began or continues. */
 export interface OpenedMessage {
@@ -46,10 +49,10 @@ export interface OpenedMessage {
  */
 export async function openMessage(
   tx: Sql,
-  context: Pick<Context, 'engine' | 'egress' | 'secrets'>,
+  context: Pick<Context, 'engine' | 'egress' | 'secrets' | 'public_url'>,
   loading: Loading,
   agent: AskedAgent,
-  asked: AskedMessage,
+  asked: AskedMessage & { files: ReceivedFiles },
 ): Promise<OpenedMessage> {
   const { credential_id } = loading.principal
   const response_id = newId('seg')
@@ -64,7 +67,7 @@ export async function openMessage(
   const store = (first_sequence: number): Promise<void> =>
     insertResponse(tx, {
       ...{ id: response_id, project_id: agent.project_id, task_id, first_sequence },
-      ...{ request: { door: 'a2a', message_id: asked.message_id }, input: [asked.sent] },
+      ...{ request: { door: 'a2a', message_id: asked.message_id }, input: [keptMessage(context, agent, asked)] },
       ...{ conversation: null, previous: null, store: false, resolves: mayResolve(loading.principal) },
     })
   const first_sequence =
@@ -100,7 +103,7 @@ async function requireItsContext(
     throw badMember('message.contextId', 'is not that of the task')
 }
 
-type Given = AskedMessage & { task_id: string }
+type Given = AskedMessage & { task_id: string; files: ReceivedFiles }
 type Store = (first_sequence: number) => Promise<void>
 
 async function continueTask(
@@ -111,7 +114,7 @@ async function continueTask(
   asked: Given,
   store: Store,
 ): Promise<number> {
-  const { task_id, decisions, text } = asked
+  const { task_id, decisions, content, files, urls } = asked
   const { principal } = loading
   const last_sequence = await lockLastSequence(tx, task_id)
   const task = await findA2aTask(tx, agent.id, task_id)
@@ -119,10 +122,14 @@ async function continueTask(
   if (isFinished(task.status))
     throw a2aProblem('UNSUPPORTED_OPERATION', `Task ${task_id} has ended. Send the message without taskId.`)
   if (decisions.length > 0 && !mayResolve(principal)) throw insufficientScope(['approvals:write'], principal.scopes)
-  if (decisions.length === 0 && text === '') throw badMember('message.parts', 'must say something')
+  if (decisions.length === 0 && content.length === 0) throw badMember('message.parts', 'must say something')
   await store(last_sequence + 1)
   for (const decision of decisions) await decide(tx, engine, loading, agent, task_id, decision)
-  if (text !== '') await engine.sendMessage(tx, task_id, { content: text, user_id: principal.user_id })
+  if (content.length > 0)
+    await engine.sendMessage(tx, task_id, {
+      ...{ content: contentWithFiles(content, files.byUrl), user_id: principal.user_id },
+      received: files.take(tx, urls),
+    })
   return last_sequence + 1
 }
 
@@ -164,7 +171,8 @@ async function startTask(
     ...madeBy(loading),
     id: asked.task_id,
     agent,
-    input: inputOf(agent.config, asked),
+    input: withFiles(inputOf(agent.config, asked), asked.files.byUrl),
+    received: asked.files.take(tx, asked.urls),
     thread_id: await threadOf(tx, loading, agent, asked.context_id),
     metadata: {
       ...(asked.metadata && { a2a: asked.metadata }),
@@ -176,13 +184,35 @@ async function startTask(
   return 1
 }
 
-/** What the task is given: the message as a text, or the object that the agent takes. */
-function inputOf(config: Record<string, unknown>, { text, data }: AskedMessage): TaskInput {
+/** A message as it is kept: what came as bytes is a file of the project by then, and has its address. */
+function keptMessage(
+  { public_url }: Pick<Context, 'public_url'>,
+  { project_id }: AskedAgent,
+  { sent, files }: Pick<Given, 'sent' | 'files'>,
+): Record<string, unknown> {
+  const { parts } = sent
+  if (!Array.isArray(parts) || files.byUrl.size === 0) return sent
+  const url = ({ id }: { id: string }): string =>
+    `${public_url()}/api/v1/projects/${projectId(project_id)}/files/${id}/content`
+  return {
+    ...sent,
+    parts: parts.map((part: Record<string, unknown>) => {
+      const { raw, ...more } = part
+      const file = typeof raw === 'string' ? files.byUrl.get(readFile(part, 'message.parts').url) : undefined
+      return file ? { ...more, url: url(file), filename: file.name, mediaType: file.media_type } : part
+    }),
+  }
+}
+
+/** What the task is given: the message as a text or in parts, or the object that the agent takes. */
+function inputOf(config: Record<string, unknown>, { text, content, data, urls }: AskedMessage): TaskInput {
   const schema = config['input_schema']
   if (schema === undefined) {
-    if (text === '') throw badMember('message.parts', 'must say something')
-    return text
+    if (content.length === 0) throw badMember('message.parts', 'must say something')
+    return typeof content === 'string' ? content : [{ role: 'user', content }]
   }
+  if (urls[0])
+    throw badMember(urls[0].field, 'is a file; this agent takes a data part alone', 'CONTENT_TYPE_NOT_SUPPORTED')
   const input = isObject(data) ? data : parsed(text)
   if (!isObject(input)) throw badMember('message.parts', 'must have a data part with the object that this agent takes')
   const [issue] = inputIssues(schema, input)

@@ -1,5 +1,8 @@
 import { isObject } from '#contract/core/merge-patch.ts'
 import { a2aBounds } from '#contract/doors/a2a.ts'
+import type { MessageContent, MessagePart } from '#contract/tasks/tasks.ts'
+import type { NamedUrl } from '../../engine/files/input-files.ts'
+import type { AskedFiles } from '../door-files.ts'
 import { badMember } from './problems.ts'
 
 /** The answer to an approval, as a data part of a message says it. */
@@ -19,12 +22,14 @@ export interface AskedPush {
 }
 
 /** What a message asks for, in our words. */
-export interface AskedMessage {
+export interface AskedMessage extends AskedFiles {
   message_id: string
   task_id: string | undefined
   context_id: string | undefined
   /** Its parts as one text, without those that answer approvals. */
   text: string
+  /** The same with its files, where it has any; each named by its URL or its data. */
+  content: MessageContent
   /** Its data part, where it has one, for agents that take an object. */
   data: unknown
   decisions: Decision[]
@@ -60,7 +65,10 @@ export function readSend(params: unknown): AskedMessage {
     message_id,
     task_id: text(message, 'taskId', 'message', a2aBounds.context_id),
     context_id: text(message, 'contextId', 'message', a2aBounds.context_id),
-    text: said.map((part) => part.text).join('\n\n'),
+    text: said.flatMap((part) => (part.file ? [] : [part.text])).join('\n\n'),
+    content: contentOf(said),
+    urls: said.flatMap(({ file }) => (file ? [file] : [])),
+    named: [],
     data: said.find((part) => part.data !== undefined)?.data,
     decisions,
     sent: message,
@@ -118,6 +126,7 @@ function isHeaderValue(value: string): boolean {
 
 interface ReadPart {
   text: string
+  file?: NamedUrl
   data: unknown
   decision: Decision | undefined
 }
@@ -134,13 +143,40 @@ function readPart(part: unknown, place: string): ReadPart {
   const kinds = ['text', 'data', 'raw', 'url'].filter((kind) => part[kind] !== undefined && part[kind] !== null)
   if (kinds.length !== 1) throw badMember(place, 'must have exactly one of text, data, raw and url')
   if (kinds[0] === 'raw' || kinds[0] === 'url')
-    throw badMember(place, 'is a file; this agent takes text and data', 'CONTENT_TYPE_NOT_SUPPORTED')
+    return { text: '', file: readFile(part, place), data: undefined, decision: undefined }
   const { text: said, data } = part
   if (kinds[0] === 'text') {
     if (typeof said !== 'string') throw badMember(`${place}.text`, 'must be a text')
     return { text: said, data: undefined, decision: undefined }
   }
   return { text: JSON.stringify(data), data, decision: readDecision(data, `${place}.data`) }
+}
+
+/** A file: its bytes in base64, or the address that it is fetched from once. */
+export function readFile(part: Record<string, unknown>, place: string): NamedUrl {
+  const { raw, url, filename, mediaType } = part
+  for (const name of ['filename', 'mediaType'])
+    if (![undefined, null].includes(part[name] as undefined) && typeof part[name] !== 'string')
+      throw badMember(`${place}.${name}`, 'must be a text')
+  const media_type = typeof mediaType === 'string' && /^[\w.+-]+\/[\w.+-]+/.exec(mediaType)?.[0]
+  const type = media_type && media_type.startsWith('image/') ? 'image' : 'file'
+  const name = typeof filename === 'string' && filename !== '' ? filename : undefined
+  if (raw !== undefined && raw !== null) {
+    if (typeof raw !== 'string' || raw === '') throw badMember(`${place}.raw`, 'must be bytes in base64')
+    return { url: `data:${media_type || 'application/octet-stream'};base64,${raw}`, field: `${place}.raw`, type, name }
+  }
+  if (typeof url !== 'string' || !url.startsWith('https://'))
+    throw badMember(`${place}.url`, 'must be an https: address')
+  return { url, field: `${place}.url`, type, name }
+}
+
+/** What a message says: a text, or parts where files are among them. */
+function contentOf(parts: readonly ReadPart[]): MessageContent {
+  if (!parts.some(({ file }) => file)) return parts.map(({ text }) => text).join('\n\n')
+  return parts.flatMap(({ text, file }): MessagePart[] => {
+    if (file) return [{ type: file.type ?? 'file', file_id: file.url }]
+    return text === '' ? [] : [{ type: 'text', text }]
+  })
 }
 
 /** A data part that names an approval answers it. */

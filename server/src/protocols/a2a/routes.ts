@@ -23,6 +23,8 @@ import { Answer, handle, handleChosen, type Handling, type Loading, type Served 
 import type { HttpContext } from '../../http/http-context.ts'
 import type { DoorAgent } from '../door-keys.queries.ts'
 import { mayResolve } from '../open-segment.ts'
+import { makeDoorFiles } from '../door-files.ts'
+import { readSend } from './read-message.ts'
 import { makeCalls, paramsOf, requireA2aTask, requirePublished, type Done } from './calls.ts'
 import { a2aConfig, cardOf } from './card.ts'
 import { legacyCard, legacyMethods, readLegacy, answerLegacy } from './legacy.ts'
@@ -86,13 +88,24 @@ function cardRoutes(app: FastifyInstance, http: HttpContext, { sql, config, publ
 }
 
 function methodRoutes(app: FastifyInstance, http: HttpContext, context: Context): void {
-  const calls = makeCalls(context)
+  const doorFiles = makeDoorFiles(context)
+  const calls = makeCalls(context, doorFiles)
   const load = ({ sql, params, principal }: Loading): Promise<DoorAgent> =>
     requirePublished(sql, params['agent_id']!, principal.org_id)
   const served = (operation: Operation, method: A2aMethod, binding: Binding): Served => ({
     operation,
     handlers: {
       load,
+      ...(method.startsWith('Send') && {
+        receive: async (loading: Loading, validated: () => object) => {
+          if (!mayHaveFiles(loading.request)) return undefined
+          const loaded = await load(loading)
+          const handling = { ...loading, loaded, ...validated() } as Handling<Operation, DoorAgent>
+          const { urls } = readSend(await binding.params(handling))
+          const whose = { project_id: loaded.project_id, created_by: loading.principal.user_id }
+          return doorFiles.receive(loading.request, whose, urls)
+        },
+      }),
       run: async (handling: Handling<Operation, DoorAgent>) => {
         activateExtensions(handling)
         return calls[method](handling, handling.loaded, await binding.params(handling))
@@ -174,6 +187,14 @@ function methodRoutes(app: FastifyInstance, http: HttpContext, context: Context)
     const asked = word(request)
     return asked === 'subscribe' ? subscribe : asked === 'cancel' ? cancel : nothing
   })
+}
+
+/** Words that a body with files has; `file` is that of version 0.3. */
+const fileMarks = ['"raw"', '"url"', '"file"'].map((mark) => Buffer.from(mark))
+
+/** Whether a body may have files: looked for before it is read a second time. */
+function mayHaveFiles({ body }: FastifyRequest): boolean {
+  return fileMarks.some((mark) => (body as Buffer | undefined)?.includes(mark))
 }
 
 /** What a body says of its call, before it is read as one. */

@@ -18,18 +18,25 @@ import {
   type Telling,
 } from '../served-segment.ts'
 import { ChatState } from './chat-state.ts'
-import { openOnce, requireModel, type Opened } from './open.ts'
+import { makeDoorFiles, type DoorFiles } from '../door-files.ts'
+import { openOnce, receiveAsked, requireModel, type Opened } from './open.ts'
 import { readChatMessages } from './read-input.ts'
 import { doorConfig, readOptions } from './read-options.ts'
 
 /** Chat completions: stateless in the protocol, tasks behind it. */
 export function chatRoutes(app: FastifyInstance, http: HttpContext, context: Context): void {
   const loadAsked = makeLoadAsked(context.database)
+  const doorFiles = makeDoorFiles(context)
   handle(app, http, createChatCompletion, {
+    receive: (loading, validated) =>
+      receiveAsked(doorFiles, loading, loadAsked, () => {
+        const body = validated().body as Record<string, unknown>
+        return { body, input: readChatMessages(body['messages']) }
+      }),
     run: async (handling) => {
       await handling.occupy()
       const body = handling.body as Record<string, unknown>
-      return openOnce(context, handling, () => askedOf(handling, body, loadAsked))
+      return openOnce(context, handling, () => askedOf(handling, body, loadAsked, doorFiles))
     },
     finish: async (handling, answer, reply) => {
       const body = handling.body as Record<string, unknown>
@@ -71,6 +78,7 @@ async function askedOf(
   loading: Loading,
   body: Record<string, unknown>,
   loadAsked: ReturnType<typeof makeLoadAsked>,
+  doorFiles: DoorFiles,
 ): Promise<AskedSegment> {
   const agent = await requireModel(loading, body['model'], loadAsked)
   const options = readOptions(body, agent.config)
@@ -87,6 +95,7 @@ async function askedOf(
     conversation: null,
     store: false,
     resolves: false,
+    files: doorFiles.of(loading.request),
   }
 }
 

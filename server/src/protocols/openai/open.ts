@@ -7,9 +7,12 @@ import type { AskedAgent } from '../../resources/tasks/asked-agents.ts'
 import { claimRequest, hashOfRequest, recordRequest } from '../door-requests.queries.ts'
 import { openSegment, type AskedSegment, type SegmentPointer } from '../open-segment.ts'
 import { requestEnds } from '../served-segment.ts'
+import { requireConversation } from '../conversations.queries.ts'
+import type { DoorFiles } from '../door-files.ts'
 import { findModel } from './models.queries.ts'
 import { projectOf } from './models.ts'
 import { badParameter, modelNotFound } from './problems.ts'
+import { readInput, type AskedInput } from './read-input.ts'
 import type { Options } from './read-options.ts'
 
 /** What a creating request leaves: its segment, and its record where it has one. */
@@ -56,6 +59,28 @@ export async function openOnce(
     const opened = await segment(tx, of)
     return { ...opened, record: await recordRequest(tx, { ...opened, credential_id, hash, process_id }) }
   })
+}
+
+/** What a body has that comes with files: looked for before it is read a second time. */
+const marks = ['image_url', 'file_data', 'file_url'].map((mark) => Buffer.from(mark))
+
+/** Stores the files that come with a request, or with the conversation that it continues, for its agent's project. */
+export async function receiveAsked(
+  doorFiles: DoorFiles,
+  loading: Loading,
+  loadAsked: (loading: Loading) => Promise<AskedAgent>,
+  read: () => { body: Record<string, unknown>; input: AskedInput; conversation?: string | undefined },
+): ReturnType<DoorFiles['receive']> {
+  const { request, principal, sql } = loading
+  const body = request.body as Buffer | undefined
+  if (!body || ![...marks, Buffer.from('conversation')].some((mark) => body.includes(mark))) return undefined
+  const asked = read()
+  const kept =
+    asked.conversation === undefined ? [] : (await requireConversation(sql, asked.conversation, principal)).items
+  const urls = [...readInput(kept, 'items').urls, ...asked.input.urls]
+  if (urls.length === 0) return undefined
+  const { project_id } = await requireModel(loading, asked.body['model'], loadAsked)
+  return doorFiles.receive(request, { project_id, created_by: principal.user_id }, urls)
 }
 
 /** What a response shows again of its request. */

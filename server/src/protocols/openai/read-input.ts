@@ -1,7 +1,8 @@
 import { isObject } from '#contract/core/merge-patch.ts'
 import { openaiBounds } from '#contract/doors/openai.ts'
-import type { InputMessage } from '#contract/tasks/tasks.ts'
+import { taskBounds, type InputMessage, type MessageContent, type MessagePart } from '#contract/tasks/tasks.ts'
 import { newId } from '../../platform/ids.ts'
+import { dataUrl, type AskedFiles } from '../door-files.ts'
 import { badParameter, unsupported } from './problems.ts'
 import { approvalOfItem } from './response-state.ts'
 
@@ -21,7 +22,7 @@ export interface ApprovalAnswer {
 }
 
 /** What a request gives a task, in our words. */
-export interface AskedInput {
+export interface AskedInput extends AskedFiles {
   /** All of it, as a history that stands alone. */
   messages: InputMessage[]
   results: CallResult[]
@@ -32,7 +33,7 @@ export interface AskedInput {
 
 /** The `input` of a response: a text or items. Throws 400 with `param`. */
 export function readInput(input: unknown, param = 'input'): AskedInput {
-  const asked: AskedInput = { messages: [], results: [], approvals: [], items: [] }
+  const asked = noInput()
   if (typeof input === 'string') {
     readItem(asked, { type: 'message', role: 'user', content: input }, param)
     return asked
@@ -44,14 +45,27 @@ export function readInput(input: unknown, param = 'input'): AskedInput {
   return asked
 }
 
+function noInput(): AskedInput {
+  return { messages: [], results: [], approvals: [], items: [], urls: [], named: [] }
+}
+
+/** Whether an item stands for another that a response has; clients may leave its type out. */
+export function isReference(item: unknown): item is { id: string } {
+  if (!isObject(item) || typeof item['id'] !== 'string') return false
+  const { type, role } = item
+  return type === 'item_reference' || ((type === undefined || type === null) && role === undefined)
+}
+
+/** References are resolved before: see `withReferences`. */
 function readItem(asked: AskedInput, item: unknown, param: string): void {
   if (!isObject(item)) throw badParameter(param, `${param} must be an object.`)
+  if (isReference(item)) return
   const { type = 'message' } = item
   switch (type) {
     case 'message': {
       const role = roleOf(item['role'], `${param}.role`)
       if (role === 'tool') throw badParameter(`${param}.role`, 'A result of a tool is an item function_call_output.')
-      asked.messages.push({ role, content: textOf(item['content'], `${param}.content`) })
+      asked.messages.push({ role, content: contentOf(asked, role, item['content'], `${param}.content`) })
       break
     }
     case 'function_call': {
@@ -89,7 +103,6 @@ function readItem(asked: AskedInput, item: unknown, param: string): void {
     }
     // What only the model that wrote it could read, and what repeats a question that is in the journal.
     case 'reasoning':
-    case 'item_reference':
     case 'mcp_approval_request':
     case 'mcp_list_tools':
       return
@@ -110,7 +123,7 @@ export function readChatMessages(messages: unknown): AskedInput {
     throw badParameter('messages', 'messages must be a list of at least one message.')
   if (messages.length > openaiBounds.items)
     throw badParameter('messages', `messages must have at most ${openaiBounds.items} entries.`)
-  const asked: AskedInput = { messages: [], results: [], approvals: [], items: [] }
+  const asked = noInput()
   messages.forEach((message: unknown, i) => {
     const param = `messages[${i}]`
     if (!isObject(message)) throw badParameter(param, `${param} must be an object.`)
@@ -124,7 +137,7 @@ export function readChatMessages(messages: unknown): AskedInput {
     }
     const calls = role === 'assistant' ? chatCalls(message['tool_calls'], `${param}.tool_calls`) : []
     const hasNone = message['content'] === null || message['content'] === undefined
-    const content = hasNone && calls.length > 0 ? '' : textOf(message['content'], `${param}.content`)
+    const content = hasNone && calls.length > 0 ? '' : contentOf(asked, role, message['content'], `${param}.content`)
     asked.messages.push({ role, content, ...(calls.length > 0 && { tool_calls: calls }) })
   })
   // Only results at the end answer calls that wait; earlier ones are history.
@@ -162,6 +175,81 @@ function roleOf(role: unknown, param: string): InputMessage['role'] {
 }
 
 const textTypes = new Set<unknown>(['text', 'input_text', 'output_text'])
+
+const fileTypes = new Set<unknown>(['input_image', 'image_url', 'input_file', 'file'])
+
+/** What a message says: a text, or parts where pictures or files are among them, which only the user's may have. */
+function contentOf(asked: AskedInput, role: string, content: unknown, param: string): MessageContent {
+  const hasFiles = Array.isArray(content) && content.some((part) => isObject(part) && fileTypes.has(part['type']))
+  if (role !== 'user' || !hasFiles) return textOf(content, param)
+  if (content.length > taskBounds.message_parts)
+    throw badParameter(param, `${param} must have at most ${taskBounds.message_parts} parts.`)
+  return content.flatMap((part: unknown, i): MessagePart[] => {
+    const place = `${param}[${i}]`
+    if (isObject(part) && fileTypes.has(part['type'])) return [filePart(asked, part, place)]
+    const text = textOf([part], param)
+    return text === '' ? [] : [{ type: 'text', text }]
+  })
+}
+
+/** A picture or a file: one of the project, or one that comes as data or by address. */
+function filePart(asked: AskedInput, part: Record<string, unknown>, place: string): MessagePart {
+  const { type } = part
+  const isImage = type === 'input_image' || type === 'image_url'
+  const member = type === 'file' ? 'file' : undefined
+  const of = member === undefined ? part : part[member]
+  if (!isObject(of)) throw badParameter(`${place}.file`, `${place}.file must be an object.`)
+  const at = member === undefined ? place : `${place}.${member}`
+  const kind = isImage ? 'image' : 'file'
+  const { file_id, filename } = of
+  if (file_id !== undefined && file_id !== null) {
+    if (typeof file_id !== 'string' || file_id === '')
+      throw badParameter(`${at}.file_id`, `${at}.file_id must be the id of a file.`)
+    asked.named.push({ file_id, param: `${at}.file_id` })
+    return { type: kind, file_id }
+  }
+  const { url, field } = isImage ? imageUrl(of, at) : fileUrl(of, at)
+  const name = typeof filename === 'string' && filename !== '' ? filename : undefined
+  asked.urls.push({ url, field, type: kind, name })
+  return { type: kind, file_id: url }
+}
+
+/** `image_url`: of a response a text, of a chat an object with one. */
+function imageUrl({ image_url }: Record<string, unknown>, at: string): { url: string; field: string } {
+  const field = isObject(image_url) ? `${at}.image_url.url` : `${at}.image_url`
+  const url = isObject(image_url) ? image_url['url'] : image_url
+  if (typeof url !== 'string' || !/^(data:image\/|https:\/\/)/.test(url))
+    throw badParameter(field, `${field} must be a data: URL of a picture, or an https: address.`)
+  return { url, field }
+}
+
+function fileUrl({ file_data, file_url }: Record<string, unknown>, at: string): { url: string; field: string } {
+  if (typeof file_data === 'string' && file_data !== '') return { url: dataUrl(file_data), field: `${at}.file_data` }
+  if (typeof file_url === 'string' && file_url.startsWith('https://')) return { url: file_url, field: `${at}.file_url` }
+  throw badParameter(at, `${at} must have a file_id, file_data in base64, or a file_url with an https: address.`)
+}
+
+/** Items as they are kept: what came as data is a file by then, and named by its identifier. */
+export function keptItems(
+  items: readonly Record<string, unknown>[],
+  fileOf: (url: string) => string | undefined,
+): Record<string, unknown>[] {
+  return items.map((item) => {
+    const { content } = item
+    if (!Array.isArray(content)) return item
+    return { ...item, content: content.map((part: unknown) => (isObject(part) ? keptPart(part, fileOf) : part)) }
+  })
+}
+
+function keptPart(
+  { image_url, file_data, ...part }: Record<string, unknown>,
+  fileOf: (url: string) => string | undefined,
+): Record<string, unknown> {
+  const url = typeof image_url === 'string' ? image_url : typeof file_data === 'string' ? dataUrl(file_data) : undefined
+  const file_id = url?.startsWith('data:') === true ? fileOf(url) : undefined
+  if (file_id !== undefined) return { ...part, file_id }
+  return { ...part, ...(image_url !== undefined && { image_url }), ...(file_data !== undefined && { file_data }) }
+}
 
 /** What a message says: a text, or the texts of its parts. Images and files are refused, not left out. */
 function textOf(content: unknown, param: string): string {

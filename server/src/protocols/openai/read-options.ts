@@ -70,7 +70,7 @@ export function readOptions(body: Record<string, unknown>, config: Record<string
   const { tools, ignored } = readTools(body['tools'], config)
   const caller: Caller = {
     ...(tools.length > 0 && { tools }),
-    ...readChoice(body['tool_choice'], tools),
+    ...readChoice(body['tool_choice'], tools, config),
     ...readMax(body),
     ...readParallel(body['parallel_tool_calls']),
     ...(overrides.includes('reasoning') && readEffort(body)),
@@ -103,7 +103,7 @@ function readTools(given: unknown, config: Record<string, unknown>): { tools: Ca
   if (!Array.isArray(given)) throw badParameter('tools', 'tools must be a list.')
   if (given.length > openaiBounds.tools)
     throw badParameter('tools', `tools must have at most ${openaiBounds.tools} entries.`)
-  const own = new Set(Array.isArray(config['tools']) ? config['tools'].map(String) : [])
+  const own = new Set(ownTools(config))
   given.forEach((tool: unknown, i) => {
     const param = `tools[${i}]`
     if (!isObject(tool)) throw badParameter(param, `${param} must be an object.`)
@@ -127,18 +127,57 @@ function readTools(given: unknown, config: Record<string, unknown>): { tools: Ca
   return { tools, ignored }
 }
 
-function readChoice(choice: unknown, tools: readonly CallerTool[]): Pick<Caller, 'tool_choice'> {
+function readChoice(
+  choice: unknown,
+  tools: readonly CallerTool[],
+  config: Record<string, unknown>,
+): Pick<Caller, 'tool_choice' | 'allowed_tools'> {
   if (choice === undefined || choice === null || choice === 'auto') return {}
   if (choice === 'none' || choice === 'required') return { tool_choice: choice }
   const of = isObject(choice) ? (isObject(choice['function']) ? choice['function'] : choice) : {}
-  if (isObject(choice) && choice['type'] === 'allowed_tools') {
-    const mode = choice['mode'] === 'required' ? 'required' : 'auto'
-    return mode === 'required' ? { tool_choice: 'required' } : {}
-  }
+  if (isObject(choice) && choice['type'] === 'allowed_tools') return readAllowed(choice, tools, config)
   const { name } = of
   if (typeof name !== 'string' || !tools.some((tool) => tool.name === name))
     throw badParameter('tool_choice', 'tool_choice must be none, auto, required, or name a function of tools.')
   return { tool_choice: { name } }
+}
+
+/** `allowed_tools`: of a response beside its type, of a chat in a member of that name. */
+function readAllowed(
+  choice: Record<string, unknown>,
+  tools: readonly CallerTool[],
+  config: Record<string, unknown>,
+): Pick<Caller, 'tool_choice' | 'allowed_tools'> {
+  const param = isObject(choice['allowed_tools']) ? 'tool_choice.allowed_tools' : 'tool_choice'
+  const of = isObject(choice['allowed_tools']) ? choice['allowed_tools'] : choice
+  const { mode, tools: allowed } = of
+  if (mode !== 'auto' && mode !== 'required')
+    throw badParameter(`${param}.mode`, `${param}.mode must be auto or required.`)
+  if (!Array.isArray(allowed) || allowed.length === 0 || allowed.length > openaiBounds.tools)
+    throw badParameter(`${param}.tools`, `${param}.tools must be a list of 1 to ${openaiBounds.tools} tools.`)
+  const known = new Set([...tools.map(({ name }) => name), ...ownTools(config)])
+  const allowed_tools = allowed.flatMap((tool: unknown, i) => {
+    const place = `${param}.tools[${i}]`
+    if (!isObject(tool)) throw badParameter(place, `${place} must be an object.`)
+    if (tool['type'] === 'mcp') return ownNames(tool)
+    if (tool['type'] !== 'function') return []
+    const { name } = isObject(tool['function']) ? tool['function'] : tool
+    if (typeof name !== 'string' || !(known.has(name) || known.has(name.split('/', 1)[0]!)))
+      throw badParameter(place, `${place} must name a function of tools, or a tool of the agent.`)
+    return [name]
+  })
+  return { allowed_tools, ...(mode === 'required' && { tool_choice: mode }) }
+}
+
+/** The agent's own tools are shown as those of MCP servers: `cadre` has those that come from none. */
+function ownNames({ server_label, name }: Record<string, unknown>): string[] {
+  if (typeof server_label !== 'string') return []
+  if (typeof name !== 'string') return [server_label]
+  return [server_label === 'cadre' ? name : `${server_label}/${name}`]
+}
+
+function ownTools(config: Record<string, unknown>): string[] {
+  return Array.isArray(config['tools']) ? config['tools'].map(String) : []
 }
 
 function readMax(body: Record<string, unknown>): Pick<Caller, 'max_output_tokens'> {

@@ -284,7 +284,7 @@ function seconds(at: string): number {
 }
 
 /** The name of a tool in two: what it comes from, and which of that. */
-function nameOf(tool: string): { label: string; name: string } {
+export function nameOf(tool: string): { label: string; name: string } {
   const slash = tool.indexOf('/')
   return slash < 0 ? { label: 'cadre', name: tool } : { label: tool.slice(0, slash), name: tool.slice(slash + 1) }
 }

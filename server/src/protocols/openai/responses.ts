@@ -20,7 +20,9 @@ import {
   type Telling,
 } from '../served-segment.ts'
 import { requireConversation } from '../conversations.queries.ts'
-import { echoOf, openOnce, requireModel, type Opened } from './open.ts'
+import { makeDoorFiles, type DoorFiles } from '../door-files.ts'
+import { echoOf, openOnce, receiveAsked, requireModel, type Opened } from './open.ts'
+import { withReferences } from './item-references.ts'
 import { badParameter } from './problems.ts'
 import { pageOf } from './pages.ts'
 import { readInput } from './read-input.ts'
@@ -31,12 +33,19 @@ import { ResponseState, type ResponseFrame } from './response-state.ts'
 export function responseRoutes(app: FastifyInstance, http: HttpContext, context: Context): void {
   const loadAsked = makeLoadAsked(context.database)
 
+  const doorFiles = makeDoorFiles(context)
+
   handle(app, http, operations.createResponse, {
+    receive: (loading, validated) =>
+      receiveAsked(doorFiles, loading, loadAsked, () => {
+        const body = validated().body as Record<string, unknown>
+        return { body, input: readInput(body['input'] ?? []), conversation: conversationOf(body['conversation']) }
+      }),
     run: async (handling) => {
       const body = handling.body as Record<string, unknown>
       const isBackground = body['background'] === true
       if (!isBackground || body['stream'] === true) await handling.occupy()
-      return openOnce(context, handling, () => askedOf(handling, body, loadAsked))
+      return openOnce(context, handling, () => askedOf(handling, body, loadAsked, doorFiles))
     },
     finish: async (handling, answer, reply) => {
       const body = handling.body as Record<string, unknown>
@@ -119,16 +128,15 @@ async function askedOf(
   loading: Loading,
   body: Record<string, unknown>,
   loadAsked: ReturnType<typeof makeLoadAsked>,
+  doorFiles: DoorFiles,
 ): Promise<AskedSegment> {
   const agent = await requireModel(loading, body['model'], loadAsked)
   const options = readOptions(body, agent.config)
   const { previous_response_id, conversation } = body
   if (previous_response_id && conversation)
     throw badParameter('conversation', 'previous_response_id and conversation exclude each other.')
-  const conversation_id = isObject(conversation) ? conversation['id'] : conversation
-  if (typeof conversation_id === 'string') await requireConversation(loading.sql, conversation_id, loading.principal)
-  else if (conversation_id !== undefined && conversation_id !== null)
-    throw badParameter('conversation', 'conversation must be an id, or an object with one.')
+  const conversation_id = conversationOf(conversation)
+  if (conversation_id !== undefined) await requireConversation(loading.sql, conversation_id, loading.principal)
   if (body['input'] === undefined || body['input'] === null)
     throw badParameter('input', 'input is required.', 'missing_required_parameter')
   const max_tool_calls = body['max_tool_calls']
@@ -136,17 +144,26 @@ async function askedOf(
   return {
     kind: 'openai.responses',
     agent,
-    input: readInput(body['input']),
+    input: readInput(await withReferences(loading.sql, agent, body['input'])),
     caller: options.caller,
     output_schema: options.output_schema,
     request: echoOf(body, options, agent),
     metadata: options.metadata,
     task: { ...options.task, ...(budget && { budget }) },
     previous: typeof previous_response_id === 'string' ? previous_response_id : null,
-    conversation: typeof conversation_id === 'string' ? conversation_id : null,
+    conversation: conversation_id ?? null,
     store: body['store'] !== false,
     resolves: mayResolve(loading.principal),
+    files: doorFiles.of(loading.request),
   }
+}
+
+/** The id of a conversation, as a text or in an object; undefined where there is none. */
+function conversationOf(conversation: unknown): string | undefined {
+  const id = isObject(conversation) ? conversation['id'] : conversation
+  if (id === undefined || id === null) return undefined
+  if (typeof id === 'string') return id
+  throw badParameter('conversation', 'conversation must be an id, or an object with one.')
 }
 
 function ignoredOf(body: Record<string, unknown>): string[] {

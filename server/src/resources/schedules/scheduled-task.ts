@@ -1,5 +1,5 @@
 import type { Context } from '../../context.ts'
-import type { NewTask } from '../../engine/commands/new-task.ts'
+import { ownMetadata, type NewTask } from '../../engine/commands/new-task.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 import { newId } from '../../platform/ids.ts'
 import { noteTask, type ScheduleRow } from './schedules.queries.ts'
@@ -26,7 +26,7 @@ export async function createScheduledTask(
     priority,
     timeout_seconds,
     budget,
-    metadata,
+    metadata: ownMetadata(metadata),
     created_by: by.user_id,
     request_id: by.request_id,
   })

@@ -6,7 +6,7 @@ import { Answer, handle, type Handling, type Loading } from '../../http/handle.t
 import type { HttpContext } from '../../http/http-context.ts'
 import { timestamp, offsetPagination } from '../../http/pagination.ts'
 import { inputIssues, schemaIssues } from '../../engine/tools/data-schema.ts'
-import type { NewTask } from '../../engine/commands/new-task.ts'
+import { ownMetadata, type NewTask } from '../../engine/commands/new-task.ts'
 import { newId } from '../../platform/ids.ts'
 import { requireVersion } from '../agents/agent-versions.queries.ts'
 import { requireAgent } from '../agents/agents.queries.ts'
@@ -164,7 +164,8 @@ async function askedFor(
   const input = withFiles(body.input, received)
   const of = { ...madeBy(handling), id: newId('task'), agent, run_after: timestamp(body.run_after) }
   const caller = tools ? { caller: { tools: tools.map(callerTool) } } : {}
-  return { ...asked, ...of, ...caller, input, received: [...received.values()] }
+  const metadata = body.metadata && { metadata: ownMetadata(body.metadata) }
+  return { ...asked, ...of, ...caller, ...metadata, input, received: [...received.values()] }
 }
 
 /** Rows of a tree, parents before children, as nodes within each other. */

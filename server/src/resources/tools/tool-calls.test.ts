@@ -69,6 +69,7 @@ describe('tools on the side of the caller', () => {
     const task = await give(agent, tool)
     assert.deepEqual([task.status, task.wait.reason, task.wait.tool_call_ids.length], ['waiting', 'tool', 1])
     const [id] = task.wait.tool_call_ids
+    assert.deepEqual(task.wait.step_ids, [`step_${id.slice('call_'.length)}`])
     const pending = await call('GET', `/tool-calls?status=pending&task_id=${task.id}`)
     assert.deepEqual(
       pending.body.tool_calls.map((one: any) => [one.id, one.status, one.attempt]),

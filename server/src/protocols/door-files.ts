@@ -1,0 +1,89 @@
+import type { FastifyRequest } from 'fastify'
+import { Problem } from '#contract/core/problems.ts'
+import type { Context } from '../context.ts'
+import { findFiles } from '../engine/files/file-rows.ts'
+import type { BegunFile } from '../engine/files/file-store.ts'
+import { receiveUrls, type NamedUrl, type ReceivedUrls } from '../engine/files/input-files.ts'
+import type { Sql } from '../platform/postgres/database.ts'
+
+/** A file of the project that a request names, and the parameter that names it. */
+export interface NamedFile {
+  file_id: string
+  param: string
+}
+
+/** Files of a request: those that come with it as data or by address, and those that it names. */
+export interface AskedFiles {
+  /** A part of a message names such a file by its URL, in the place of an identifier. */
+  urls: NamedUrl[]
+  named: NamedFile[]
+}
+
+/** Files that came with a request: stored, and visible once a transaction that takes them is committed. */
+export class ReceivedFiles {
+  readonly byUrl: ReceivedUrls
+  readonly #kept = new Set<string>()
+
+  constructor(byUrl: ReceivedUrls = new Map()) {
+    this.byUrl = byUrl
+  }
+
+  /** Takes the files of some URLs for a task; kept once `tx` is committed. */
+  take(tx: Sql, urls: readonly NamedUrl[]): BegunFile[] {
+    const taken = new Set(urls.flatMap(({ url }) => this.byUrl.get(url) ?? []))
+    if (taken.size > 0)
+      tx.afterCommit(() => {
+        for (const { id } of taken) this.#kept.add(id)
+      })
+    return [...taken]
+  }
+
+  /** Those that no transaction has taken. */
+  get left(): BegunFile[] {
+    return [...this.byUrl.values()].filter(({ id }) => !this.#kept.has(id))
+  }
+}
+
+/** Stores the files that come with requests of doors, before their transactions. */
+export function makeDoorFiles({ files, egress }: Pick<Context, 'files' | 'egress'>) {
+  const all = new WeakMap<FastifyRequest, ReceivedFiles>()
+  return {
+    /** Stores what comes with a request. `release` removes what nothing has taken by then. Throws what `receiveUrls` throws. */
+    async receive(
+      request: FastifyRequest,
+      whose: { project_id: number; created_by: string },
+      urls: readonly NamedUrl[],
+    ): Promise<{ release(): Promise<void> } | undefined> {
+      if (urls.length === 0) return undefined
+      const received = new ReceivedFiles(await receiveUrls({ files, egress }, whose, urls))
+      all.set(request, received)
+      return {
+        async release() {
+          for (const file of received.left) await files.discard(file)
+        },
+      }
+    },
+    /** The files that came with a request. */
+    of: (request: FastifyRequest): ReceivedFiles => all.get(request) ?? new ReceivedFiles(),
+  }
+}
+
+export type DoorFiles = ReturnType<typeof makeDoorFiles>
+
+/** Throws 404 with the parameter for a file that a project does not have. */
+export async function requireNamedFiles(sql: Sql, project_id: number, named: readonly NamedFile[]): Promise<void> {
+  const found = await findFiles(
+    sql,
+    project_id,
+    named.map(({ file_id }) => file_id),
+  )
+  const missing = named.find(({ file_id }) => !found.has(file_id))
+  if (!missing) return
+  const details = { resource_type: 'file', resource_id: missing.file_id.slice(0, 100) }
+  throw new Problem('file_not_found', details, { members: { param: missing.param } })
+}
+
+/** Bytes in base64 as a URL; what they are is read from them. */
+export function dataUrl(base64: string, media_type = 'application/octet-stream'): string {
+  return base64.startsWith('data:') ? base64 : `data:${media_type};base64,${base64}`
+}
