@@ -1,34 +1,39 @@
 #!/usr/bin/env node
-// The command `cadre`. Plain JavaScript that any Node since 20 understands: on one that can run the TypeScript of the
-// commands as it is, they run in this process, otherwise in the Node that npm installed as a package. Does not need
-// install scripts.
+// The command `cadre`, of a checkout and of the installed package. Plain JavaScript that any Node since 20 understands: on
+// one that is new enough for the service, the commands run in this process, otherwise in the Node that npm installed as a
+// package. Does not need install scripts.
 import { spawn } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
-import module from 'node:module'
+import module, { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { fileURLToPath, pathToFileURL } from 'node:url'
 
-const root = dirname(fileURLToPath(import.meta.url))
+const self = fileURLToPath(import.meta.url)
+const root = dirname(self)
 const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
 const isNewEnough = major > 24 || (major === 24 && minor >= 7)
 /** Given as the first word to a copy of this script by the one that started it. */
 const underLauncher = '--under-launcher'
 
-const ownNode =
-  process.platform === 'win32'
-    ? join(root, `node_modules/node-win-${process.arch}/bin/node.exe`)
-    : join(root, `node_modules/node-${process.platform}-${process.arch}/bin/node`)
+/** The package has the code compiled: Node runs no TypeScript below `node_modules`. */
+const isCheckout = existsSync(join(root, 'server/src'))
+const code = isCheckout
+  ? { cli: 'cli/src/main.ts', commands: 'server/src/commands/commands.ts', run: 'server/src/commands/run-command.ts' }
+  : { cli: 'dist/program/cli.js', commands: 'dist/program/commands.js', run: 'dist/program/run-command.js' }
 
-if (!existsSync(join(root, 'node_modules'))) {
+if (isCheckout && !existsSync(join(root, 'node_modules'))) {
   fail('The packages of Cadre are not installed. Run `npm ci` first.')
 } else if (isNewEnough) {
   await runHere()
-} else if (existsSync(ownNode) && process.argv[2] !== underLauncher) {
-  runThere()
 } else {
-  fail(
-    `Cadre needs Node.js 24.7 or later, and this is ${process.version}. Install Node.js 24 from https://nodejs.org, or run \`npm ci\` with optional packages.`,
-  )
+  const ownNode = findOwnNode()
+  if (ownNode !== undefined && process.argv[2] !== underLauncher) runThere(ownNode)
+  else
+    fail(
+      `Cadre needs Node.js 24.7 or later, and this is ${process.version}. Install Node.js 24 from https://nodejs.org, or run ${
+        isCheckout ? '`npm ci`' : '`npm install`'
+      } with optional packages.`,
+    )
 }
 
 async function runHere() {
@@ -37,19 +42,34 @@ async function runHere() {
     stopWithLauncher()
   } else stopWithNpm()
   // Compiled code is kept, which halves the time to load; where the folder cannot be written to, it is not.
-  module.enableCompileCache(join(root, 'node_modules/.cache/cadre'))
-  const [{ main }, { serverCommands }] = await Promise.all([
-    import('./cli/src/main.ts'),
-    import('./server/src/commands/commands.ts'),
-  ])
+  module.enableCompileCache(join(root, isCheckout ? 'node_modules/.cache/cadre' : '.cache'))
+  const [{ main }, { serverCommands }] = await Promise.all([load(code.cli), load(code.commands)])
   const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
   await main({
     version: manifest.version,
     server: {
       commands: serverCommands,
-      run: async (...call) => (await import('./server/src/commands/run-command.ts')).runServerCommand(...call),
+      run: async (...call) => (await load(code.run)).runServerCommand(...call),
     },
   })
+}
+
+/** @param {string} file */
+function load(file) {
+  return import(pathToFileURL(join(root, file)).href)
+}
+
+/** The Node that npm installed as a package, beside this one's packages or below them. */
+function findOwnNode() {
+  const isWindows = process.platform === 'win32'
+  const name = `node-${isWindows ? 'win' : process.platform}-${process.arch}`
+  try {
+    const manifest = createRequire(self).resolve(`${name}/package.json`)
+    const program = join(dirname(manifest), 'bin', isWindows ? 'node.exe' : 'node')
+    return existsSync(program) ? program : undefined
+  } catch {
+    return undefined
+  }
 }
 
 /** A launcher that was killed could not tell us, but the channel to it ends. */
@@ -74,9 +94,10 @@ function stopWithNpm() {
   watch.unref()
 }
 
-function runThere() {
+/** @param {string} ownNode */
+function runThere(ownNode) {
   stopWithNpm()
-  const args = [fileURLToPath(import.meta.url), underLauncher, ...process.argv.slice(2)]
+  const args = [self, underLauncher, ...process.argv.slice(2)]
   const child = spawn(ownNode, args, { stdio: ['inherit', 'inherit', 'inherit', 'ipc'] })
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR2']) {
     process.on(signal, () => {

@@ -5,6 +5,9 @@ import { brotliCompress, constants, gzip } from 'node:zlib'
 import { build } from 'vite'
 import { builtFolder, sourceStamp, stampName } from './console-build.mjs'
 
+/** The licences of the packages in the console, beside it; the package of Cadre has them. */
+const licenses = 'LICENSES.md'
+
 /** Smaller files gain nothing by being compressed. */
 const compressedFrom_bytes = 1024
 
@@ -21,7 +24,7 @@ try {
     root: folder,
     configFile: join(folder, 'vite.config.ts'),
     logLevel: 'warn',
-    build: { outDir: made, emptyOutDir: true },
+    build: { outDir: made, emptyOutDir: true, license: { fileName: licenses } },
   })
   // A folder of mkdtemp belongs to its creator alone, and a service may run as another account.
   await chmod(made, 0o755)

@@ -7,8 +7,8 @@ import { fileURLToPath } from 'node:url'
 import { buildConsoleIfStale } from './console-build.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
-// An image copies the packages before it has the sources.
-if (existsSync(join(root, 'server/src'))) {
+// `npm pack` runs this too, and makes what it packs itself. An image copies the packages before it has the sources.
+if (process.env.npm_command !== 'pack' && existsSync(join(root, 'server/src'))) {
   await Promise.all([run('make-cluster.ts'), run('compile.ts'), buildConsoleIfStale()])
 }
 

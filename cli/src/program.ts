@@ -56,14 +56,20 @@ const own: Readonly<Record<string, AddCommand>> = {
   'webhooks trigger': addWebhooksTrigger,
 }
 
-/** Makes a program of the commands that speak to a service. */
-export function clientProgram(env: Environment): Command {
+/**
+ * Makes a program of the commands that speak to a service: of those that begin with `noun`, where there are any, and of all
+ * otherwise. Making all takes longer than most commands do.
+ */
+export function clientProgram(env: Environment, noun?: string): Command {
   const program = makeProgram(env)
   program.commandsGroup('Commands that call a service, from any machine (run `cadre login` first):')
-  for (const operation of operations) {
-    const words = operation.command
-    if (words !== undefined && !Object.hasOwn(own, words)) operationCommand(program, operation, words)
-  }
-  for (const add of Object.values(own)) add(program)
+  const made = operations.flatMap((operation) =>
+    operation.command === undefined || Object.hasOwn(own, operation.command)
+      ? []
+      : [{ words: operation.command, add: () => operationCommand(program, operation, operation.command!) }],
+  )
+  const all = [...made, ...Object.entries(own).map(([words, add]) => ({ words, add: () => void add(program) }))]
+  const named = all.filter(({ words }) => words.split(' ')[0] === noun)
+  for (const { add } of named.length > 0 ? named : all) add()
   return program
 }

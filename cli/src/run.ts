@@ -57,8 +57,11 @@ async function programFor<C extends ServerCommand>(
     await addServerCommands(program, server, (name) => name.split(' ')[0] === words[0])
     return program
   }
+  if (version !== undefined && ['--version', '-V'].includes(words[0] ?? ''))
+    return makeProgram(env).version(version, '-V, --version')
   const { clientProgram } = await import('./program.ts')
-  const program = clientProgram(env)
+  // The scripts of `completion` have the words of all commands.
+  const program = clientProgram(env, words[0] === 'completion' ? undefined : words[0])
   if (version !== undefined) program.version(version, '-V, --version', 'Print the version.')
   const isOfClient = program.commands.some((command) => command.name() === words[0])
   // `config` has commands of both kinds, and `completion` knows all commands.

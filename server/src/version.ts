@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { root } from './platform/root.ts'
 
-const manifest: unknown = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
+const manifest: unknown = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
 
 /** The version of this build, as `package.json` has it. */
 export const version: string =

@@ -1,5 +1,9 @@
 import type { FirstOwner } from './first-start.ts'
+import { isConsoleBuilt } from './resources/console/console-files.ts'
 import type { Service } from './service.ts'
+
+/** A checkout without the packages that build the console; the installed package has it. */
+const notBuilt = 'not built; build it with `npm ci && npm run build`, or set CADRE_CONSOLE=off'
 
 /**
  * What the operator reads when the service is ready: where it is, what the first start generated (only here and in
@@ -23,7 +27,7 @@ export function welcome(
     '',
     `Cadre is ready (${started_ms} ms).`,
     '',
-    ...(console_url === undefined ? [] : [`  Console    ${console_url}`]),
+    ...(console_url === undefined ? [] : [`  Console    ${isConsoleBuilt() ? console_url : notBuilt}`]),
     ...addresses,
     ...(processes > 1 ? [`  Processes  ${processes}`] : []),
     ...(metrics_url === undefined ? [] : [`  Metrics    ${metrics_url}`]),

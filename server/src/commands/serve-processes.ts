@@ -1,12 +1,13 @@
 import cluster, { type Worker } from 'node:cluster'
 import { once } from 'node:events'
+import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import type { Logger } from 'pino'
 import type { Config } from '../config/config.ts'
 import type { CommandContext } from './command.ts'
 import type { Role } from '../roles.ts'
 import { makeLog } from '../platform/log.ts'
+import { root } from '../platform/root.ts'
 import type { Service } from '../service.ts'
 import { type Foundation, layFoundation, shareFoundation } from './foundation.ts'
 import { Interrupted, isInterrupted } from './interrupted.ts'
@@ -45,7 +46,7 @@ export async function supervise({
   let first: Ready | undefined
   const parts = Array.from({ length: processes }, (_, index) => new Part(index, log, config))
   cluster.setupPrimary({
-    exec: fileURLToPath(new URL('../../../cadre.mjs', import.meta.url)),
+    exec: join(root, 'cadre.mjs'),
     args: ['serve', '--role', role],
   })
   try {

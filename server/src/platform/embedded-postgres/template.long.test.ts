@@ -3,7 +3,6 @@ import { chmod, mkdtemp, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { pathToFileURL } from 'node:url'
 import pg from 'pg'
 import { copyTemplate, findTemplate, makeTemplate } from './template.ts'
 import { startEmbeddedPostgres, type EmbeddedPostgresOptions } from './embedded-postgres.ts'
@@ -11,7 +10,7 @@ import { startEmbeddedPostgres, type EmbeddedPostgresOptions } from './embedded-
 const log = { info: (): void => {}, error: (): void => {} }
 const base = await mkdtemp(join(tmpdir(), 'cadre-template-'))
 if (process.getuid?.() === 0) await chmod(base, 0o755)
-const templates = pathToFileURL(`${join(base, 'templates')}/`)
+const templates = join(base, 'templates')
 
 /** Starts a server, asks it, and stops it. */
 async function ask(options: Partial<EmbeddedPostgresOptions> & { data_dir: string }, text: string): Promise<unknown[]> {

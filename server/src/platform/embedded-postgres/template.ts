@@ -8,10 +8,10 @@ import { startEmbeddedPostgres } from './embedded-postgres.ts'
 import type { Account } from './account.ts'
 import { clusterOptions, prepareCluster } from './cluster.ts'
 import { listMigrations } from '../postgres/migrate.ts'
+import { root } from '../root.ts'
 
-const root = new URL('../../../../', import.meta.url)
 /** Beside the packages, whose next installation removes it. */
-export const templatesFolder = new URL('node_modules/.cache/cadre-cluster/', root)
+const templatesFolder = join(root, 'node_modules/.cache/cadre-cluster')
 
 /** As little of a write-ahead log as possible is left behind: it is copied too. */
 const small = { wal_level: 'minimal', max_wal_senders: '0', wal_recycle: 'off' }
@@ -24,7 +24,7 @@ const ageMax_ms = 30 * 86_400_000
  * all migrations. One that was made by anything else has another name, and is not found.
  */
 async function templateName(): Promise<string> {
-  const { dependencies } = JSON.parse(await readFile(new URL('package.json', root), 'utf8')) as { dependencies: object }
+  const { dependencies } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as { dependencies: object }
   const migrations = (await listMigrations()).map(({ name, hash }) => [name, hash])
   const madeOf = JSON.stringify([clusterOptions, process.platform, process.arch, dependencies, migrations])
   return createHash('sha256').update(madeOf).digest('hex').slice(0, 32)
@@ -35,7 +35,7 @@ async function templateName(): Promise<string> {
  * installation has made none, or too long ago.
  */
 export async function findTemplate(folder = templatesFolder): Promise<string | undefined> {
-  const template = join(folder.pathname, await templateName())
+  const template = join(folder, await templateName())
   const version = await stat(join(template, 'PG_VERSION')).catch(() => undefined)
   return version && Date.now() - version.mtimeMs < ageMax_ms ? template : undefined
 }
@@ -47,7 +47,7 @@ export async function makeTemplate(
 ): Promise<void> {
   const name = await templateName()
   await rm(folder, { recursive: true, force: true })
-  const work = join(folder.pathname, `making-${randomBytes(6).toString('hex')}`)
+  const work = join(folder, `making-${randomBytes(6).toString('hex')}`)
   await mkdir(work, { recursive: true })
   const postgres = await startEmbeddedPostgres({ data_dir: work, log: { info() {}, error() {} }, settings: small })
   try {
@@ -57,12 +57,12 @@ export async function makeTemplate(
   }
   const made = join(work, 'postgres')
   await rm(join(made, 'postmaster.opts'), { force: true })
-  const template = join(folder.pathname, name)
+  const template = join(folder, name)
   await rename(made, template)
   // The first one of all starts need not even copy.
   await prepareCluster(work, (to, account) => copyTemplate(template, to, account))
   await rename(join(work, 'postgres'), spareOf(template))
-  await syncFolder(folder.pathname)
+  await syncFolder(folder)
   await rm(work, { recursive: true, force: true })
 }
 

@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { root } from '../root.ts'
 import { sqlState, type Sql } from './database.ts'
 
 /** A migration of a large table takes as long as it takes; processes that start meanwhile wait for it. */
@@ -11,7 +13,7 @@ const lockPause_ms = 2000
 /** Together a minute and a half, in which what kept a table may come to its end. */
 const lockTriesMax = 30
 
-const folder = new URL('../../../migrations/', import.meta.url)
+const folder = join(root, 'server/migrations')
 
 /** A migration as it stands in `server/migrations`: `0001_control_plane.sql` is version 1. */
 interface Migration {
@@ -28,7 +30,7 @@ export async function listMigrations(): Promise<Migration[]> {
   const names = (await readdir(folder)).filter((name) => /^\d{4}_.+\.sql$/.test(name)).sort()
   return Promise.all(
     names.map(async (name) => {
-      const text = await readFile(new URL(name, folder), 'utf8')
+      const text = await readFile(join(folder, name), 'utf8')
       const [, oldest] = /^-- runs-with: (\d{4})$/m.exec(text) ?? []
       return {
         version: Number(name.slice(0, 4)),

@@ -1,9 +1,15 @@
+import { existsSync } from 'node:fs'
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { extname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { root } from '../../platform/root.ts'
 
 /** Where the build of the console puts its files; not there where it was not built. */
-export const consoleFolder = fileURLToPath(new URL('../../../../console/dist/', import.meta.url))
+export const consoleFolder = join(root, 'console/dist')
+
+/** Whether there is a console to serve. */
+export function isConsoleBuilt(): boolean {
+  return existsSync(join(consoleFolder, 'index.html'))
+}
 
 /** Everything that the build may leave to be served; other files of the folder are not. */
 const types: Record<string, string> = {
