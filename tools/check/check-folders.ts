@@ -2,7 +2,7 @@ import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 
 const repository = join(import.meta.dirname, '../..')
-const roots = ['contract', 'server', 'sdk', 'cli', 'console', 'e2e', 'bench', 'tools']
+const roots = ['contract', 'server', 'sdk', 'sdk-python', 'cli', 'console', 'e2e', 'bench', 'tools']
 
 /** Files and folders in one folder, tests included: what fits on a screen can be read in an order. */
 const entriesMax = 25
@@ -13,7 +13,7 @@ const exempt: Record<string, string> = {
 }
 
 /** Not sources: packages, and what the build writes. */
-const notSource = /^(node_modules|dist|coverage|[.]build-.*)$/
+const notSource = /^(node_modules|dist|coverage|__pycache__|_generated|[.]build-.*)$/
 
 const complaints = (await Promise.all(roots.map((root) => crowded(root)))).flat()
 if (complaints.length > 0) {

@@ -5,13 +5,14 @@ import { hardWords } from './prose.ts'
 const root = join(import.meta.dirname, '../..')
 const sources = [
   '{contract,server,sdk,cli,console,e2e,bench,tools}/**/*.{ts,tsx,mjs}',
+  'sdk-python/**/*.{py,md}',
   'docs/**/*.md',
   '*.md',
   'bench/*.md',
 ]
 
 /** Migrations are never edited. The lint names the words itself. */
-const exempt = /(^|\/)(node_modules|dist)\/|^server\/migrations\/|^tools\/check\/(check-)?prose/
+const exempt = /(^|\/)(node_modules|dist|_generated)\/|^server\/migrations\/|^tools\/check\/(check-)?prose/
 
 let files = 0
 let found = 0

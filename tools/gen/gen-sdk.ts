@@ -101,7 +101,8 @@ export function methodOf({ id, sdk = '' }: Operation): { group: string; name: st
   return { group, name }
 }
 
-function makerOf(operation: Operation): Maker {
+/** How an operation's method is made. */
+export function makerOf(operation: Operation): Maker {
   const { method, upload, responses } = operation
   const [answer] = responses
   if (operation.error_format === 'oauth' && method === 'POST') return 'form'
@@ -122,7 +123,8 @@ function lastArgument(operation: Operation): string[] {
   return query && Object.keys(query.properties).length > 0 ? [quoted('query')] : []
 }
 
-function listMember({ responses }: Operation): string | undefined {
+/** Of a list, the member of its answer with the entries. */
+export function listMember({ responses }: Operation): string | undefined {
   const answer: { properties?: Record<string, { items?: unknown }> } | undefined = responses[0]?.schema
   if (answer?.properties?.['pagination'] === undefined) return undefined
   return Object.entries(answer.properties).find(([, { items }]) => items !== undefined)?.[0]

@@ -1,0 +1,318 @@
+"""Streams of server-sent events that go on after a broken connection, at the place where they were."""
+
+from __future__ import annotations
+
+import codecs
+import json
+import threading
+import time
+import typing as t
+
+from ._generated.models import Task
+from .errors import APIConnectionError, APIError, CadreError, Canceled
+from .model import Model
+from .resource import Http, Options, Request, backoff
+from .transport import Cancellation, Response
+
+#: The service writes at least every 15 seconds: after this long without a byte the line is dead.
+_silence_max_seconds = 45.0
+#: After a connection that has told something, and after the first that has not; then twice as long each time.
+_reconnect_seconds = {"again": 0.1, "first": 1.0, "longest": 15.0}
+#: A connection that held this long was good, even if there was nothing to tell.
+_good_connection_seconds = 30.0
+#: Connections that fail one after another, until a stream is given up: some four minutes.
+_failures_max = 20
+
+_final_states = ("completed", "failed", "canceled", "expired")
+_final_events = tuple(f"task.{state}" for state in _final_states)
+
+
+def is_finished(status: str) -> bool:
+    """Whether a task has ended: it never changes again."""
+    return status in _final_states
+
+
+class TaskStreamEvent(Model):
+    """
+    Something that happens in a task. Kept events have a `sequence` that is dense from 1. `task.snapshot` (data: `task`) comes
+    with each connection, `message.snapshot` (`message_id`, `text`) takes the place of what was shown of a message, and
+    `message.delta` and `reasoning.delta` (`message_id`, `text`) are its next piece; these are not kept, and have the sequence of the
+    last kept event.
+    """
+
+    type: str
+    task_id: str
+    sequence: int
+    created_at: str
+    data: t.Dict[str, t.Any]
+
+
+class ProjectStreamEvent(Model):
+    """
+    Something that happened in a project. `project.snapshot` comes with each connection: `data` has `tasks` and `agents` by state,
+    and `resumed`; where that is False, events may have been missed, so read lists again. `agent.status` has `agent_id` and
+    `status`. All else are events of tasks, with `task_id`, `agent_id`, `sequence` and the task's `status` when it was sent.
+    """
+
+    type: str
+    created_at: str
+    project_id: t.Optional[str]
+    task_id: t.Optional[str]
+    agent_id: t.Optional[str]
+    sequence: t.Optional[int]
+    status: t.Optional[str]
+    data: t.Optional[t.Dict[str, t.Any]]
+
+
+class Frame(t.NamedTuple):
+    """`id` is None where the frame has none: then it does not move the place to go on at. `data` is empty where it only has an id."""
+
+    id: t.Optional[str]
+    type: str
+    data: str
+
+
+class FrameReader:
+    """Takes the bytes of a stream in pieces, and gives the frames that are whole (WHATWG HTML 9.2.6)."""
+
+    def __init__(self) -> None:
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._rest = ""
+        self._begin()
+
+    def read(self, piece: bytes) -> t.Iterator[Frame]:
+        text = self._rest + self._decoder.decode(piece)
+        # Of a carriage return at the end more must be known.
+        held = "\r" if text.endswith("\r") else ""
+        lines = (text[: len(text) - len(held)]).replace("\r\n", "\n").replace("\r", "\n").split("\n")
+        self._rest = lines.pop() + held
+        for line in lines:
+            frame = self._line(line)
+            if frame:
+                yield frame
+
+    def _begin(self) -> None:
+        self._id: t.Optional[str] = None
+        self._type = ""
+        self._data: t.List[str] = []
+
+    def _line(self, line: str) -> t.Optional[Frame]:
+        if line == "":
+            frame = Frame(self._id, self._type or "message", "\n".join(self._data))
+            is_empty = self._id is None and not self._data
+            self._begin()
+            return None if is_empty else frame
+        field, _, value = line.partition(":")
+        value = value[1:] if value.startswith(" ") else value
+        if field == "data":
+            self._data.append(value)
+        elif field == "event":
+            self._type = value
+        elif field == "id" and "\0" not in value:
+            self._id = value
+        return None
+
+
+class Source(t.NamedTuple):
+    path: str
+    #: What `Last-Event-ID` says at first.
+    after: t.Optional[str]
+    #: Asked when the service has ended a connection: whether that was the end of it all.
+    is_done: t.Callable[[], bool]
+
+
+StateHandler = t.Callable[[str], None]
+
+
+def read_events(
+    http: Http,
+    source: Source,
+    options: Options,
+    on_state: StateHandler,
+    cancellation: Cancellation,
+) -> t.Iterator[Frame]:
+    """
+    Reads a stream to its end, over as many connections as that takes: each goes on after the last frame that was given out
+    whole. Refusals that would come again are raised. `max_retries` counts connections that fail one after another.
+    """
+    last = source.after
+    failures_max = options.get("max_retries", _failures_max)
+    failures = 0
+    on_state("connecting")
+    while True:
+        began, frames = time.monotonic(), 0
+        broken: t.Optional[CadreError] = None
+        headers = dict(options.get("headers", {}))
+        if last is not None:
+            headers["last-event-id"] = last
+        request = Request("GET", source.path, accept="text/event-stream")
+        asked: Options = {**options, "max_retries": 0, "headers": headers}
+        response: t.Optional[Response] = None
+        try:
+            response = http.open(request, asked, cancellation)
+            on_state("open")
+            reader = FrameReader()
+            for piece in response.iter_bytes(_silence_max_seconds):
+                for frame in reader.read(piece):
+                    frames += 1
+                    if frame.id is not None:
+                        last = frame.id
+                    if frame.data != "":
+                        yield frame
+                    if source.is_done():
+                        return
+        except CadreError as error:
+            if cancellation.is_canceled:
+                return
+            if not _is_transient(error):
+                raise
+            broken = error
+        finally:
+            if response is not None:
+                response.close()
+        if source.is_done():
+            return
+        # The first frame tells how things stand, on every connection: only what follows is news.
+        was_good = frames > 1 or time.monotonic() - began > _good_connection_seconds
+        failures = 0 if was_good else failures + 1
+        if failures > failures_max:
+            raise broken or APIConnectionError("The stream ends again and again.")
+        on_state("reconnecting")
+        first = _reconnect_seconds["again" if failures == 0 else "first"]
+        try:
+            cancellation.pause(backoff(max(1, failures), first, _reconnect_seconds["longest"]))
+        except Canceled:
+            return
+
+
+class _Stream:
+    """What streams share: they are read once, and can be closed from another thread."""
+
+    def __init__(self) -> None:
+        self._cancellation = Cancellation()
+        self._lock = threading.Lock()
+        self._is_begun = False
+
+    def close(self) -> None:
+        """Ends the reading, also from another thread: its loop ends."""
+        self._cancellation.cancel()
+
+    def _begin(self) -> None:
+        with self._lock:
+            if self._is_begun:
+                raise CadreError("A stream is read once; take another one for another reader.")
+            self._is_begun = True
+
+
+class TaskStream(_Stream):
+    """
+    Events of a task, to be iterated over once. It reconnects broken connections, so that every kept event comes exactly
+    once; it ends with the task.
+    """
+
+    def __init__(
+        self,
+        http: Http,
+        begin: t.Callable[[], str],
+        read: t.Callable[[str], Task],
+        after: int,
+        options: t.Optional[Options],
+        on_state: t.Optional[StateHandler],
+    ) -> None:
+        super().__init__()
+        self._http = http
+        self._open = begin
+        self._read = read
+        self._after = after
+        self._options: Options = {name: value for name, value in (options or {}).items() if name != "idempotency_key"}  # type: ignore[assignment]
+        self._on_state = on_state or (lambda _: None)
+        self._task_id: t.Optional[str] = None
+
+    def __enter__(self) -> TaskStream:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __iter__(self) -> t.Iterator[TaskStreamEvent]:
+        self._begin()
+        return self._events()
+
+    def text(self) -> t.Iterator[str]:
+        """Text of the answer as it is written, a piece at a time. It reads the stream."""
+        for event in self:
+            if event.type == "message.delta":
+                yield event.data["text"]
+
+    def final_task(self) -> Task:
+        """Reads the stream to its end, where it was not read, and gives the task as it ended, also where it failed."""
+        if not self._is_begun:
+            for _ in self:
+                pass
+        if self._task_id is None:
+            raise CadreError("The stream ended before its first event.")
+        return self._read(self._task_id)
+
+    def _events(self) -> t.Iterator[TaskStreamEvent]:
+        last, is_done = self._after, False
+        source = Source(self._open(), str(last) if last > 0 else None, lambda: is_done)
+        for frame in read_events(self._http, source, self._options, self._on_state, self._cancellation):
+            event = TaskStreamEvent(json.loads(frame.data))
+            self._task_id = event.task_id
+            if frame.id is not None:
+                if event.sequence <= last:
+                    continue
+                last = event.sequence
+            if event.type in _final_events:
+                is_done = True
+            # Of a task that had ended before, everything may be known already.
+            if event.type == "task.snapshot" and is_finished(event.data["task"]["status"]) and event.sequence <= last:
+                is_done = True
+            yield event
+
+
+class ProjectStream(_Stream):
+    """
+    Events of all tasks of a project, each once and those of a task in order, over as many connections as it takes. It does
+    not end: leave the loop, or close it. `last_event_id` is the place to go on at with a new stream.
+    """
+
+    def __init__(
+        self,
+        http: Http,
+        path: str,
+        last_event_id: t.Optional[str],
+        options: t.Optional[Options],
+        on_state: t.Optional[StateHandler],
+    ) -> None:
+        super().__init__()
+        #: Of the last event that was read to its end: a reader that leaves in the middle of one gets it again.
+        self.last_event_id = last_event_id
+        self._http = http
+        self._path = path
+        self._options: Options = options or {}
+        self._on_state = on_state or (lambda _: None)
+
+    def __enter__(self) -> ProjectStream:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __iter__(self) -> t.Iterator[ProjectStreamEvent]:
+        self._begin()
+        return self._events()
+
+    def _events(self) -> t.Iterator[ProjectStreamEvent]:
+        source = Source(self._path, self.last_event_id, lambda: False)
+        for frame in read_events(self._http, source, self._options, self._on_state, self._cancellation):
+            yield ProjectStreamEvent(json.loads(frame.data))
+            if frame.id is not None:
+                self.last_event_id = frame.id
+
+
+def _is_transient(error: CadreError) -> bool:
+    """Whether a failure may be gone with the next connection."""
+    if isinstance(error, APIError):
+        return error.status in (408, 429) or error.status >= 500
+    return isinstance(error, APIConnectionError)

@@ -1,0 +1,70 @@
+"""Verification of requests to webhooks (Standard Webhooks 1.0)."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import json
+import re
+import time
+import typing as t
+from email.message import Message
+
+from ._generated.models import WebhookEvent
+from .errors import WebhookVerificationError
+from .model import build
+
+
+def verify_webhook(
+    body: t.Union[str, bytes],
+    headers: t.Union[t.Mapping[str, str], Message],
+    secret: str,
+    *,
+    tolerance_seconds: float = 300,
+) -> WebhookEvent:
+    """
+    Reads a request to a webhook. Raises `WebhookVerificationError` unless it was signed with `secret` within the last
+    `tolerance_seconds`. `body` is the text or the bytes as they came: parsed and written again they are others. The same
+    event may come more than once; its `webhook-id` is the same each time.
+    """
+    lower = {name.lower(): value for name, value in headers.items()}
+    given_id, timestamp, signatures = (
+        _header(lower, name) for name in ("webhook-id", "webhook-timestamp", "webhook-signature")
+    )
+    if not re.fullmatch(r"[0-9]{1,15}", timestamp):
+        raise WebhookVerificationError("webhook-timestamp is no moment.")
+    if abs(time.time() - int(timestamp)) > tolerance_seconds:
+        raise WebhookVerificationError("The request is too old, or of a time to come.")
+    content = body.encode() if isinstance(body, str) else bytes(body)
+    signed = f"{given_id}.{timestamp}.".encode() + content
+    expected = hmac.new(_signing_key(secret), signed, hashlib.sha256).digest()
+    # Every signature is compared, in constant time.
+    given = [one[3:] for one in signatures.split(" ") if one.startswith("v1,")]
+    matches = [hmac.compare_digest(expected, _bytes_of(one) or b"") for one in given]
+    if not any(matches):
+        raise WebhookVerificationError("No signature is by this secret.")
+    return t.cast(WebhookEvent, build(WebhookEvent, json.loads(content)))
+
+
+def _signing_key(secret: str) -> bytes:
+    """Of `whsec_` and base64 those bytes, of anything else its characters."""
+    encoded = re.fullmatch(r"whsec_([A-Za-z0-9+/]+={0,2})", secret)
+    decoded = _bytes_of(encoded.group(1)) if encoded else None
+    return secret.encode() if decoded is None else decoded
+
+
+def _header(headers: t.Mapping[str, str], name: str) -> str:
+    value = headers.get(name)
+    if not isinstance(value, str) or value == "":
+        raise WebhookVerificationError(f"{name} is missing.")
+    return value
+
+
+def _bytes_of(text: str) -> t.Optional[bytes]:
+    """None where it is no base64."""
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        return None
