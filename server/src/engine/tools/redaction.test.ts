@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
+import { replaceEncoded } from './encoded-text.ts'
 import { makeRedaction } from './redaction.ts'
 import { ToolError, toolOutputMax } from './tool.ts'
 
+const everyByte = (value: string): string =>
+  [...Buffer.from(value)].map((byte) => `%${byte.toString(16).toUpperCase().padStart(2, '0')}`).join('')
 const secret = 'canary "s3cret"\n/+é'
 const { text, answer, error } = makeRedaction([secret, 'other-canary'])
 
@@ -12,6 +15,18 @@ describe('a secret in what a tool says', () => {
     ['as it is', secret],
     ['in a URL', encodeURIComponent(secret)],
     ['in a form', new URLSearchParams({ a: secret }).toString()],
+    ['in a URL with small digits', encodeURIComponent(secret).toLowerCase()],
+    ['in a URL with all of it encoded', everyByte(secret)],
+    ['in a URL with all of it encoded in small digits', everyByte(secret).toLowerCase()],
+    [
+      'in a URL with every second character encoded',
+      [...secret].map((one, i) => (i % 2 ? everyByte(one) : one)).join(''),
+    ],
+    ['in hexadecimal', Buffer.from(secret).toString('hex')],
+    ['in hexadecimal with capitals', Buffer.from(secret).toString('hex').toUpperCase()],
+    ['in HTML', secret.replaceAll('"', '&quot;').replaceAll('é', '&#233;')],
+    ['in HTML as numbers', [...secret].map((one) => `&#${one.codePointAt(0)};`).join('')],
+    ['in HTML as hexadecimal numbers', [...secret].map((one) => `&#X00${one.codePointAt(0)!.toString(16)};`).join('')],
     ['in JSON', JSON.stringify({ a: secret })],
     ['in JSON in JSON', JSON.stringify({ a: JSON.stringify({ b: secret }) })],
     ['in JSON of ASCII alone', JSON.stringify(secret).replace('é', '\\u00e9').replace('/', '\\/')],
@@ -68,6 +83,15 @@ describe('a secret in what a tool says', () => {
       }),
     )
   })
+})
+
+it('text in percent-encoding or HTML without a secret stays as it is, also where its code is broken', () => {
+  for (const given of ['100%25 of &lt;b&gt; %C3%A9', '%ff%fe&#99999999; 5 % and &so; %e2%82', '&#0;&#xd800;'])
+    assert.equal(text(given), given)
+})
+
+it('of secrets that overlap in code no part is told', () => {
+  assert.equal(replaceEncoded('a first%26second b', ['&second', 'first&'], '[redacted]'), 'a [redacted][redacted] b')
 })
 
 it('a text that is not too long stays as it is', () => {

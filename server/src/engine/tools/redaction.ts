@@ -1,4 +1,5 @@
 import { cleanText } from '../../platform/clean-text.ts'
+import { encodedLengthMax, replaceEncoded } from './encoded-text.ts'
 import { toolOutputMax, type ToolAnswer, ToolError } from './tool.ts'
 
 /** Shorter values are ordinary words; replacing them would garble every text. */
@@ -35,8 +36,14 @@ export function growingRedaction(secrets: readonly string[]): Redaction & { add(
 /** Made once a toolset: the forms of all values, the longest first, so that none hides in another. */
 export function makeRedaction(secrets: readonly string[]): Redaction {
   const forms = [...new Set(secrets.flatMap(formsOf))].toSorted((a, b) => b.length - a.length)
-  const longest = forms[0]?.length ?? 0
-  const text = (given: string): string => forms.reduce((clean, form) => clean.replaceAll(form, replacement), given)
+  const values = wholeValues(secrets)
+  const longest = Math.max(forms[0]?.length ?? 0, (values[0]?.length ?? 0) * encodedLengthMax)
+  const text = (given: string): string =>
+    replaceEncoded(
+      forms.reduce((clean, form) => clean.replaceAll(form, replacement), given),
+      values,
+      replacement,
+    )
   return {
     text,
     answer: (answer) => ({
@@ -66,9 +73,19 @@ function cutRedacted(given: string, text: (text: string) => string, longest: num
   return cleanText(redacted.slice(0, Math.max(0, Math.min(max, redacted.length - longest)))) + cutNote(given.length)
 }
 
-/** A value as it is, and as it is written in URLs, in JSON, and in base64 wherever it begins in there. */
+/** Values that count as secrets, the longest first. */
+function wholeValues(secrets: readonly string[]): string[] {
+  const long = secrets.filter(({ length }) => length >= secretLengthMin)
+  return [...new Set(long.map((secret) => secret.toWellFormed()))].toSorted((a, b) => b.length - a.length)
+}
+
+/**
+ * A value as it is, and as it is written in URLs, in JSON, in hexadecimal, and in base64 wherever it begins in there. Other
+ * percent-encodings, and HTML, are looked for by `replaceEncoded`.
+ */
 function formsOf(secret: string): string[] {
   if (secret.length < secretLengthMin) return []
+  const hex = Buffer.from(secret.toWellFormed()).toString('hex')
   const value = secret.toWellFormed()
   const encoded = encodeURIComponent(value)
   return [
@@ -77,6 +94,8 @@ function formsOf(secret: string): string[] {
     encoded.replaceAll('%20', '+'),
     new URLSearchParams([['', value]]).toString().slice(1),
     ...jsonForms(secret),
+    hex,
+    hex.toUpperCase(),
     ...(Buffer.byteLength(value) < base64LengthMin ? [] : base64Forms(Buffer.from(value))),
   ]
 }
