@@ -4,6 +4,7 @@ import { chmod, chown, lstat, mkdir, readdir, realpath, rename, rm, stat } from 
 import { join } from 'node:path'
 import { syncFolder } from './data-folder.ts'
 import { type Account, chooseAccount, type Launch, launchAs } from './account.ts'
+import { writeAccessRules } from './access-rules.ts'
 import { type Binaries, findBinaries } from './binaries.ts'
 import { EmbeddedPostgresError, remedy } from './error.ts'
 
@@ -31,7 +32,7 @@ export type CopyCluster = (folder: string, account: Account | undefined) => Prom
  */
 export const clusterOptions = [
   ...['--encoding=UTF8', '--locale=C', '--locale-provider=builtin', '--builtin-locale=C.UTF-8'],
-  ...['--username=postgres', '--auth-local=trust', '--auth-host=reject', '--no-instructions'],
+  ...['--username=postgres', '--auth-local=peer', '--auth-host=reject', '--no-instructions'],
 ]
 
 /** The longest path of a unix socket, in bytes: 107 on Linux, 103 on macOS. */
@@ -64,6 +65,7 @@ async function prepare(data_dir: string, copy: CopyCluster | undefined): Promise
   const socket_dir = await makeSocketFolder(data, account)
   const cluster = { binaries, account, dir, socket_dir, log_file: join(data, 'postgres.log') }
   if ((await stat(join(dir, 'PG_VERSION')).catch(() => undefined)) === undefined) await initialise(cluster, data, copy)
+  await writeAccessRules(dir, account)
   return cluster
 }
 
@@ -79,8 +81,7 @@ async function letPass(data: string, account: Account): Promise<void> {
 }
 
 /**
- * An account that can enter this folder may connect without a password, so it is closed to all others; the same account
- * could read the cluster's files anyway. It is inside the data folder, or in /tmp where that path would be too long for
+ * Closed to all but the account of the server, and root; who of them may connect is said by `access-rules.ts`. It is inside the data folder, or in /tmp where that path would be too long for
  * a socket.
  */
 async function makeSocketFolder(data: string, account: Account | undefined): Promise<string> {

@@ -34,6 +34,19 @@ describe('data folder', () => {
     await folder.close()
   })
 
+  it('has files that its owner alone can read, also those that an earlier version made for all', async () => {
+    const path = join(base, 'files')
+    const first = await openDataFolder(path)
+    const files = ['service.lock', 'service.json']
+    for (const file of files) assert.equal(await modeOf(join(path, file)), 0o600, file)
+    await first.close()
+    await chmod(join(path, 'service.lock'), 0o644)
+    const second = await openDataFolder(path)
+    assert.equal(await modeOf(join(path, 'service.lock')), 0o600)
+    await assert.rejects(openDataFolder(path), /is in use/)
+    await second.close()
+  })
+
   it('is closed to others where it was empty or ours, and left alone where it holds other things', async () => {
     const [empty, foreign] = [join(base, 'empty'), join(base, 'foreign')]
     await mkdir(empty)

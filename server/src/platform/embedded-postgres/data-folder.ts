@@ -93,6 +93,7 @@ const lockName = 'service.lock'
  */
 async function lockFolder(folder: string): Promise<DatabaseSync> {
   const owner = join(folder, 'service.json')
+  await makeLockFile(join(folder, lockName))
   const lock = openLock(folder)
   try {
     lock.exec('begin exclusive')
@@ -112,6 +113,14 @@ async function lockFolder(folder: string): Promise<DatabaseSync> {
   }
   await rename(await writeBeside(owner, `${JSON.stringify(self)}\n`), owner)
   return lock
+}
+
+/** SQLite would make it readable by all. A file that is there is not opened: closing it would end a lock of this process. */
+async function makeLockFile(path: string): Promise<void> {
+  await open(path, 'wx', 0o600).then(
+    (file) => file.close(),
+    async () => chmod(path, 0o600).catch(() => {}),
+  )
 }
 
 const sqliteBusy = 5

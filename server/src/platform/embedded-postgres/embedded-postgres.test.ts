@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
 import { after, afterEach, describe, it } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -50,6 +50,35 @@ async function query(server: Pick<EmbeddedPostgres, 'connection'>, text: string)
   } finally {
     await client.end()
   }
+}
+
+/** What the server says to another process with this account, which asks for a session of `user`. */
+async function knock(
+  { connection }: EmbeddedPostgres,
+  { user, uid, gid }: { user: string; uid: number; gid: number },
+): Promise<string> {
+  // The first message of PostgreSQL's protocol, so that the process needs no package that its account may not read.
+  const code = `
+    const words = Buffer.from('user\\0${user}\\0database\\0${user}\\0\\0')
+    const head = Buffer.alloc(8)
+    head.writeInt32BE(8 + words.length, 0)
+    head.writeInt32BE(196608, 4)
+    const socket = require('node:net').connect('${String(connection.host)}/.s.PGSQL.5432')
+    socket.write(Buffer.concat([head, words]))
+    socket.once('data', (answer) => { console.log(String(answer)); socket.destroy() })
+    socket.once('error', (error) => console.log(error.code))`
+  const child = spawn(process.execPath, ['-e', code], {
+    uid,
+    gid,
+    cwd: '/',
+    env: {},
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  children.push(child)
+  let said = ''
+  child.stdout.setEncoding('latin1').on('data', (text: string) => (said += text))
+  await once(child, 'close')
+  return said
 }
 
 /** Waits until `condition` holds, which is asked again and again; it may throw while it does not. */
@@ -309,6 +338,41 @@ describe('embedded PostgreSQL', { skip: process.platform === 'win32' }, () => {
     await server.stop()
     await rm(String(server.connection.host), { recursive: true })
   })
+
+  it('lets in the account of the service and root, over the socket alone, and nothing replicates', async () => {
+    const server = await start(usual)
+    const owner = { ...server.connection, user: 'postgres' }
+    const rules = await query(
+      { connection: owner },
+      `select type, database, user_name, auth_method, options from pg_hba_file_rules`,
+    )
+    assert.deepEqual(rules, [
+      { type: 'local', database: ['all'], user_name: ['all'], auth_method: 'peer', options: ['map=cadre'] },
+    ])
+    const names = await query({ connection: owner }, 'select sys_name, pg_username, error from pg_ident_file_mappings')
+    const allowed = [...new Set([userInfo().username, 'root'])]
+    assert.deepEqual(
+      names,
+      allowed.map((sys_name) => ({ sys_name, pg_username: 'all', error: null })),
+    )
+    for (const file of ['pg_hba.conf', 'pg_ident.conf', 'postmaster.pid'])
+      assert.equal((await stat(join(usual, 'postgres', file))).mode & 0o777, 0o600, file)
+    assert.equal((await stat(join(usual, 'socket', '.s.PGSQL.5432.lock'))).mode & 0o777, 0o600)
+  })
+
+  it(
+    'refuses other processes of the account that it runs as where the service is root',
+    { skip: !isRoot || process.platform !== 'linux' },
+    async () => {
+      const server = await start(usual)
+      const { uid, gid } = await stat(join(usual, 'postgres'))
+      assert.notEqual(uid, 0)
+      for (const user of ['cadre', 'postgres']) {
+        const said = await knock(server, { user, uid, gid })
+        assert.match(said, new RegExp(`Peer authentication failed for user "${user}"`), user)
+      }
+    },
+  )
 
   it(
     'works for root below a folder that only root may enter',

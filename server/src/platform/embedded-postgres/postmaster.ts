@@ -3,6 +3,7 @@ import { open, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
+import { accessSettings } from './access-rules.ts'
 import { launchAs } from './account.ts'
 import { type Cluster, lastError, port, socketName, spawnError, spawnLaunch } from './cluster.ts'
 
@@ -63,12 +64,13 @@ export async function stopPostmaster(postmaster: Postmaster, timeout_ms: number)
 }
 
 /** What is asked of the server on its command line, which nothing in the data folder can override. */
-function serverSettings({ socket_dir }: Cluster, settings: ServerSettings): ServerSettings {
+function serverSettings({ dir, socket_dir }: Cluster, settings: ServerSettings): ServerSettings {
   return {
     listen_addresses: '',
     port: String(port),
     unix_socket_directories: `"${socket_dir.replaceAll('"', '""')}"`,
     unix_socket_permissions: '0700',
+    ...accessSettings(dir),
     max_connections: '100',
     shared_buffers: '128MB',
     fsync: 'on',
