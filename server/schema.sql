@@ -742,14 +742,19 @@ create table budget (
   created_at timestamp with time zone not null default now(),
   updated_at timestamp with time zone not null default now(),
   warn_percent integer not null default 80,
+  max_sandbox_seconds bigint,
+  spent_sandbox_seconds double precision not null default 0,
+  sandbox_window timestamp with time zone,
   constraint budget_pkey PRIMARY KEY (id),
-  constraint budget_check CHECK (max_cost_usd IS NOT NULL OR max_tokens IS NOT NULL),
+  constraint budget_check CHECK (max_cost_usd IS NOT NULL OR max_tokens IS NOT NULL OR max_sandbox_seconds IS NOT NULL),
   constraint budget_held_cost_usd_check CHECK (held_cost_usd >= 0::numeric),
   constraint budget_held_tokens_check CHECK (held_tokens >= 0),
   constraint budget_max_cost_usd_check CHECK (max_cost_usd >= 0::numeric),
+  constraint budget_max_sandbox_seconds_check CHECK (max_sandbox_seconds >= 0),
   constraint budget_max_tokens_check CHECK (max_tokens >= 0),
   constraint budget_period_check CHECK (period = ANY (ARRAY['hour'::text, 'day'::text, 'month'::text, 'total'::text])),
   constraint budget_scope_check CHECK (scope = ANY (ARRAY['agent'::text, 'project'::text, 'api_key'::text, 'organization'::text, 'task'::text])),
+  constraint budget_spent_sandbox_seconds_check CHECK (spent_sandbox_seconds >= 0::double precision),
   constraint budget_warn_percent_check CHECK (warn_percent >= 1 AND warn_percent <= 100)
 ) with (fillfactor=70);
 
@@ -1535,6 +1540,7 @@ create table usage_hour (
   cached_tokens bigint not null default 0,
   cost_usd numeric not null default 0,
   unpriced_calls bigint not null default 0,
+  sandbox_seconds double precision not null default 0,
   constraint usage_hour_pkey PRIMARY KEY (project_id, hour, agent_id, credential_id, model, tool)
 );
 

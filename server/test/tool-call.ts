@@ -10,6 +10,7 @@ export function toolCall(more: Partial<ToolCallContext> = {}): ToolCallContext {
     task_id: 'task_01jcm3x5v8f9a2b4c6d8e0g2h4',
     agent_id: 'agent_01jcm3x5v8f9a2b4c6d8e0g2h4',
     project_id: 42,
+    party: { org_id: 'org_01jcm3x5v8f9a2b4c6d8e0g2h4', project_id: 42 },
     step_id: 'step_01jcm3x5v8f9a2b4c6d8e0g2h4',
     idempotency_key: 'task_01jcm3x5v8f9a2b4c6d8e0g2h4:3',
     traceparent: undefined,

@@ -18,8 +18,7 @@ import {
 const dollars = (description: string) => Type.Number({ minimum: 0, description })
 const tokens = (description: string) => Type.Integer({ minimum: 0, description })
 
-const amounts = (description: string) =>
-  Type.Object({ cost_usd: dollars('US dollars.'), tokens: tokens('Input and output.') }, { description })
+const amountMembers = { cost_usd: dollars('US dollars.'), tokens: tokens('Input and output.') }
 
 /** A limit of what may be spent. */
 export const Budget = Named(
@@ -30,14 +29,23 @@ export const Budget = Named(
     subject: Type.String({ description: 'The agent, project, API key or organization that it limits.' }),
     max_cost_usd: Nullable(dollars('US dollars a period; null: any.')),
     max_tokens: Nullable(tokens('Input and output tokens a period; null: any.')),
+    max_sandbox_seconds: Nullable(
+      Type.Integer({ minimum: 0, description: 'Seconds that programs run in the sandbox a period; null: any.' }),
+    ),
     period: Choice(budgetPeriods),
     warn_percent: Type.Integer({
       minimum: 1,
       maximum: 100,
       description: 'Percentage of a limit at which `budget.warning` is sent, once a period.',
     }),
-    spent: amounts('In the period that runs.'),
-    reserved: amounts('For calls of models that are under way.'),
+    spent: Type.Object(
+      {
+        ...amountMembers,
+        sandbox_seconds: Type.Number({ minimum: 0, description: 'Seconds of programs, those that run whole.' }),
+      },
+      { description: 'In the period that runs.' },
+    ),
+    reserved: Type.Object(amountMembers, { description: 'For calls of models that are under way.' }),
     resets_at: Nullable(Timestamp),
     created_by: Type.String(),
     created_at: Timestamp,
@@ -51,9 +59,10 @@ const budgetExample = {
   subject: 'proj_42',
   max_cost_usd: 25,
   max_tokens: null,
+  max_sandbox_seconds: null,
   period: 'month',
   warn_percent: 80,
-  spent: { cost_usd: 3.1874, tokens: 1_204_331 },
+  spent: { cost_usd: 3.1874, tokens: 1_204_331, sandbox_seconds: 12.5 },
   reserved: { cost_usd: 0.0049, tokens: 4210 },
   resets_at: '2026-12-01T00:00:00.000Z',
   created_by: 'user_01jcm3x5v8f9a2b4c6d8e0g2h4',
@@ -85,6 +94,16 @@ const limits = {
     ),
   ),
   max_tokens: Type.Optional(Nullable(Type.Integer({ minimum: 0, maximum: 1_000_000_000_000 }))),
+  max_sandbox_seconds: Type.Optional(
+    Nullable(
+      Type.Integer({
+        minimum: 0,
+        maximum: 1_000_000_000,
+        description:
+          'Seconds of programs in the sandbox. A program that has none left is not run, and the model is told.',
+      }),
+    ),
+  ),
 }
 const warn_percent = { minimum: 1, maximum: 100, description: 'Of how much of a limit `budget.warning` tells.' }
 const aligned = 'Aligned to UTC; `total` never begins anew.'

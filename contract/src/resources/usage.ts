@@ -11,7 +11,7 @@ import {
   TimestampInput,
 } from '../core/schemas.ts'
 
-const dollars = (description: string) => Type.Number({ minimum: 0, description })
+const amount = (description: string) => Type.Number({ minimum: 0, description })
 const count = (description: string) => Type.Integer({ minimum: 0, description })
 
 /** Default period of usage in seconds: 30 days. */
@@ -27,7 +27,8 @@ const sums = {
   input_tokens: count('Cached ones among them.'),
   output_tokens: count('Reasoning among them.'),
   cached_tokens: count('Input tokens that a provider had kept.'),
-  cost_usd: dollars('US dollars, of the calls whose price is known.'),
+  cost_usd: amount('US dollars, of the calls whose price is known.'),
+  sandbox_seconds: amount('Seconds that programs ran in the sandbox.'),
   unpriced_calls: count('Calls of models whose price is not known: their cost is missing in `cost_usd`.'),
 }
 const sumsExample = {
@@ -36,6 +37,7 @@ const sumsExample = {
   output_tokens: 83_925,
   cached_tokens: 401_200,
   cost_usd: 3.1874,
+  sandbox_seconds: 12.5,
   unpriced_calls: 0,
 }
 

@@ -28,6 +28,7 @@ import type { Files } from './files/file-store.ts'
 import { openQueue } from './queue/queue.ts'
 import { resolveApproval } from './commands/resolve-approval.ts'
 import type { JournalNotice } from './journal/resume.ts'
+import { sandboxSeconds } from './budgets/sandbox-seconds.ts'
 import { makePrices, type Prices } from './budgets/prices.ts'
 import type { Run } from './run/run.ts'
 import type { CancelRequest } from './task.ts'
@@ -150,6 +151,7 @@ export async function startEngine({
       circuitBreaker: makeCircuitBreaker(),
       turns: makeTurns(secrets, log),
       fileSource: files && { sql, files },
+      sandboxSeconds: sandboxSeconds(sql, log),
       onCredentialWait: () => credentials.look(),
       reload: (run) => reload(sql, run),
     },

@@ -411,6 +411,8 @@ export interface CallUse {
   cached_tokens: number
   /** Null where the price is not known. */
   cost_usd: number | null
+  /** Of a program in the sandbox. */
+  sandbox_seconds?: number
 }
 
 /** Limits of one task; null and absent: none. */

@@ -40,12 +40,19 @@ export function BudgetForm({
   const [subject, setSubject] = useState(budget?.subject ?? '')
   const [cost, setCost] = useState(inField(budget?.max_cost_usd))
   const [tokens, setTokens] = useState(inField(budget?.max_tokens))
+  const [sandbox, setSandbox] = useState(inField(budget?.max_sandbox_seconds))
   const [period, setPeriod] = useState<Budget['period']>(budget?.period ?? 'month')
   const [warn, setWarn] = useState(String(budget?.warn_percent ?? budgetWarning_percent))
   const needsSubject = !budget && (scope === 'agent' || scope === 'api_key')
   const save = useMutation({
     mutationFn: () => {
-      const limits = { max_cost_usd: limitOf(cost), max_tokens: limitOf(tokens), period, warn_percent: Number(warn) }
+      const limits = {
+        max_cost_usd: limitOf(cost),
+        max_tokens: limitOf(tokens),
+        max_sandbox_seconds: limitOf(sandbox),
+        period,
+        warn_percent: Number(warn),
+      }
       return budget
         ? api.budgets.update(project, budget.id, limits)
         : api.budgets.create(project, { ...limits, scope, ...(needsSubject ? { subject: subject.trim() } : {}) })
@@ -56,7 +63,7 @@ export function BudgetForm({
       close()
     },
   })
-  const reason = whyNot({ cost, tokens, warn, lacksSubject: needsSubject && subject.trim() === '' })
+  const reason = whyNot({ cost, tokens, sandbox, warn, lacksSubject: needsSubject && subject.trim() === '' })
   return (
     <Dialog title={budget ? 'Change the budget' : 'Set a budget'} isOpen close={close} refused={mayNot}>
       <form
@@ -88,7 +95,7 @@ export function BudgetForm({
           </Field>
         )}
         {!budget && <SubjectPicker project={project} scope={scope} value={subject} onChange={setSubject} />}
-        <div className="grid grid-cols-1 gap-3 sm:grid-cols-3">
+        <div className="grid grid-cols-1 gap-3 sm:grid-cols-4">
           <Field label="US dollars">
             <TextInput
               inputMode="decimal"
@@ -102,6 +109,14 @@ export function BudgetForm({
               inputMode="numeric"
               value={tokens}
               onChange={(event) => setTokens(event.target.value)}
+              placeholder="any"
+            />
+          </Field>
+          <Field label="Sandbox seconds">
+            <TextInput
+              inputMode="numeric"
+              value={sandbox}
+              onChange={(event) => setSandbox(event.target.value)}
               placeholder="any"
             />
           </Field>
@@ -131,17 +146,19 @@ export function BudgetForm({
 function whyNot({
   cost,
   tokens,
+  sandbox,
   warn,
   lacksSubject,
 }: {
   cost: string
   tokens: string
+  sandbox: string
   warn: string
   lacksSubject: boolean
 }): string | undefined {
-  const limits = [limitOf(cost), limitOf(tokens)]
+  const limits = [limitOf(cost), limitOf(tokens), limitOf(sandbox)]
   const percent = Number(warn)
-  if (limits.every((limit) => limit === null)) return 'Set dollars, tokens or both'
+  if (limits.every((limit) => limit === null)) return 'Set dollars, tokens or sandbox seconds'
   if (limits.some((limit) => limit !== null && !(limit >= 0))) return 'A limit is a number'
   if (!(Number.isInteger(percent) && percent >= 1 && percent <= 100)) return 'Warn at 1 to 100 percent'
   return lacksSubject ? 'Say which one it limits' : undefined

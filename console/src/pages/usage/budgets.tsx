@@ -100,7 +100,18 @@ function Item({
   project,
   ...budget
 }: Budget & { onChange: () => void; onRemove: () => void; mayNot: string | undefined; project: string }) {
-  const { scope, subject, period, max_cost_usd, max_tokens, warn_percent, spent, reserved, resets_at } = budget
+  const {
+    scope,
+    subject,
+    period,
+    max_cost_usd,
+    max_tokens,
+    max_sandbox_seconds,
+    warn_percent,
+    spent,
+    reserved,
+    resets_at,
+  } = budget
   const bars = [
     ...(max_cost_usd === null
       ? []
@@ -108,6 +119,16 @@ function Item({
     ...(max_tokens === null
       ? []
       : [{ unit: 'tokens', spent: spent.tokens, limit: max_tokens, of: (value: number) => formatCount(value) }]),
+    ...(max_sandbox_seconds === null
+      ? []
+      : [
+          {
+            unit: 'sandbox',
+            spent: spent.sandbox_seconds,
+            limit: max_sandbox_seconds,
+            of: (value: number) => `${formatCount(Math.round(value))} s`,
+          },
+        ]),
   ]
   return (
     <li className="rounded-md border border-line p-3">
@@ -142,9 +163,10 @@ function Item({
             <div className="flex flex-wrap justify-between gap-2">
               <span className="tabular-nums">
                 {of(used)} of {of(limit)} {unit === 'tokens' && 'tokens'}
+                {unit === 'sandbox' && 'in the sandbox'}
               </span>
               {share >= 1 ? (
-                <Badge tone="bad">spent: tasks wait</Badge>
+                <Badge tone="bad">{unit === 'sandbox' ? 'spent: programs are refused' : 'spent: tasks wait'}</Badge>
               ) : share * 100 >= warn_percent ? (
                 <Badge tone="warn">{Math.round(share * 100)} %</Badge>
               ) : (

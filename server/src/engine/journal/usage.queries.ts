@@ -61,17 +61,18 @@ export async function addUsage(tx: Sql, all: readonly AgentConsumption[]): Promi
         stored_bytes = u.stored_bytes + excluded.stored_bytes
     ), billed as (
       insert into usage_hour as u (org_id, project_id, agent_id, credential_id, model, tool, hour, calls, input_tokens, output_tokens,
-        cached_tokens, cost_usd, unpriced_calls)
+        cached_tokens, cost_usd, unpriced_calls, sandbox_seconds)
       select org_id, project_id, agent_id, credential_id, model, tool, date_trunc('hour', now(), 'UTC'), calls, input_tokens,
-        output_tokens, cached_tokens, cost_usd, unpriced_calls
+        output_tokens, cached_tokens, cost_usd, unpriced_calls, sandbox_seconds
       from jsonb_to_recordset(${jsonb(sumByBill(all))}::jsonb) as c(org_id text, project_id bigint, agent_id text, credential_id text,
         model text, tool text, calls bigint, input_tokens bigint, output_tokens bigint, cached_tokens bigint, cost_usd numeric,
-        unpriced_calls bigint)
+        unpriced_calls bigint, sandbox_seconds float8)
       order by project_id, agent_id, credential_id, model, tool
       on conflict (project_id, hour, agent_id, credential_id, model, tool) do update set calls = u.calls + excluded.calls,
         input_tokens = u.input_tokens + excluded.input_tokens, output_tokens = u.output_tokens + excluded.output_tokens,
         cached_tokens = u.cached_tokens + excluded.cached_tokens, cost_usd = u.cost_usd + excluded.cost_usd,
-        unpriced_calls = u.unpriced_calls + excluded.unpriced_calls
+        unpriced_calls = u.unpriced_calls + excluded.unpriced_calls,
+        sandbox_seconds = u.sandbox_seconds + excluded.sandbox_seconds
     ), spent as (
       insert into token_usage as u (subject, hour, tokens)
       select subject, date_trunc('hour', now(), 'UTC'), tokens
@@ -92,8 +93,9 @@ function sumByAgent(all: readonly AgentConsumption[]): Row[] {
   return [...rows.values()].filter((row) => members.some((member) => row[member] > 0))
 }
 
-interface Bill extends Omit<CallUse, 'cost_usd'> {
+interface Bill extends Omit<CallUse, 'cost_usd' | 'sandbox_seconds'> {
   cost_usd: number
+  sandbox_seconds: number
   calls: number
   unpriced_calls: number
 }
@@ -114,6 +116,7 @@ function sumByBill(all: readonly AgentConsumption[]): Bill[] {
         output_tokens: (sum?.output_tokens ?? 0) + call.output_tokens,
         cached_tokens: (sum?.cached_tokens ?? 0) + call.cached_tokens,
         cost_usd: dollarsOf(billionthsOf(sum?.cost_usd ?? 0) + billionthsOf(call.cost_usd ?? 0)),
+        sandbox_seconds: (sum?.sandbox_seconds ?? 0) + (call.sandbox_seconds ?? 0),
         unpriced_calls: (sum?.unpriced_calls ?? 0) + (call.cost_usd === null ? 1 : 0),
       })
     }

@@ -9,6 +9,7 @@ import { conversationLength, conversationMax, lastAnswer, type ModelCallOutput }
 import { completed, failed, joined, waiting } from '../journal/endings.ts'
 import { coolingDown, stopReason, outOfTokens, type StopContext } from './run-guard.ts'
 import type { Decide, Journal } from '../journal/journal.ts'
+import type { SandboxSeconds } from '../budgets/sandbox-seconds.ts'
 import type { FileSource } from './model-files.ts'
 import { beginModelCall, discardedMessage, factsOf, fallBack, resolvedName, type ModelSource } from './model-call.ts'
 import { messageId, type CallResult } from './model-call-result.ts'
@@ -34,6 +35,8 @@ export interface RunContext extends StopContext {
   turns: Turns
   /** Where files come from. */
   fileSource?: FileSource | undefined
+  /** Where seconds of the sandbox come from. */
+  sandboxSeconds?: SandboxSeconds | undefined
   /** Told after a task began to wait for a credential: it may have been connected meanwhile. */
   onCredentialWait?: () => void
   /** Reads the journal and the messages of a run anew, after others have written to them. */
@@ -341,7 +344,8 @@ async function toolTurn(run: Run, context: RunContext, pending: Change | undefin
     return { next: 'turn', pending: undefined }
   }
   const write = (change: Change): Promise<boolean> => context.journal.write(run.claim, () => change)
-  return { next: 'turn', pending: await runCalls(run, calls, { signal, hold, write, fileSource: context.fileSource }) }
+  const { fileSource, sandboxSeconds } = context
+  return { next: 'turn', pending: await runCalls(run, calls, { signal, hold, write, fileSource, sandboxSeconds }) }
 }
 
 function merged(before: readonly Step[], steps: readonly Step[]): Step[] {

@@ -1,4 +1,5 @@
 import { noSpan, type Span } from '../../platform/tracing/tracing.ts'
+import type { Spender } from '../budgets/budget-rows.ts'
 import type { Claim } from '../journal/journal.ts'
 import type { StoredMessage } from '../conversation/turns.ts'
 import type { CredentialUnavailable } from '../credentials/credential-unavailable.ts'
@@ -40,6 +41,8 @@ export class Run {
   /** Its agent as spans name it. */
   readonly agent: { name: string; version: number }
   readonly project_id: number
+  /** Whose budgets it spends. */
+  readonly spender: Spender
   /** The task at the root of its tree: all of a tree are in one trace. */
   readonly root_task_id: string
   /** Whose task it is: files that its tools make are theirs. */
@@ -95,6 +98,8 @@ export class Run {
     this.agent_id = task.agent_id
     this.agent = { name: task.agent?.name ?? task.agent_id, version: task.agent_version }
     this.project_id = task.project_id
+    const { id, root_task_id, project_id, agent_id, org_id, credential_id } = task
+    this.spender = { id, root_task_id, project_id, agent_id, org_id, credential_id }
     this.root_task_id = task.root_task_id ?? task.id
     this.created_by = task.created_by
     this.hasJournal = task.attempt > 0 || task.retried_from !== null

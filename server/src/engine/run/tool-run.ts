@@ -5,6 +5,7 @@ import { uncertainCode } from '../journal/cancel.ts'
 import type { Decide } from '../journal/journal.ts'
 import { inputOf } from '../journal/call-states.ts'
 import { callFiles, keepAnswerFiles, type KeptFiles } from '../tools/builtin/call-files.ts'
+import type { SandboxSeconds } from '../budgets/sandbox-seconds.ts'
 import type { FileSource } from './model-files.ts'
 import type { ToolCallOutput } from '../conversation/conversation.ts'
 import { factsOf } from '../tools/builtin/task-files.ts'
@@ -39,12 +40,13 @@ export async function runCalls(
     signal,
     hold,
     write,
-    fileSource,
+    ...sources
   }: {
     signal: AbortSignal
     hold: AbortSignal
     write: (change: Change) => Promise<boolean>
     fileSource?: FileSource | undefined
+    sandboxSeconds?: SandboxSeconds | undefined
   },
 ): Promise<Change | undefined> {
   const waiting = [...calls]
@@ -55,7 +57,7 @@ export async function runCalls(
   const lane = async (): Promise<void> => {
     for (let call = waiting.shift(); call; call = waiting.shift()) {
       const change =
-        hold.aborted || signal.aborted ? notMade(run, call.step) : await runCall(run, call, signal, fileSource)
+        hold.aborted || signal.aborted ? notMade(run, call.step) : await runCall(run, call, signal, sources)
       open -= 1
       if (!change) continue
       if (open === 0) last = change
@@ -76,7 +78,7 @@ async function runCall(
   run: Run,
   { tool, step, arguments: args }: PlannedCall,
   signal: AbortSignal,
-  fileSource: FileSource | undefined,
+  { fileSource, sandboxSeconds }: { fileSource?: FileSource | undefined; sandboxSeconds?: SandboxSeconds | undefined },
 ): Promise<Change | undefined> {
   const limit = new AbortController()
   const timer = setTimeout(() => limit.abort(new Interrupted('call_timeout')), toolCall_ms)
@@ -97,6 +99,8 @@ async function runCall(
         idempotency_key,
         traceparent: span.traceparent ?? run.work.traceparent ?? undefined,
         signal: aborted,
+        party: { org_id: run.spender.org_id ?? '', project_id },
+        allowance: sandboxSeconds && (() => sandboxSeconds(run.spender)),
         files,
       }),
       aborted,
@@ -146,7 +150,16 @@ function finished(run: Run, step: Step, answer: ToolAnswer | undefined): Change 
     steps: [step],
     events: [...artifactEvents(step), ...stepEvents(step)],
     crashes: 0,
-    calls: [{ tool: step.name, input_tokens: 0, output_tokens: 0, cached_tokens: 0, cost_usd: 0 }],
+    calls: [
+      {
+        tool: step.name,
+        input_tokens: 0,
+        output_tokens: 0,
+        cached_tokens: 0,
+        cost_usd: 0,
+        ...(answer?.sandbox_seconds === undefined ? {} : { sandbox_seconds: answer.sandbox_seconds }),
+      },
+    ],
     consumed: {
       tool_calls: 1,
       network_in: answer?.network?.bytes_in ?? 0,

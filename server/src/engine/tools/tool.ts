@@ -37,8 +37,20 @@ export interface ToolCallContext {
   /** W3C Trace Context for requests that go out; undefined where the task has none. */
   traceparent: string | undefined
   signal: AbortSignal
+  /** Whose call it is: what many use takes turns by that. */
+  party: { org_id: string; project_id: number }
+  /** Of the budgets of its task: seconds of the sandbox. Undefined where nothing counts them, as in tests. */
+  allowance?: (() => SandboxAllowance) | undefined
   /** The files of the project, and those that this call makes; undefined where there are none, as in tests. */
   files?: CallFiles | undefined
+}
+
+/** Seconds of the sandbox that one call takes of budgets. */
+export interface SandboxAllowance {
+  /** Takes so many, or those that are left. Throws `ToolError` where none are. */
+  take(seconds: number): Promise<number>
+  /** Gives back those that were not used. */
+  settle(used: number): Promise<void>
 }
 
 /** What a call may do with files. */
@@ -78,6 +90,8 @@ export interface ToolAnswer {
   error?: { code: string; message: string }
   /** Bytes that crossed the network. */
   network?: { bytes_in: number; bytes_out: number }
+  /** How long a program ran in the sandbox. */
+  sandbox_seconds?: number
   /** What it gave that is no text: becomes files of the task, which the model sees as far as it can. */
   files?: readonly NewToolFile[]
   /** Files that it kept as results of the task. */

@@ -10,6 +10,9 @@ import type { TaskLimits } from '../../engine/task.ts'
 
 /** A budget as it is kept, with the moment in which it was read. */
 export interface BudgetRow extends BudgetCounters {
+  max_sandbox_seconds: number | null
+  /** In the period that runs. */
+  spent_sandbox_seconds: number
   created_by: string
   created_at: string
   updated_at: string
@@ -18,7 +21,9 @@ export interface BudgetRow extends BudgetCounters {
 
 const columns = (sql: Sql) => sql.fragment`
   id, scope, subject, period, max_cost_usd, max_tokens, spent_cost_usd, spent_tokens, held_cost_usd, held_tokens, window_start,
-  warned, warn_percent, created_by, created_at, updated_at, now() as now`
+  warned, warn_percent, created_by, created_at, updated_at, now() as now, max_sandbox_seconds,
+  case when sandbox_window = case period when 'total' then 'epoch'::timestamptz else date_trunc(period, now(), 'UTC') end
+    then spent_sandbox_seconds else 0 end as spent_sandbox_seconds`
 
 /** A budget as it is answered: in the window that runs. */
 export function budgetView(row: BudgetRow) {
@@ -30,9 +35,14 @@ export function budgetView(row: BudgetRow) {
     subject,
     max_cost_usd,
     max_tokens,
+    max_sandbox_seconds: row.max_sandbox_seconds,
     period,
     warn_percent,
-    spent: { cost_usd: dollarsOf(state.spent_cost), tokens: state.spent_tokens },
+    spent: {
+      cost_usd: dollarsOf(state.spent_cost),
+      tokens: state.spent_tokens,
+      sandbox_seconds: row.spent_sandbox_seconds,
+    },
     reserved: { cost_usd: dollarsOf(state.held_cost), tokens: state.held_tokens },
     resets_at: state.resets_at,
     created_by,
@@ -99,6 +109,7 @@ export interface NewBudget extends BudgetPlace {
   period: BudgetPeriod
   max_cost_usd: number | null
   max_tokens: number | null
+  max_sandbox_seconds: number | null
   /** At which percentage of a limit a warning is sent. */
   warn_percent: number
   created_by: string
@@ -106,12 +117,13 @@ export interface NewBudget extends BudgetPlace {
 
 /** Sets a budget, nothing of it spent. A subject has one a period: another is `resource_conflict`. */
 export async function insertBudget(sql: Sql, budget: NewBudget): Promise<BudgetRow> {
-  const { org_id, project_id, scope, subject, period, max_cost_usd, max_tokens, warn_percent, created_by } = budget
+  const { org_id, project_id, scope, subject, period, max_cost_usd, max_tokens, max_sandbox_seconds } = budget
+  const { warn_percent, created_by } = budget
   const insert = async () => {
     const [row] = await sql.run<BudgetRow>(sql.fragment`
-      insert into budget (id, org_id, project_id, scope, subject, agent_id, key_id, max_cost_usd, max_tokens, period, warn_percent, window_start, created_by)
+      insert into budget (id, org_id, project_id, scope, subject, agent_id, key_id, max_cost_usd, max_tokens, max_sandbox_seconds, period, warn_percent, window_start, created_by)
       values (${newId('budget')}, ${org_id}, ${project_id}, ${scope}, ${subject}, ${scope === 'agent' ? subject : null},
-        ${scope === 'api_key' ? subject : null}, ${max_cost_usd}, ${max_tokens}, ${period}, ${warn_percent}, now(), ${created_by})
+        ${scope === 'api_key' ? subject : null}, ${max_cost_usd}, ${max_tokens}, ${max_sandbox_seconds}, ${period}, ${warn_percent}, now(), ${created_by})
       returning ${columns(sql)}`)
     return row!
   }
@@ -127,16 +139,17 @@ export async function insertBudget(sql: Sql, budget: NewBudget): Promise<BudgetR
 export async function updateBudget(
   tx: Sql,
   id: string,
-  next: Pick<NewBudget, 'period' | 'max_cost_usd' | 'max_tokens' | 'warn_percent'>,
+  next: Pick<NewBudget, 'period' | 'max_cost_usd' | 'max_tokens' | 'max_sandbox_seconds' | 'warn_percent'>,
 ): Promise<BudgetRow> {
   const [before] = await tx.run<BudgetRow>(tx.fragment`select ${columns(tx)} from budget where id = ${id} for update`)
   if (!before) throw budgetNotFound(id)
   const anew = before.period !== next.period
   const state = stateOf({ ...before, ...next, ...(anew ? { spent_tokens: 0, spent_cost_usd: 0 } : {}) }, before.now)
-  const { period, max_cost_usd, max_tokens, warn_percent } = next
+  const { period, max_cost_usd, max_tokens, max_sandbox_seconds, warn_percent } = next
   return onePerPeriod({ subject: before.subject, period }, async () => {
     const [row] = await tx.run<BudgetRow>(tx.fragment`
-      update budget set period = ${period}, max_cost_usd = ${max_cost_usd}, max_tokens = ${max_tokens}, warn_percent = ${warn_percent},
+      update budget set period = ${period}, max_cost_usd = ${max_cost_usd}, max_tokens = ${max_tokens}, max_sandbox_seconds = ${max_sandbox_seconds},
+        sandbox_window = case when ${anew} then null else sandbox_window end, warn_percent = ${warn_percent},
         spent_tokens = ${state.spent_tokens}, spent_cost_usd = ${dollarsOf(state.spent_cost)}, window_start = ${state.window_start},
         warned = ${isNearlySpent(state) && state.warned}, updated_at = greatest(now(), updated_at + interval '1 millisecond')
       where id = ${id} returning ${columns(tx)}`)

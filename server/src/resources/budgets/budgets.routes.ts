@@ -71,8 +71,8 @@ export function budgetRoutes(app: FastifyInstance, http: HttpContext, engine: Bu
     run: async ({ sql, loaded: { budget, place }, body, principal, actor }) => {
       await requireMaySet(sql, budget, principal)
       const { max_cost_usd = budget.max_cost_usd, max_tokens = budget.max_tokens, period = budget.period } = body
-      const { warn_percent = budget.warn_percent } = body
-      const limits = limitsOf({ max_cost_usd, max_tokens })
+      const { max_sandbox_seconds = budget.max_sandbox_seconds, warn_percent = budget.warn_percent } = body
+      const limits = limitsOf({ max_cost_usd, max_tokens, max_sandbox_seconds })
       return sql.begin(async (tx) => {
         engine.budgetsChanged(tx)
         const before = await requireBudget(tx, budget.id, place, { lock: true })
@@ -132,12 +132,14 @@ function audited({
   subject,
   max_cost_usd,
   max_tokens,
+  max_sandbox_seconds,
   period,
   warn_percent,
   created_by,
   created_at,
 }: BudgetRow) {
-  return { id, scope, subject, max_cost_usd, max_tokens, period, warn_percent, created_by, created_at }
+  const limits = { max_cost_usd, max_tokens, max_sandbox_seconds }
+  return { id, scope, subject, ...limits, period, warn_percent, created_by, created_at }
 }
 
 /** Budgets of the organization and of keys go beyond any project. */
@@ -146,11 +148,16 @@ function auditKey({ id, scope }: BudgetRow, { project_id }: BudgetPlace) {
 }
 
 /** At least one limit: a budget without any would limit nothing. */
-function limitsOf({ max_cost_usd = null, max_tokens = null }: Partial<Pick<BudgetRow, 'max_cost_usd' | 'max_tokens'>>) {
-  if (max_cost_usd === null && max_tokens === null) {
-    throw invalid({ field: 'max_cost_usd', message: 'max_cost_usd or max_tokens is required', code: 'required' })
+function limitsOf({
+  max_cost_usd = null,
+  max_tokens = null,
+  max_sandbox_seconds = null,
+}: Partial<Pick<BudgetRow, 'max_cost_usd' | 'max_tokens' | 'max_sandbox_seconds'>>) {
+  if (max_cost_usd === null && max_tokens === null && max_sandbox_seconds === null) {
+    const message = 'max_cost_usd, max_tokens or max_sandbox_seconds is required'
+    throw invalid({ field: 'max_cost_usd', message, code: 'required' })
   }
-  return { max_cost_usd, max_tokens }
+  return { max_cost_usd, max_tokens, max_sandbox_seconds }
 }
 
 /** What a new budget limits: an agent of the project, a key of the organization, or what is the current one anyway. */

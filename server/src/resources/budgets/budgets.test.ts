@@ -37,9 +37,10 @@ describe('setting a budget', () => {
       subject: agent_id,
       max_cost_usd: 0.000000001,
       max_tokens: null,
+      max_sandbox_seconds: null,
       period: 'day',
       warn_percent: 80,
-      spent: { cost_usd: 0, tokens: 0 },
+      spent: { cost_usd: 0, tokens: 0, sandbox_seconds: 0 },
       reserved: { cost_usd: 0, tokens: 0 },
       created_by: test.owner.user_id,
       updated_at: created_at,
@@ -141,11 +142,11 @@ describe('changing a budget', () => {
     await test.sql`update budget set spent_tokens = 90, spent_cost_usd = 0.25, held_tokens = 7, warned = true where id = ${made.body.id}`
     const put = async (body: object) => (await test.send('PUT', `${budgets}/${made.body.id}`, { body })).body
     const raised = await put({ max_tokens: 1000 })
-    assert.deepEqual([raised.spent, raised.reserved.tokens], [{ cost_usd: 0.25, tokens: 90 }, 7])
+    assert.deepEqual([raised.spent, raised.reserved.tokens], [{ cost_usd: 0.25, tokens: 90, sandbox_seconds: 0 }, 7])
     const [row] = await test.sql`select warned from budget where id = ${made.body.id}`
     assert.equal(row!['warned'], false, 'a warning is sent again at 80 % of the new limit')
     const anew = await put({ period: 'day' })
-    assert.deepEqual([anew.spent, anew.reserved.tokens], [{ cost_usd: 0, tokens: 0 }, 7])
+    assert.deepEqual([anew.spent, anew.reserved.tokens], [{ cost_usd: 0, tokens: 0, sandbox_seconds: 0 }, 7])
     await remove(made)
   })
 

@@ -9,6 +9,7 @@ export interface UsageSums {
   cached_tokens: number
   /** Of the calls whose price is known. */
   cost_usd: number
+  sandbox_seconds: number
   unpriced_calls: number
 }
 
@@ -31,7 +32,7 @@ export interface UsageFilter {
 const sums = ({ fragment }: Sql) => fragment`
   coalesce(sum(calls), 0)::bigint as calls, coalesce(sum(input_tokens), 0)::bigint as input_tokens,
   coalesce(sum(output_tokens), 0)::bigint as output_tokens, coalesce(sum(cached_tokens), 0)::bigint as cached_tokens,
-  coalesce(sum(cost_usd), 0) as cost_usd, coalesce(sum(unpriced_calls), 0)::bigint as unpriced_calls`
+  coalesce(sum(cost_usd), 0) as cost_usd, coalesce(sum(sandbox_seconds), 0) as sandbox_seconds, coalesce(sum(unpriced_calls), 0)::bigint as unpriced_calls`
 
 /** A page of groups, the dearest first, how many there are, and the sum of all. Costs are added as decimals. */
 export async function sumUsage(

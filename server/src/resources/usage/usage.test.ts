@@ -44,6 +44,7 @@ it('costs add up as decimals, and calls without a price are listed, not guessed'
     output_tokens,
     cached_tokens: 0,
     cost_usd,
+    sandbox_seconds: 0,
     unpriced_calls,
   })
   const none = { model: null, tool: null, api_key_id: null, api_key_name: null }

@@ -77,6 +77,7 @@ function context(more: Partial<ToolCallContext> = {}): ToolCallContext {
     project_id: agent.project_id,
     step_id: 'step_1',
     idempotency_key: 'task_1:3',
+    party: { org_id: 'org_1', project_id: agent.project_id },
     traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
     signal: new AbortController().signal,
     ...more,

@@ -34,7 +34,8 @@ const refusedAt = (field: string, words: RegExp) => (error: unknown) => {
 
 function context(more: Partial<ToolCallContext> = {}): ToolCallContext {
   const ids = { task_id: 'task_1', agent_id: 'agent_1', project_id: 1, step_id: 'step_1' }
-  return { ...ids, idempotency_key: 'task_1:3', traceparent: undefined, signal, ...more }
+  const party = { org_id: 'org_1', project_id: 1 }
+  return { ...ids, party, idempotency_key: 'task_1:3', traceparent: undefined, signal, ...more }
 }
 
 /** Operations as tools that are called as a task calls them, and what came of it. */

@@ -7,7 +7,11 @@ import { runJavascript } from './run-javascript.ts'
 import { makeSandboxes } from './sandbox.ts'
 
 const tool = runJavascript(makeSandboxes(pino({ level: 'silent' })), { KEY: 'a value', TWO: 'line\nbreak' })
-const run = (code: string, timeout_seconds = 5) => tool.call({ code, timeout_seconds }, toolCall())
+async function run(code: string, timeout_seconds = 5) {
+  const { sandbox_seconds, ...answer } = await tool.call({ code, timeout_seconds }, toolCall())
+  assert.ok(sandbox_seconds !== undefined && sandbox_seconds >= 0)
+  return answer
+}
 
 describe('run_javascript', () => {
   for (const [code, content] of [

@@ -1,7 +1,8 @@
 import { builtinToolDefinitions, javascriptFiles, javascriptTime_seconds } from '#contract/resources/builtin-tools.ts'
 import { fileBounds } from '#contract/resources/files.ts'
 import { requireCallFile } from '../builtin/task-files.ts'
-import type { SandboxHost, Sandboxes } from './sandbox.ts'
+import { TooManyWait } from './fair-turns.ts'
+import type { SandboxHost, Sandboxes, SandboxOptions } from './sandbox.ts'
 import type { SandboxResult } from './sandbox-job.ts'
 import { ToolError, type CallFiles, type KnownFile, type Tool, type ToolAnswer } from '../tool.ts'
 
@@ -13,14 +14,34 @@ export function runJavascript(sandboxes: Sandboxes, env: Readonly<Record<string,
   return {
     name: 'run_javascript',
     ...builtinToolDefinitions.run_javascript,
-    async call({ code, timeout_seconds = javascriptTime_seconds.usual }, { signal, files }) {
+    async call({ code, timeout_seconds = javascriptTime_seconds.usual }, { signal, files, party, allowance }) {
       const timeout_ms = Math.min(Number(timeout_seconds), javascriptTime_seconds.max) * 1000
       const saved: KnownFile[] = []
-      const host = files && fileHost(files, saved)
-      const result = await sandboxes.run({ code: String(code), env, timeout_ms }, signal, host)
-      return { ...answer(result, timeout_ms / 1000), ...(saved.length > 0 ? { artifacts: [...saved] } : {}) }
+      const grant = allowance?.()
+      let allowed_ms = timeout_ms
+      const options: SandboxOptions = {
+        signal,
+        party,
+        host: files && fileHost(files, saved),
+        allow: async (wanted_ms) => (allowed_ms = grant ? (await grant.take(wanted_ms / 1000)) * 1000 : wanted_ms),
+        ended: grant && ((seconds) => grant.settle(seconds)),
+      }
+      const result = await sandboxes.run({ code: String(code), env, timeout_ms }, options).catch(asToolError)
+      return {
+        ...answer(result, allowed_ms / 1000),
+        sandbox_seconds: result.seconds,
+        ...(saved.length > 0 ? { artifacts: [...saved] } : {}),
+      }
     },
   }
+}
+
+/** A full queue is an error that the model reads: it may call again later, or do without. */
+function asToolError(error: unknown): never {
+  if (!(error instanceof TooManyWait)) throw error
+  throw new ToolError('sandbox_busy', `The program was not run: ${error.message} for the sandbox. Try again later.`, {
+    cause: error,
+  })
 }
 
 /** Answers a program's `files.read` and `files.save`; `saved` gets what it saved, in that order. */

@@ -31,6 +31,8 @@ export interface SandboxResult {
   /** Why it ended badly where that is no mistake in the program. */
   limit?: 'time' | 'memory' | 'crash'
   logs: string
+  /** How long the code ran, by the clock; 0 where it never began. */
+  seconds: number
 }
 
 /** Characters of a value, and of all that is written to the console. */

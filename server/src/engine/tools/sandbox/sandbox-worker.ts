@@ -40,9 +40,11 @@ async function run({ job: { code, env, timeout_ms }, host }: SandboxThread): Pro
   runtime.setMaxStackSize(stack_bytes)
   const context = runtime.newContext()
   const logs = new Lines()
-  const deadline = performance.now() + timeout_ms
+  const began_at = performance.now()
+  const deadline = began_at + timeout_ms
   const ask = (request: SandboxRequest): SandboxReply => askHost(host, request, deadline - performance.now())
   const [show, explain] = prepare(context, env, logs, ask)
+  const seconds = (): number => (performance.now() - began_at) / 1000
   const isLate = (): boolean => performance.now() > deadline
   runtime.setInterruptHandler(isLate)
 
@@ -58,8 +60,8 @@ async function run({ job: { code, env, timeout_ms }, host }: SandboxThread): Pro
   }
   const ended = (limit: SandboxResult['limit'], text: string): SandboxResult =>
     isLate()
-      ? { outcome: 'error', limit: 'time', text: 'The time is over.', logs: logs.text }
-      : { outcome: 'error', ...(limit === undefined ? {} : { limit }), text, logs: logs.text }
+      ? { outcome: 'error', limit: 'time', text: 'The time is over.', logs: logs.text, seconds: seconds() }
+      : { outcome: 'error', ...(limit === undefined ? {} : { limit }), text, logs: logs.text, seconds: seconds() }
   try {
     const started = context.evalCode(asProgram(context, code), 'run.js')
     if (started.error) return fail(started.error)
@@ -74,7 +76,7 @@ async function run({ job: { code, env, timeout_ms }, host }: SandboxThread): Pro
     if (state.type === 'rejected') return fail(state.error)
     const text = textOf(show, state.value)
     if (isLate() || text === noMemory) return ended('memory', text)
-    return { outcome: 'value', text, logs: logs.text }
+    return { outcome: 'value', text, logs: logs.text, seconds: seconds() }
   } catch (error) {
     // The thread's own stack: what the program nested (brackets, calls of the interpreter itself) goes too deep.
     if (error instanceof RangeError) return ended('crash', 'The program is nested too deeply.')

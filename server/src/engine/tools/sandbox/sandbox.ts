@@ -1,9 +1,18 @@
 import { MessageChannel, Worker } from 'node:worker_threads'
 import type { Logger } from 'pino'
+import { FairTurns, type FairTurnsOptions, type Party } from './fair-turns.ts'
 import type { SandboxJob, SandboxReply, SandboxRequest, SandboxResult, SandboxThread } from './sandbox-job.ts'
 
-/** Programs that run at the same time in this process; others wait for their turn. */
-const atOnce = 2
+/**
+ * Programs that run at the same time in this process. An organization leaves one place to others, and a project one to others
+ * of its organization; what has no place waits for its turn.
+ */
+export const sandboxTurns: FairTurnsOptions = {
+  places: 4,
+  ofOrganization: 3,
+  ofProject: 2,
+  waiting: { ofProject: 32, ofOrganization: 64, all: 256 },
+}
 /** A thread has so long to start, and to notice that the time of its program is over. */
 const grace_ms = 5000
 /** Of the thread's own heap. The interpreter's memory is bounded beside it, by `sandbox-worker.ts`. */
@@ -12,60 +21,61 @@ const resourceLimits = { maxOldGenerationSizeMb: 64, maxYoungGenerationSizeMb: 1
 /** Answers requests of a program. */
 export type SandboxHost = (request: SandboxRequest) => Promise<SandboxReply>
 
+/** What else a program is run with. */
+export interface SandboxOptions {
+  signal: AbortSignal
+  /** Whose program it is, for its turn. */
+  party: Party
+  /** Answers what the program asks for, one request at a time; it never throws. */
+  host?: SandboxHost | undefined
+  /** Asked when the program's turn has come: the milliseconds that it may have of those it wants. What it throws is thrown. */
+  allow?: ((wanted_ms: number) => Promise<number>) | undefined
+  /** Told how long a program that was allowed has run, also where it was aborted. */
+  ended?: ((seconds: number) => Promise<void>) | undefined
+}
+
 /** Runs untrusted programs. */
 export interface Sandboxes {
   /**
-   * Runs a program in a separate thread and interpreter with bounds of time and memory. There is always a result; only
-   * an abort of `signal` throws, with its reason, and ends the thread. `host` answers what the program asks for, one
-   * request at a time; it never throws.
+   * Runs a program in a separate thread and interpreter with bounds of time and memory. There is always a result; only an
+   * abort of `signal`, which ends the thread, a full queue (`TooManyWait`) and a refusal of `allow` throw.
    */
-  run(job: SandboxJob, signal: AbortSignal, host?: SandboxHost): Promise<SandboxResult>
+  run(job: SandboxJob, options: SandboxOptions): Promise<SandboxResult>
 }
 
 /** Made once a process, so that programs of all tasks together stay within their bounds. */
 export function makeSandboxes(log: Logger): Sandboxes {
-  let free = atOnce
-  const waiting: (() => void)[] = []
-  const turn = async (signal: AbortSignal): Promise<void> => {
-    signal.throwIfAborted()
-    if (free > 0) {
-      free -= 1
-      return
-    }
-    await new Promise<void>((resolve, reject) => {
-      const go = (): void => {
-        signal.removeEventListener('abort', leave)
-        resolve()
-      }
-      const leave = (): void => {
-        waiting.splice(waiting.indexOf(go), 1)
-        reject(signal.reason as Error)
-      }
-      waiting.push(go)
-      signal.addEventListener('abort', leave, { once: true })
-    })
-  }
-  const requeue = (): void => {
-    const next = waiting.shift()
-    if (next) next()
-    else free += 1
-  }
+  const turns = new FairTurns(sandboxTurns)
   return {
-    async run(job, signal, host) {
-      await turn(signal)
+    async run(job, { signal, party, host, allow, ended }) {
+      const leave = await turns.take(party, signal)
       try {
-        return await inThread(job, { signal, log, host })
+        const timeout_ms = allow ? await allow(job.timeout_ms) : job.timeout_ms
+        const began_at = performance.now()
+        const atMost = (): number => Math.min(timeout_ms, performance.now() - began_at) / 1000
+        try {
+          const result = await inThread({ ...job, timeout_ms }, { signal, log, host })
+          const measured = { ...result, seconds: result.seconds ?? atMost() }
+          await ended?.(measured.seconds)
+          return measured
+        } catch (error) {
+          await ended?.(atMost())
+          throw error
+        }
       } finally {
-        requeue()
+        leave()
       }
     },
   }
 }
 
+/** `seconds` is missing where the thread was ended from outside. */
+type ThreadResult = Omit<SandboxResult, 'seconds'> & { seconds?: number }
+
 async function inThread(
   job: SandboxJob,
   { signal, log, host }: { signal: AbortSignal; log: Logger; host: SandboxHost | undefined },
-): Promise<SandboxResult> {
+): Promise<ThreadResult> {
   signal.throwIfAborted()
   const { port1: ours, port2: port } = new MessageChannel()
   const answered = new Int32Array(new SharedArrayBuffer(4))
@@ -88,12 +98,12 @@ async function inThread(
     stdout: true,
     stderr: true,
   })
-  const { promise, resolve, reject } = Promise.withResolvers<SandboxResult>()
+  const { promise, resolve, reject } = Promise.withResolvers<ThreadResult>()
   const onAbort = (): void => reject(signal.reason as Error)
   const late = (): void => resolve({ outcome: 'error', limit: 'time', text: 'The time is over.', logs: '' })
   const timer = setTimeout(late, job.timeout_ms + grace_ms)
   signal.addEventListener('abort', onAbort, { once: true })
-  worker.once('message', (result: SandboxResult) => resolve(result))
+  worker.once('message', (result: ThreadResult) => resolve(result))
   worker.once('error', (error) => {
     log.warn({ err: error }, 'a sandbox crashed')
     resolve(crashed(error))
@@ -110,7 +120,7 @@ async function inThread(
 }
 
 /** A program that took its interpreter along: usually by nesting deeper than a stack, or by its memory. */
-function crashed(error: unknown): SandboxResult {
+function crashed(error: unknown): ThreadResult {
   const code = error instanceof Error && 'code' in error ? error.code : undefined
   const isMemory = code === 'ERR_WORKER_OUT_OF_MEMORY'
   return {
