@@ -81,7 +81,9 @@ async function call(
   signal: AbortSignal,
 ): Promise<Pick<TrialResult, 'content' | 'error'>> {
   const [task_id, step_id, agent_id] = [newId('task'), newId('step'), newId('agent')]
-  const ids = { task_id, step_id, agent_id, idempotency_key: `${task_id}:0`, traceparent: undefined }
+  // Programs, which take turns, are not tried by hand.
+  const party = { org_id: '', project_id }
+  const ids = { task_id, step_id, agent_id, idempotency_key: `${task_id}:0`, traceparent: undefined, party }
   try {
     const { content, error = null } = redaction.answer(await tool.call(args, { ...ids, project_id, signal }))
     return { content, error }
