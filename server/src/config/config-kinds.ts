@@ -72,8 +72,8 @@ export function oneOf<const Word extends string>(...words: Word[]): Kind<Word> {
 
 /** `on` or `off`. */
 export const onOff: Kind<boolean> = {
-  allowed: 'on, off',
-  parse: (text) => (text === 'on' ? true : text === 'off' ? false : undefined),
+  allowed: 'on, off, 1, 0',
+  parse: (text) => (text === 'on' || text === '1' ? true : text === 'off' || text === '0' ? false : undefined),
 }
 
 /** The values that OpenTelemetry's switch for content has had: whether spans are to have it. */

@@ -110,6 +110,10 @@ export const sections = {
       description:
         'The tool of /mcp that resolves approvals, with a credential that may: a model may use it to approve what it started.',
     }),
+    mcp_manage: setting('CADRE_MCP_MANAGE', onOff, 'off', {
+      description:
+        'The tools of /mcp that create, change, start and stop agents and read usage and logs, with a credential that may.',
+    }),
     console: setting('CADRE_CONSOLE', onOff, 'on', { description: 'The console: the pages for people at /.' }),
   },
   Data: {

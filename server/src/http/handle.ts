@@ -10,6 +10,7 @@ import { actorOf } from './access/actor.ts'
 import { renderProblem } from './error-formats.ts'
 import { toProblem } from './errors.ts'
 import type { HttpContext } from './http-context.ts'
+import { register } from './invoke.ts'
 import {
   idempotencyKey,
   idempotently,
@@ -126,6 +127,7 @@ export function handle<O extends Operation<any, any>, Loaded = undefined>(
   operation: O,
   handlers: Handlers<O, Loaded>,
 ): void {
+  register(context, operation, handlers)
   const share = shareOf(context, operation, handlers)
   app.route({
     method: operation.method,

@@ -46,7 +46,7 @@ function readBody(operation: Operation, request: FastifyRequest): unknown {
 }
 
 /** Without members that are null, but for what is inside of a member marked `x-verbatim`: there null is a value. */
-function withoutNulls(operation: Operation, body: Record<string, unknown>): Record<string, unknown> {
+export function withoutNulls(operation: Operation, body: Record<string, unknown>): Record<string, unknown> {
   const members = Object.entries(operation.body?.properties ?? {}) as [string, { 'x-verbatim'?: boolean }][]
   const verbatim = members.filter(([name, schema]) => schema['x-verbatim'] && Object.hasOwn(body, name))
   const stored = verbatim.map(([name]) => [name, body[name]] as const).filter(([, value]) => value !== null)

@@ -15,6 +15,7 @@ import { check } from '../../http/validation.ts'
 import { countSubject } from '../../http/access/rate-limit.ts'
 import { cancelAsAsked } from '../../resources/tasks/task-requests.ts'
 import { requireTask, type TaskKey } from '../../resources/tasks/tasks.queries.ts'
+import { manage, manageTools } from './manage-tools.ts'
 import type { McpCall } from './mcp-call.ts'
 import {
   findAgentNamed,
@@ -63,7 +64,7 @@ export async function callTool(of: ToolCall): Promise<CallToolResult> {
   const [issue] = check(tool.inputSchema, args)
   if (issue) throw new ProtocolError(ProtocolErrorCode.InvalidParams, `${issue.field} ${issue.message}`)
   if (tool.agent) return ask(of, tool.agent, askedInput(tool.agent, args) as TaskInput)
-  const run = runs[tool.name]
+  const run = runs[tool.name] ?? managing[tool.name]
   if (!run) throw new ProtocolError(ProtocolErrorCode.InvalidParams, `There is no tool ${tool.name}.`)
   return run({ ...of, call })
 }
@@ -237,6 +238,13 @@ function mcpOf({ config }: PublishedAgent): { wait_seconds: number; on_close: un
   const { wait_seconds, on_close } = settingsOf(config, 'mcp')
   return { wait_seconds: typeof wait_seconds === 'number' ? wait_seconds : mcpBounds.wait_seconds, on_close }
 }
+
+const managing: typeof runs = Object.fromEntries(
+  manageTools.map(({ name }) => [
+    name,
+    async ({ call, args }: ToolCall) => listOf(...(await manage(call, name, args))),
+  ]),
+)
 
 function agentRow({ id, project, name, description, status }: PublishedAgent) {
   return { agent_id: id, agent: `${project}/${name}`, description, status }

@@ -2,6 +2,7 @@ import { mcpBounds } from '#contract/doors/mcp.ts'
 import type { Principal } from '../../http/access/principal.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 import { isId } from '../../platform/ids.ts'
+import { projectNumber } from '../../resources/projects/projects.queries.ts'
 
 /** An agent that the MCP door serves. */
 export interface PublishedAgent {
@@ -123,4 +124,17 @@ export async function listQuestions(sql: Sql, task_id: string): Promise<{ step_i
     select id as step_id, coalesce(input->'arguments'->>'question', '') as question from task_step
     where task_id = ${task_id} and type = 'wait' and name = 'request_input' and status = 'started' and not input ? 'is_callers'
     order by index`
+}
+
+/** A project of an organization by its id or its name; undefined where there is none. */
+export async function findProjectNamed(
+  sql: Sql,
+  { org_id }: Pick<Principal, 'org_id'>,
+  name: string,
+): Promise<number | undefined> {
+  const number = projectNumber(name)
+  const [row] = await sql<{ id: number }>`
+    select id from project where org_id = ${org_id} and (id = ${number ?? null} or lower(name) = lower(${name}))
+    order by id = ${number ?? null} desc nulls last limit 1`
+  return row?.id
 }

@@ -38,8 +38,8 @@ export function mcpHandler(context: Context): McpHttpHandler {
 export async function toolsOf(call: McpCall): Promise<DoorTool[]> {
   const { principal, only, sql, context } = call
   const agents = only ? [only] : await listPublished(sql, principal)
-  const resolves = context.config.mcp_resolve
-  return doorTools(agents, { isOne: only !== undefined, resolves })
+  const { mcp_resolve: resolves, mcp_manage: manages } = context.config
+  return doorTools(agents, { isOne: only !== undefined, resolves, manages })
 }
 
 /** Whether a request's credential may call a tool. */

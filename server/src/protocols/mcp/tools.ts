@@ -3,6 +3,7 @@ import { mcpBounds } from '#contract/doors/mcp.ts'
 import type { Requirement } from '#contract/core/scopes.ts'
 import { builtinToolDefinitions } from '#contract/resources/builtin-tools.ts'
 import type { PublishedAgent } from './published.queries.ts'
+import { manageTools } from './manage-tools.ts'
 import { taskAnswerSchema } from './task-answers.ts'
 
 /** A tool as it is listed, with what it asks of a credential. */
@@ -160,11 +161,11 @@ const resolveTool: DoorTool = {
 /** The tools of the door: of one agent, or of all that are published with those for tasks. */
 export function doorTools(
   agents: readonly PublishedAgent[],
-  { isOne, resolves }: { isOne: boolean; resolves: boolean },
+  { isOne, resolves, manages }: { isOne: boolean; resolves: boolean; manages: boolean },
 ): DoorTool[] {
   const asks = askTools(agents)
   if (isOne) return [...asks, ...taskTools]
-  return [...asks, ...moreTools, ...taskTools, ...(resolves ? [resolveTool] : [])]
+  return [...asks, ...moreTools, ...taskTools, ...(resolves ? [resolveTool] : []), ...(manages ? manageTools : [])]
 }
 
 function askTools(agents: readonly PublishedAgent[]): DoorTool[] {

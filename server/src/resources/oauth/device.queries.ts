@@ -4,6 +4,8 @@ import { jsonb, type Fragment, type Sql } from '../../platform/postgres/database
 export interface WaitingDevice {
   client_id: string
   scopes: string[]
+  /** The resource that it asked a token for; null for the API. */
+  resource: string | null
   /** Where it asked from. */
   ip: string
   user_agent: string
@@ -12,7 +14,7 @@ export interface WaitingDevice {
 /** What the authorization server keeps of one. */
 interface Stored {
   clientId: string
-  params: { scope: string }
+  params: { scope: string; resource?: string | string[] }
   deviceInfo: { ip: string; ua: string }
 }
 
@@ -31,13 +33,14 @@ export async function findWaitingDevice(sql: Sql, user_code: string): Promise<Wa
   return {
     client_id: clientId,
     scopes: [...new Set(params.scope.split(' '))],
+    resource: [params.resource ?? []].flat()[0] ?? null,
     ip: deviceInfo.ip,
     user_agent: deviceInfo.ua,
   }
 }
 
 /** What was decided about a device, as the authorization server reads it when the device asks next. */
-export type DeviceDecision = { grant_id: string; user_id: string; scopes: string[] } | 'denied'
+export type DeviceDecision = { grant_id: string; user_id: string; scopes: string[]; resource: string | null } | 'denied'
 
 /** Decides about a device, once; tells whether it still waited. */
 export async function decideDevice(tx: Sql, user_code: string, decision: DeviceDecision): Promise<boolean> {
@@ -45,7 +48,10 @@ export async function decideDevice(tx: Sql, user_code: string, decision: DeviceD
   const change =
     decision === 'denied'
       ? { error: 'access_denied', errorDescription: 'the user did not allow it' }
-      : { accountId: decision.user_id, grantId: decision.grant_id, scope: decision.scopes.join(' ') }
+      : {
+          ...{ accountId: decision.user_id, grantId: decision.grant_id, scope: decision.scopes.join(' ') },
+          ...(decision.resource !== null && { resource: decision.resource }),
+        }
   const decided = await tx.run(tx.fragment`
     update oauth_artifact set payload = payload || ${jsonb(change)}::jsonb, grant_id = ${grant_id}
     where ${isWaiting(tx, user_code)} returning kind`)

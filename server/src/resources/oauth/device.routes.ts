@@ -112,12 +112,13 @@ async function submitDecision(
   const isAllowed = decision === 'allow'
   await store.transaction(async (tx) => {
     const { client_id } = shown.client
-    const { scopes } = shown.device
+    const { scopes, resource } = shown.device
     const decided = isAllowed
       ? {
-          grant_id: await grantConsent(tx, request, { user, client_id, org_id: org_id ?? '', scopes, resource: null }),
+          grant_id: await grantConsent(tx, request, { user, client_id, org_id: org_id ?? '', scopes, resource }),
           ...user,
           scopes,
+          resource,
         }
       : 'denied'
     // Another decision was committed first, and this one's grant is rolled back.

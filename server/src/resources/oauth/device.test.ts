@@ -26,8 +26,11 @@ before(async () => {
 after(() => service.stop())
 
 /** A device that has begun, as a client library sees it. */
-async function begin(scope = 'read write'): Promise<oauth.DeviceAuthorizationResponse> {
-  const asked = await oauth.deviceAuthorizationRequest(server, client, oauth.None(), { scope }, insecure)
+async function begin(
+  scope = 'read write',
+  more: Record<string, string> = {},
+): Promise<oauth.DeviceAuthorizationResponse> {
+  const asked = await oauth.deviceAuthorizationRequest(server, client, oauth.None(), { scope, ...more }, insecure)
   return oauth.processDeviceAuthorizationResponse(server, client, asked)
 }
 
@@ -161,4 +164,29 @@ test('looks at codes are counted for the address, so that they cannot be guessed
   for (let look = 0; look < 3; look++) answers.push(await fetch(`${limited.url}/device?user_code=BBBB-BBBB`))
   assert.equal(answers.at(-1)!.status, 429)
   await limited.stop()
+})
+
+test('a device that asks for a resource gets a token that is good there alone', async () => {
+  const device = await begin('read write', { resource: `${service.url}/mcp` })
+  await allow(device)
+  const tokens = await poll(device)
+  assert.ok(typeof tokens === 'object', String(tokens))
+  assert.equal(tokens.scope, 'read write')
+  const send = sender(service.url, '')
+  const token = tokens.access_token
+  const body = { jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} }
+  const headers = { accept: 'application/json, text/event-stream' }
+  assert.equal((await send('POST', '/mcp', { key: null, token, body, headers })).status, 200)
+  for (const path of ['/api/v1/projects', '/v1/models'])
+    assert.equal((await send('GET', path, { key: null, token })).status, 401, path)
+  const other = await oauth.deviceAuthorizationRequest(
+    ...([
+      server,
+      client,
+      oauth.None(),
+      { scope: 'read', resource: 'https://other.example.com/mcp' },
+      insecure,
+    ] as const),
+  )
+  assert.deepEqual([other.status, ((await other.json()) as { error: string }).error], [400, 'invalid_target'])
 })

@@ -1,0 +1,47 @@
+import type { Operation } from '#contract/core/operation.ts'
+import { countSubject } from './access/rate-limit.ts'
+import { authorizeRole, authorizeScope } from './access/authorize.ts'
+import { Answer, type Handlers, type Handling, type Loading } from './handle.ts'
+import type { HttpContext } from './http-context.ts'
+import { validate, withoutNulls } from './read-request.ts'
+
+// oxlint-disable-next-line typescript/no-explicit-any -- schemas of query and body vary with the operation
+type AnyOperation = Operation<any, any>
+// oxlint-disable-next-line typescript/no-explicit-any -- what is loaded too
+type AnyHandlers = Handlers<any, any>
+
+const registered = new WeakMap<HttpContext, Map<string, { operation: AnyOperation; handlers: AnyHandlers }>>()
+
+/** Notes what an operation does, so that doors can do the same. */
+export function register(http: HttpContext, operation: AnyOperation, handlers: AnyHandlers): void {
+  const all = registered.get(http) ?? new Map()
+  registered.set(http, all.set(operation.id, { operation, handlers }))
+}
+
+/**
+ * Does what an operation of the API does, for a request that came by another door: under the same scope, role, rate limit and
+ * validation, and with the same records. Gives its body. `query` is as in an address; `body` as in JSON.
+ */
+export async function invoke(
+  http: HttpContext,
+  id: string,
+  loading: Loading,
+  given: { params: Record<string, string>; query?: Record<string, string>; body?: Record<string, unknown> },
+): Promise<unknown> {
+  const found = registered.get(http)?.get(id)
+  if (!found) throw new Error(`the operation ${id} is not registered`)
+  const { operation, handlers } = found
+  const { principal } = loading
+  authorizeScope(operation, principal)
+  const { sql, rates } = http.authentication
+  if (operation.bucket !== null) await countSubject(sql, rates, operation.bucket, principal.subject)
+  // Headers and conditions are those of the other request.
+  const here: Loading = { ...loading, params: given.params, header: () => undefined }
+  const loaded = await handlers.load?.(here)
+  authorizeRole(operation, principal)
+  const body = given.body && operation.method === 'POST' ? withoutNulls(operation, given.body) : given.body
+  const valid = validate(operation, { query: given.query ?? {}, body })
+  const handling = { ...here, loaded, ...valid } as Handling<AnyOperation, unknown>
+  const result = await handlers.run(handling)
+  return result instanceof Answer ? result.body : result
+}
