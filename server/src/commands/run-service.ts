@@ -7,6 +7,7 @@ import { CommandError } from './command.ts'
 import { explainDatabaseError } from './database-fault.ts'
 import type { Foundation } from './foundation.ts'
 import { isInterrupted } from './interrupted.ts'
+import { boundHeap } from '../platform/heap-bounds.ts'
 
 /** A stop that takes longer is cut off: tasks are durable, whatever was in flight goes on at the next start. */
 export const stopTimeout_ms = 30_000
@@ -31,6 +32,7 @@ export async function runService(running: Running): Promise<number> {
   let service: Service | undefined
   let credentials_file: string | undefined
   let owner: FirstOwner | undefined
+  boundHeap()
   const end = async (): Promise<void> => {
     await service?.stop()
     await foundation?.close()
