@@ -767,7 +767,9 @@ create table credential (
   created_at timestamp with time zone not null default now(),
   updated_at timestamp with time zone not null default now(),
   type text not null default 'secret'::text,
+  allowed_hosts text[],
   constraint credential_pkey PRIMARY KEY (id),
+  constraint credential_allowed_hosts_check CHECK (cardinality(allowed_hosts) > 0),
   constraint credential_type_check CHECK (type = ANY (ARRAY['secret'::text, 'oauth2'::text]))
 );
 

@@ -126,16 +126,28 @@ test('a key is kept for its service alone', async () => {
 
 test('the value of a credential is read from standard input, and not asked for where another type is named', async () => {
   const { body: project } = await service.send('POST', '/api/v1/projects', { body: { name: 'asked-for' } })
-  const create = ['credentials', 'create', '-p', String(project.id), '--json=name,type']
+  const create = ['credentials', 'create', '-p', String(project.id), '--json=name,type,allowed_hosts']
   const env = { CADRE_API_KEY: service.owner.api_key }
-  const secret = await cadre([...create, '--name', 'ASKED'], 'the value\n', env)
-  assert.deepEqual(JSON.parse(secret.stdout), { name: 'ASKED', type: 'secret' }, secret.stderr)
+  const secret = await cadre(
+    [...create, '--name', 'ASKED', '--allowed-hosts', 'api.example.com,*.example.org'],
+    'the value\n',
+    env,
+  )
+  assert.deepEqual(
+    JSON.parse(secret.stdout),
+    { name: 'ASKED', type: 'secret', allowed_hosts: ['api.example.com', '*.example.org'] },
+    secret.stderr,
+  )
   const issued = await cadre(
     [...create, '--name', 'ISSUED', '--type', 'oauth2', '--mcp-url', 'https://mcp.example.com/mcp'],
     '',
     env,
   )
-  assert.deepEqual(JSON.parse(issued.stdout), { name: 'ISSUED', type: 'oauth2' }, issued.stderr)
+  assert.deepEqual(
+    JSON.parse(issued.stdout),
+    { name: 'ISSUED', type: 'oauth2', allowed_hosts: ['mcp.example.com'] },
+    issued.stderr,
+  )
 })
 
 test('an invalid address is reported with its source, and each error once', async () => {

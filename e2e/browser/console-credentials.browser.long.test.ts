@@ -30,6 +30,7 @@ test('a task that waits for a credential is where a person connects it, and goes
     issuer: issuer.issuer,
     grant: 'authorization_code',
     scopes: ['tools:read'],
+    allowed_hosts: ['127.0.0.1'],
     ...issuerClients.confidential,
   })
   await post(`${base}/tools`, {

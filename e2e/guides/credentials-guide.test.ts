@@ -60,6 +60,7 @@ it(
       text
         .replaceAll('https://id.example.com', issuer.issuer)
         .replaceAll('https://api.example.com', api.url)
+        .replaceAll('"api.example.com"', `"${new URL(api.url).host}"`)
         .replaceAll('https://mcp.example.com', mcp.url)
         .replaceAll('"client_id": "cadre"', `"client_id": "${issuerClients.own.client_id}"`)
         .replaceAll('the-secret-of-the-client', issuerClients.own.client_secret)

@@ -190,7 +190,7 @@ describe('secrets of every kind', () => {
     const { id } = await done('POST', '/api/v1/projects', { body: { name: 'canaries' } })
     const project = `/api/v1/projects/proj_${id}`
     const value = plant('credential of a project', 'canary-credential-of-a-project')
-    await done('POST', `${project}/credentials`, { body: { name: 'KEY', value } })
+    await done('POST', `${project}/credentials`, { body: { name: 'KEY', value, allowed_hosts: ['127.0.0.1'] } })
     const tool = {
       name: 'weather',
       kind: 'http',
@@ -217,6 +217,7 @@ describe('secrets of every kind', () => {
       grant: 'client_credentials',
       token_endpoint: receiver.url('/issued'),
       client_id: 'cadre',
+      allowed_hosts: ['127.0.0.1'],
       client_secret: plant('client secret of a credential', 'canary-client-secret-of-a-credential'),
     }
     assert.equal((await done('POST', `${project}/credentials`, { body: client })).status, 'connected')

@@ -262,9 +262,11 @@ describe('a service that logs all it can', () => {
     const { body: made } = await send('POST', '/api/v1/projects', { body: { name: 'canaries' } })
     const project = `/api/v1/projects/proj_${made.id}`
     const value = secret('credential', 'canary-credential-of-a-project')
-    await send('POST', `${project}/credentials`, { body: { name: 'KEY', value } })
+    await send('POST', `${project}/credentials`, { body: { name: 'KEY', value, allowed_hosts: ['127.0.0.1'] } })
     const fault = secret('credential at a fault', 'canary-credential-at-a-fault')
-    await broken(() => send('POST', `${project}/credentials`, { body: { name: 'OTHER', value: fault } }))
+    await broken(() =>
+      send('POST', `${project}/credentials`, { body: { name: 'OTHER', value: fault, allowed_hosts: ['127.0.0.1'] } }),
+    )
     const tool = {
       name: 'weather',
       kind: 'http',

@@ -155,6 +155,8 @@ export const bounds = {
   tool_error_message: 2000,
   tools_per_project: 500,
   credential_name: 64,
+  credential_hosts: 20,
+  credential_host: 260,
   credential_value: 16_384,
   credentials_per_project: 500,
   credential_url: 2048,

@@ -28,6 +28,18 @@ const value = Type.Unsafe<string>({
   description: 'Kept encrypted and never answered.',
 })
 
+const hostPattern = Type.String({
+  minLength: 1,
+  maxLength: bounds.credential_host,
+  pattern: '^(\\*\\.)?[A-Za-z0-9.-]+(:[0-9]{1,5})?$|^\\[[0-9A-Fa-f:.]+\\](:[0-9]{1,5})?$',
+})
+const allowed_hosts = Type.Array(hostPattern, {
+  minItems: 1,
+  maxItems: bounds.credential_hosts,
+  description:
+    'Where the value may be sent: hosts (`api.example.com`) and names below one (`*.example.com`), with a port (`localhost:8080`) or for any.',
+})
+
 /** What an issuer is asked for. */
 const address = (description: string) =>
   Type.String({ minLength: 1, maxLength: bounds.credential_url, format: 'http-url', description })
@@ -72,6 +84,12 @@ const Credential = Named(
     project_id: Type.String({ description: "`proj_` and the project's number." }),
     name: Type.String(),
     type: Choice(credentialTypes),
+    allowed_hosts: Nullable(
+      Type.Array(Type.String(), {
+        description:
+          'Where its value may be sent. Null: any host, of a credential that was kept before hosts were named.',
+      }),
+    ),
     status: Type.Optional(
       Choice(credentialStates, {
         description:
@@ -108,6 +126,7 @@ const example = {
   project_id: 'proj_42',
   name: 'WEATHER_KEY',
   type: 'secret' as const,
+  allowed_hosts: ['api.weather.example'],
   used_by: [{ tool_id: 'tool_01jcm3x5v8f9a2b4c6d8e0g2h4', name: 'weather' }],
   created_by: 'user_01jcm3x5v8f9a2b4c6d8e0g2h4',
   created_at: '2026-11-20T09:30:00.000Z',
@@ -136,7 +155,8 @@ export const createCredential = defineOperation({
   description:
     'A credential for tools of the project: `${credentials.NAME}` in their headers and URLs stands for it. A `secret` is the ' +
     '`value`. An `oauth2` credential stands for an access token that the service asks an issuer for and renews: give `issuer`, ' +
-    'or the endpoints, with `client_id` and `grant`; or `mcp_url` alone.',
+    'or the endpoints, with `client_id` and `grant`; or `mcp_url` alone. `allowed_hosts` is required, but for `mcp_url`, whose host ' +
+    'it is then: a tool whose address is elsewhere is refused, when it is registered and at each call.',
   scope: 'agents:write',
   bucket: 'tasks.action',
   body: Type.Object({
@@ -144,9 +164,10 @@ export const createCredential = defineOperation({
     type: Type.Optional(Choice(credentialTypes, { default: 'secret' })),
     // A secret is the usual kind, whose value the command line asks for.
     value: Type.Optional(Type.Unsafe<string>({ ...value, 'x-asked-without': 'type' })),
+    allowed_hosts: Type.Optional(allowed_hosts),
     ...oauthMembers,
   }),
-  body_example: { name: example.name, value: 'a-secret-of-yours' },
+  body_example: { name: example.name, value: 'a-secret-of-yours', allowed_hosts: example.allowed_hosts },
   responses: [
     {
       status: 201,
@@ -207,12 +228,14 @@ export const updateCredential = defineOperation({
   summary: 'Replace a credential',
   description:
     'Gives it another value, another name, or both. Calls that begin afterwards use it. Of an `oauth2` credential `client_id`, ' +
-    '`client_secret` and `scopes` can be replaced: another client or other scopes make its tokens void.',
+    '`client_secret` and `scopes` can be replaced: another client or other scopes make its tokens void. A host can be added only by ' +
+    'who knows the secret: `allowed_hosts` with another one takes `value` (or `client_secret`) too, or makes tokens of a person void.',
   scope: 'agents:write',
   bucket: 'tasks.action',
   body: Type.Object({
     name: Type.Optional(name),
     value: Type.Optional(value),
+    allowed_hosts: Type.Optional(allowed_hosts),
     client_id: Type.Optional(clientId),
     client_secret: Type.Optional(clientSecret),
     scopes: Type.Optional(scopes),

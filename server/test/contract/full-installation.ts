@@ -143,10 +143,15 @@ async function fill(
   }
   const { id: webhook_id } = await make('/api/v1/webhooks', hook)
   await make(`${project}/files`, { any: 'file' })
-  await make(`${project}/credentials`, { name: 'TOKEN', value: 'the value of a credential' })
+  await make(`${project}/credentials`, {
+    name: 'TOKEN',
+    value: 'the value of a credential',
+    allowed_hosts: ['127.0.0.1'],
+  })
   await make(`${project}/credentials`, {
     name: 'ISSUED',
     type: 'oauth2',
+    allowed_hosts: ['127.0.0.1'],
     grant: 'authorization_code',
     authorization_endpoint: 'https://id.example.com/authorize',
     token_endpoint: 'https://id.example.com/token',

@@ -336,7 +336,7 @@ export class Samples {
 
   async #credential(own: boolean): Promise<string> {
     if (!own && this.#made.credential !== undefined) return this.#made.credential
-    const body = { name: `${this.#prefix}_${++this.#count}`, value: 'sample' }
+    const body = { name: `${this.#prefix}_${++this.#count}`, value: 'sample', allowed_hosts: ['api.example.com'] }
     const path = `/api/v1/projects/${this.project_id}/credentials`
     const reply = await this.test.send('POST', path, { key: this.key, body })
     if (!own) this.#made.credential = reply.body.id
@@ -353,6 +353,7 @@ export class Samples {
       authorization_endpoint: 'https://id.example.com/authorize',
       token_endpoint: 'https://id.example.com/token',
       client_id: 'sample',
+      allowed_hosts: ['api.example.com'],
     }
     const path = `/api/v1/projects/${this.project_id}/credentials`
     const reply = await this.test.send('POST', path, { key: this.key, body })

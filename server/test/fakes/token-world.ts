@@ -58,6 +58,7 @@ export async function makeTokenWorld(test: TestService): Promise<TokenWorld> {
         ...issuerClients.own,
         grant: 'client_credentials',
         scopes: ['tools:read'],
+        ...(!('mcp_url' in more) ? { allowed_hosts: ['127.0.0.1'] } : {}),
         ...more,
       }),
     async connect(issuer, id, person = ownerOf(test)) {

@@ -111,6 +111,8 @@ const boundWords: Record<keyof typeof bounds, Words> = {
   tool_operations: ['`openapi.operations` of a tool', 'items'],
   tools_per_project: ['Tools of a project', ''],
   credential_name: ['Name of a credential', 'characters'],
+  credential_hosts: ['`allowed_hosts` of a credential', ''],
+  credential_host: ['One of `allowed_hosts` of a credential', 'characters'],
   credential_value: ['Value of a credential', 'characters'],
   credentials_per_project: ['Credentials of a project', ''],
   credential_url: ['`issuer`, endpoints and `mcp_url` of a credential', 'characters'],

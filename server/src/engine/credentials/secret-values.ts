@@ -1,9 +1,16 @@
+import type { AllowedHosts } from './allowed-hosts.ts'
 import type { Logger } from 'pino'
 import type { Sql } from '../../platform/postgres/database.ts'
 import type { Secrets } from '../../platform/crypto/secrets.ts'
 
 /** Label of the key that encrypts credentials; the credential's id is the associated data. */
 export const credentialLabel = 'project-credential'
+
+/** A value, and where it may be sent. */
+export interface CredentialValue {
+  value: string
+  allowed_hosts: AllowedHosts
+}
 
 /**
  * The project's secrets of these names, decrypted. One that cannot be decrypted, because it was stored under
@@ -15,14 +22,14 @@ export async function readCredentials(
   log: Logger,
   project_id: number,
   names: readonly string[],
-): Promise<Map<string, string>> {
-  const values = new Map<string, string>()
+): Promise<Map<string, CredentialValue>> {
+  const values = new Map<string, CredentialValue>()
   if (names.length === 0) return values
-  const rows = await sql<{ id: string; name: string; value: Buffer }>`
-    select id, name, value from credential where project_id = ${project_id} and type = 'secret' and name = any(${[...new Set(names)]})`
-  for (const { id, name, value } of rows) {
+  const rows = await sql<{ id: string; name: string; value: Buffer; allowed_hosts: AllowedHosts }>`
+    select id, name, value, allowed_hosts from credential where project_id = ${project_id} and type = 'secret' and name = any(${[...new Set(names)]})`
+  for (const { id, name, value, allowed_hosts } of rows) {
     try {
-      values.set(name, secrets.decrypt(credentialLabel, value, id))
+      values.set(name, { value: secrets.decrypt(credentialLabel, value, id), allowed_hosts })
     } catch (error) {
       log.warn({ err: error, credential_id: id }, 'a credential of a project cannot be read')
     }

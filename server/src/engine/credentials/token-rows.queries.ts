@@ -1,5 +1,6 @@
 import type { CredentialState } from '#contract/resources/credential-states.ts'
 import { jsonb, type Sql } from '../../platform/postgres/database.ts'
+import type { AllowedHosts } from './allowed-hosts.ts'
 import type { OAuthSettings } from './oauth-settings.ts'
 
 /** A credential of type `oauth2` as renewals read it; times are seconds from now by the database's clock. */
@@ -50,17 +51,23 @@ export async function findTokenRow(sql: Sql, credential_id: string): Promise<Tok
   return row
 }
 
+/** A credential that has tokens, and where they may be sent. */
+export interface TokenCredential {
+  id: string
+  allowed_hosts: AllowedHosts
+}
+
 /** The project's credentials of these names that have tokens, by their names. */
 export async function listTokenCredentials(
   sql: Sql,
   project_id: number,
   names: readonly string[],
-): Promise<Map<string, string>> {
+): Promise<Map<string, TokenCredential>> {
   if (names.length === 0) return new Map()
-  const rows = await sql<{ id: string; name: string }>`
-    select id, name from credential
+  const rows = await sql<TokenCredential & { name: string }>`
+    select id, name, allowed_hosts from credential
     where project_id = ${project_id} and type = 'oauth2' and name = any(${[...new Set(names)]})`
-  return new Map(rows.map(({ id, name }) => [name, id]))
+  return new Map(rows.map(({ name, ...credential }) => [name, credential]))
 }
 
 /**

@@ -11,9 +11,10 @@ export interface Opening {
   log: Logger
   /**
    * Puts in the values of `${credentials.NAME}` and `${env.NAME}`, on the way out and never before. Throws `ToolError`
-   * where there is none of that name. `encode` is done to each value, not to the text around it.
+   * where there is none of that name, and where a credential may not be sent to the host of `target`, a URL. `encode` is done to
+   * each value, not to the text around it.
    */
-  fill(template: string, encode?: (value: string) => string): string
+  fill(template: string, target: string, encode?: (value: string) => string): string
 }
 
 /** What a row of the project gives an agent. Its tools are redacted, and checked for their schemas, by the loader. */

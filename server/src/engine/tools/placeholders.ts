@@ -1,3 +1,5 @@
+import { mayBeSentTo } from '../credentials/allowed-hosts.ts'
+import type { CredentialValue } from '../credentials/secret-values.ts'
 import { ToolError } from './tool.ts'
 
 /**
@@ -9,15 +11,19 @@ const known = /^(credentials|env)\.([A-Za-z_][A-Za-z0-9_]{0,127})$/
 
 /** Values by name. */
 export interface PlaceholderValues {
-  credentials: ReadonlyMap<string, string>
+  credentials: ReadonlyMap<string, CredentialValue>
   /** The agent's environment variables; undefined where there is no agent. */
   environment: Readonly<Record<string, string>> | undefined
 }
 
-/** Puts values in; each goes through `encode`. Throws `ToolError` where there is none of a name. */
+/**
+ * Puts values in for a request to `target`, a URL of which the host counts; each goes through `encode`. Throws `ToolError` where
+ * there is none of a name, and where a credential may not be sent to that host.
+ */
 export function fillPlaceholders(
   template: string,
   { credentials, environment }: PlaceholderValues,
+  target: string,
   encode: (value: string) => string = (value) => value,
 ): string {
   return template.replaceAll(placeholder, (whole, inside: string, close: string) => {
@@ -27,9 +33,12 @@ export function fillPlaceholders(
     if (source === undefined)
       throw missing('only credentials and environment variables can be named, as ${credentials.NAME} and ${env.NAME}')
     if (source === 'env' && environment === undefined) throw missing('no agent is involved here')
+    const credential = source === 'credentials' ? credentials.get(name) : undefined
+    if (credential && !mayBeSentTo(credential.allowed_hosts, target))
+      throw new ToolError(credentialElsewhere, elsewhere(name, credential.allowed_hosts ?? [], target))
     const value =
       source === 'credentials'
-        ? credentials.get(name)
+        ? credential?.value
         : Object.hasOwn(environment ?? {}, name)
           ? environment?.[name]
           : undefined
@@ -39,6 +48,15 @@ export function fillPlaceholders(
       )
     return encode(value)
   })
+}
+
+/** The code of a call that would have sent a credential to a host that it does not name. Nothing was sent. */
+export const credentialElsewhere = 'credential_not_allowed'
+
+/** Why a credential is not sent to the host of `target`, as a sentence. */
+export function elsewhere(name: string, allowed: readonly string[], target: string): string {
+  const host = URL.canParse(target) ? new URL(target).host : target
+  return `The credential ${name} must not be sent to ${host.slice(0, 100)}: its allowed_hosts are ${allowed.join(', ')}.`
 }
 
 /** Placeholders of a text that can never stand for anything. */

@@ -5,7 +5,7 @@ import type { Egress } from '../../platform/egress/safe-fetch.ts'
 import type { Secrets } from '../../platform/crypto/secrets.ts'
 import type { AccessTokens } from '../credentials/access-tokens.ts'
 import { readCredentials } from '../credentials/secret-values.ts'
-import { listTokenCredentials } from '../credentials/token-rows.queries.ts'
+import { listTokenCredentials, type TokenCredential } from '../credentials/token-rows.queries.ts'
 import { schemaError } from './arguments.ts'
 import { builtins } from './builtin/builtins.ts'
 import { kinds } from './kinds.ts'
@@ -47,17 +47,18 @@ async function openTools(options: ToolsOptions, scope: ToolScope): Promise<Tools
   const rows = await listToolRows(sql, project_id, [...new Set(ofProject.map(rowName))])
   const named = rows.flatMap(({ definition }) => namedCredentials(definition))
   const credentials = await readCredentials(sql, secrets, log, project_id, named)
-  const renewed = tokens ? await listTokenCredentials(sql, project_id, named) : new Map<string, string>()
-  const values = [...credentials.values(), ...Object.values(environment)]
+  const renewed = tokens ? await listTokenCredentials(sql, project_id, named) : new Map<string, TokenCredential>()
+  const values = [...[...credentials.values()].map(({ value }) => value), ...Object.values(environment)]
   const redaction = growingRedaction(values)
   const put = (name: string, token: string): void => {
-    credentials.set(name, token)
+    credentials.set(name, { value: token, allowed_hosts: renewed.get(name)?.allowed_hosts ?? null })
     redaction.add(token)
     if (!values.includes(token)) values.push(token)
   }
   const tokensOf = ({ definition }: ToolRow): Map<string, string> =>
-    new Map([...renewed].filter(([name]) => namedCredentials(definition).includes(name)))
-  const fill: Opening['fill'] = (template, encode) => fillPlaceholders(template, { credentials, environment }, encode)
+    new Map([...renewed].flatMap(([name, { id }]) => (namedCredentials(definition).includes(name) ? [[name, id]] : [])))
+  const fill: Opening['fill'] = (template, target, encode) =>
+    fillPlaceholders(template, { credentials, environment }, target, encode)
 
   const own = builtins({ egress, sandboxes, now }, environment)
   const opened = new Map(

@@ -81,7 +81,7 @@ async function workRun(): Promise<void> {
 
   const credentials = `/api/v1/projects/${project}/credentials`
   const value = secret('value of a credential', 'opaque-velvet-marten')
-  const credential = await ask('POST', credentials, { body: { name: 'visible', value } })
+  const credential = await ask('POST', credentials, { body: { name: 'visible', value, allowed_hosts: ['api.test'] } })
   const next = secret('changed value of a credential', 'opaque-velvet-badger')
   await ask('PUT', `${credentials}/${credential.id}`, { body: { value: next } })
   await ask('DELETE', `${credentials}/${credential.id}`)

@@ -13,6 +13,7 @@ export interface CredentialRow {
   project_id: number
   name: string
   type: CredentialType
+  allowed_hosts: readonly string[] | null
   created_by: string
   created_at: string
   updated_at: string
@@ -44,13 +45,13 @@ const usedBy = (sql: Sql, project_id: Fragment, name: Fragment) => sql.fragment`
       in concat(t.definition ->> 'url', t.definition ->> 'base_url', t.definition -> 'headers')) > 0), '[]') as used_by`
 
 const own = (sql: Sql) => sql.fragment`
-  id, project_id, name, type, created_by, created_at, updated_at,
+  id, project_id, name, type, allowed_hosts, created_by, created_at, updated_at,
   ${usedBy(sql, sql.fragment`credential.project_id`, sql.fragment`credential.name`)}`
 
 /** Of the credential of a row \`c\`: as it is answered. */
 const columns = (
   sql: Sql,
-) => sql.fragment`${usedBy(sql, sql.fragment`c.project_id`, sql.fragment`c.name`)}, c.id, c.project_id, c.name, c.type, c.created_by, c.created_at, c.updated_at,
+) => sql.fragment`${usedBy(sql, sql.fragment`c.project_id`, sql.fragment`c.name`)}, c.id, c.project_id, c.name, c.type, c.allowed_hosts, c.created_by, c.created_at, c.updated_at,
   (select jsonb_build_object('settings', o.settings, 'status', o.status, 'error', o.error,
     'expires_at', to_char(o.expires_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
     'connected_at', to_char(o.connected_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))
@@ -74,6 +75,15 @@ export async function requireCredential(
   return row
 }
 
+/** A credential that is kept: its value encrypted, and where it may be sent. */
+export interface NewCredentialContent {
+  name: string
+  type: CredentialType
+  value: Buffer
+  allowed_hosts: readonly string[]
+  created_by: string
+}
+
 /**
  * Keeps a credential, its value encrypted with its id as associated data. A name that is taken, and one credential more
  * than a project may have, are `resource_conflict`.
@@ -81,13 +91,13 @@ export async function requireCredential(
 export async function insertCredential(
   sql: Sql,
   { id, project_id }: CredentialKey,
-  { name, type, value, created_by }: { name: string; type: CredentialType; value: Buffer; created_by: string },
+  { name, type, value, allowed_hosts, created_by }: NewCredentialContent,
   credentialsMax: number,
 ): Promise<CredentialRow> {
   return writeUniqueName(sql, uniqueName(sql, project_id, name), async (tx) => {
     const [row] = await tx.run<Omit<CredentialRow, 'oauth'>>(tx.fragment`
-      insert into credential (id, project_id, name, type, value, created_by)
-      select ${id}, ${project_id}, ${name}, ${type}, ${value}, ${created_by}
+      insert into credential (id, project_id, name, type, value, allowed_hosts, created_by)
+      select ${id}, ${project_id}, ${name}, ${type}, ${value}, ${[...allowed_hosts]}::text[], ${created_by}
       where (select count(*) from credential where project_id = ${project_id}) < ${credentialsMax}
       returning ${own(tx)}`)
     if (row) return { ...row, oauth: null }
@@ -99,15 +109,20 @@ export async function insertCredential(
   })
 }
 
-/** Changes the name or the value of a credential, or both; throws 404 where it is missing. */
+/** Changes what is given of a credential; throws 404 where it is missing. */
 export async function updateCredential(
   sql: Sql,
   { id, project_id, name: old }: CredentialRow,
-  { name = old, value }: { name?: string | undefined; value?: Buffer | undefined },
+  {
+    name = old,
+    value,
+    allowed_hosts,
+  }: { name?: string | undefined; value?: Buffer | undefined; allowed_hosts?: readonly string[] | undefined },
 ): Promise<CredentialRow> {
   return writeUniqueName(sql, uniqueName(sql, project_id, name), async (tx) => {
     const [row] = await tx.run<CredentialRow>(tx.fragment`
       update credential c set name = ${name}, value = coalesce(${value ?? null}::bytea, value),
+        allowed_hosts = coalesce(${allowed_hosts ? [...allowed_hosts] : null}::text[], allowed_hosts),
         updated_at = greatest(now(), updated_at + interval '1 millisecond')
       where id = ${id} and project_id = ${project_id}
       returning ${columns(tx)}`)
@@ -245,4 +260,15 @@ export function credentialView({ project_id, oauth, ...row }: CredentialRow) {
   const { settings, ...state } = oauth
   const { resource: _resource, registered_for: _registeredFor, ...asked } = settings
   return { ...view, ...state, ...asked }
+}
+
+/** Where the project's credentials of these names may be sent, by their names; null: anywhere. */
+export async function listAllowedHosts(
+  sql: Sql,
+  project_id: number,
+  names: readonly string[],
+): Promise<Map<string, readonly string[] | null>> {
+  const rows = await sql<{ name: string; allowed_hosts: string[] | null }>`
+    select name, allowed_hosts from credential where project_id = ${project_id} and name = any(${[...names]})`
+  return new Map(rows.map(({ name, allowed_hosts }) => [name, allowed_hosts]))
 }

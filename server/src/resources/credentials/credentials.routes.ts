@@ -26,7 +26,7 @@ import {
   updateOAuth,
   type CredentialRow,
 } from './credentials.queries.ts'
-import { checkChange, oauthContent, secretContent } from './oauth-content.ts'
+import { changedHosts, checkChange, newHosts, oauthContent, secretContent } from './oauth-content.ts'
 
 /** How long the answer to a new client waits for its first token. */
 const firstToken_ms = 15_000
@@ -44,7 +44,7 @@ export function credentialRoutes(app: FastifyInstance, http: HttpContext, contex
       const { name, type = 'secret' } = body
       const settings = type === 'oauth2' ? oauthContent(body, egress) : undefined
       const value = settings ? Buffer.alloc(0) : secrets.encrypt(credentialLabel, secretContent(body), key.id)
-      const content = { name, type, value, created_by: principal.user_id }
+      const content = { name, type, value, allowed_hosts: newHosts(body), created_by: principal.user_id }
       return sql.begin(async (tx) => {
         const row = await insertCredential(tx, key, content, bounds.credentials_per_project)
         if (settings) await insertOAuth(tx, row.id, settings, sealed(body.client_secret, row.id))
@@ -80,8 +80,11 @@ export function credentialRoutes(app: FastifyInstance, http: HttpContext, contex
       const encrypted = value === undefined ? undefined : secrets.encrypt(credentialLabel, value, loaded.id)
       return sql.begin(async (tx) => {
         const before = await requireCredential(tx, loaded, { lock: true })
-        const renamed = await updateCredential(tx, before, { name, value: encrypted })
-        const row = before.oauth ? await changeOAuth(tx, before, before.oauth.settings, body, sealed) : renamed
+        const { hosts: allowed_hosts, dropsTokens } = changedHosts(before, body)
+        const changed = await updateCredential(tx, before, { name, value: encrypted, allowed_hosts })
+        const row = before.oauth
+          ? await changeOAuth(tx, before, before.oauth.settings, { ...body, dropsTokens }, sealed)
+          : changed
         await recordAudit(tx, actor, {
           action: 'credential.updated',
           ...auditKey(row),
@@ -120,15 +123,16 @@ async function changeOAuth(
   tx: Sql,
   row: CredentialRow,
   settings: OAuthSettings,
-  body: { client_id?: string; client_secret?: string; scopes?: string[] },
+  body: { client_id?: string; client_secret?: string; scopes?: string[]; dropsTokens: boolean },
   sealed: (client_secret: string | undefined, id: string) => Buffer | undefined,
 ): Promise<CredentialRow> {
   const { client_id, scopes, client_secret } = body
-  if (client_id === undefined && scopes === undefined && client_secret === undefined) return requireCredential(tx, row)
+  const isGiven = client_id !== undefined || scopes !== undefined || client_secret !== undefined
+  if (!isGiven && !body.dropsTokens) return requireCredential(tx, row)
   const isOther =
     (client_id !== undefined && client_id !== settings.client_id) ||
     (scopes !== undefined && JSON.stringify(scopes) !== JSON.stringify(settings.scopes))
-  const dropsTokens = isOther || settings.grant === 'client_credentials'
+  const dropsTokens = body.dropsTokens || isOther || settings.grant === 'client_credentials'
   const { registered_for, ...kept } = settings
   const next: OAuthSettings = {
     ...kept,

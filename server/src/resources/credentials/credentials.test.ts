@@ -19,9 +19,10 @@ async function makeProject(name: string): Promise<string> {
 }
 
 const value = 'canary-credential'
+const allowed_hosts = ['api.test']
 let count = 0
 const create = (changes: object = {}, at = base) =>
-  test.send('POST', at, { body: { name: `NAME_${++count}`, value, ...changes } })
+  test.send('POST', at, { body: { name: `NAME_${++count}`, value, allowed_hosts, ...changes } })
 const valueOf = async (id: string) => {
   const [row] = await test.sql<{ value: Buffer }>`select value from credential where id = ${id}`
   return test.service.context.secrets.decrypt(credentialLabel, row!.value, id)
@@ -39,6 +40,7 @@ describe('a credential', () => {
       project_id,
       name: 'KEY',
       type: 'secret',
+      allowed_hosts,
       used_by: [],
       created_by: test.owner.user_id,
       created_at,
@@ -87,10 +89,13 @@ describe('a credential', () => {
 
   it('is answered again to the same Idempotency-Key, without its value', async () => {
     const headers = { 'idempotency-key': 'once' }
-    const send = () => test.send('POST', base, { body: { name: 'TWICE', value }, headers })
+    const send = () => test.send('POST', base, { body: { name: 'TWICE', value, allowed_hosts }, headers })
     const [one, two] = [await send(), await send()]
     assert.deepEqual([two.status, two.body], [201, one.body])
-    const taken = await test.send('POST', base, { body: { name: 'TWICE', value }, headers: { 'idempotency-key': 'b' } })
+    const taken = await test.send('POST', base, {
+      body: { name: 'TWICE', value, allowed_hosts },
+      headers: { 'idempotency-key': 'b' },
+    })
     assert.deepEqual([taken.status, taken.body.error.details.resource_id], [409, one.body.id])
   })
 

@@ -1,7 +1,9 @@
 import type { BodyOf } from '#contract/core/operation.ts'
 import { invalid, type Issue } from '#contract/core/problems.ts'
 import type * as operations from '#contract/resources/credentials.ts'
+import { allowsMore, normalPattern, patternOf } from '../../engine/credentials/allowed-hosts.ts'
 import type { OAuthSettings } from '../../engine/credentials/oauth-settings.ts'
+import type { CredentialRow } from './credentials.queries.ts'
 import { EgressRefused, type Egress } from '../../platform/egress/safe-fetch.ts'
 
 type NewCredential = BodyOf<typeof operations.createCredential>
@@ -56,6 +58,52 @@ export function oauthContent(body: NewCredential, egress: Pick<Egress, 'check'>)
 export function checkChange(body: CredentialChange, type: 'secret' | 'oauth2'): void {
   const others = type === 'secret' ? (['client_id', 'client_secret', 'scopes'] as const) : (['value'] as const)
   refuse(others.filter((name) => body[name] !== undefined).map((field) => notOfType(field, type)))
+}
+
+/**
+ * Where a new credential may be sent, as it is kept. Of an MCP server it is that server where nothing else is said. Throws the
+ * problem `validation_error`.
+ */
+export function newHosts({ allowed_hosts, mcp_url }: NewCredential): string[] {
+  if (allowed_hosts !== undefined) return normalHosts(allowed_hosts)
+  const own = mcp_url === undefined ? undefined : patternOf(mcp_url)
+  if (own === undefined) throw invalid(required('allowed_hosts'))
+  return [own]
+}
+
+function normalHosts(given: readonly string[]): string[] {
+  const hosts = given.map(normalPattern)
+  refuse(
+    hosts.flatMap((host, index) =>
+      host === undefined
+        ? [
+            {
+              ...fault(`allowed_hosts[${index}]`, 'must be a host, or *. and a host of two names at least'),
+              provided: given[index],
+            },
+          ]
+        : [],
+    ),
+  )
+  return [...new Set(hosts.filter((host) => host !== undefined))]
+}
+
+/**
+ * Where a credential may be sent from now on; undefined where that stays. Another host takes the secret itself, so that who may only
+ * use a credential cannot send it to a host of their own; without a secret of a client a person consents anew (`dropsTokens`).
+ */
+export function changedHosts(
+  { type, allowed_hosts: before, oauth }: CredentialRow,
+  { allowed_hosts, value, client_secret }: CredentialChange,
+): { hosts: string[] | undefined; dropsTokens: boolean } {
+  if (allowed_hosts === undefined) return { hosts: undefined, dropsTokens: false }
+  const hosts = normalHosts(allowed_hosts)
+  if (!allowsMore(before, hosts)) return { hosts, dropsTokens: false }
+  if (oauth?.settings.grant === 'authorization_code') return { hosts, dropsTokens: true }
+  const secret = type === 'secret' ? 'value' : 'client_secret'
+  if ((type === 'secret' ? value : client_secret) === undefined)
+    throw invalid({ field: secret, message: 'is required where allowed_hosts gets another host', code: 'required' })
+  return { hosts, dropsTokens: false }
 }
 
 function addressFaults(egress: Pick<Egress, 'check'>, field: string, value: string | undefined): Issue[] {

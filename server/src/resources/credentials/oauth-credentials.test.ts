@@ -37,6 +37,7 @@ describe('a credential of type oauth2', () => {
       error: null,
       grant: 'client_credentials',
       issuer: issuer.issuer,
+      allowed_hosts: ['127.0.0.1'],
       client_id: 'cadre-own',
       scopes: ['tools:read'],
       used_by: [],
@@ -63,6 +64,7 @@ describe('a credential of type oauth2', () => {
       type: 'oauth2',
       issuer: issuer.issuer,
       grant: 'client_credentials',
+      allowed_hosts: ['api.example.com'],
       ...issuerClients.own,
     }
     const send = () =>
@@ -138,7 +140,8 @@ describe('a credential of type oauth2', () => {
       assert.deepEqual(await create({ ...client, issuer: address }), ['issuer'], address)
     assert.deepEqual(await create({ ...client, issuer, scopes: ['a b'] }), ['scopes[0]'])
     assert.deepEqual(await create({ type: 'secret', value: 'x', issuer }), ['issuer'])
-    const secret = (await world.call('POST', '/credentials', { name: 'PLAIN', value: 'x' })).body
+    const secret = (await world.call('POST', '/credentials', { name: 'PLAIN', value: 'x', allowed_hosts: ['a.test'] }))
+      .body
     for (const [id, body] of [[secret.id, { scopes: [] }]] as const)
       assert.equal((await world.call('PUT', `/credentials/${id}`, body)).status, 400)
   })
@@ -283,7 +286,9 @@ describe('connecting a credential', () => {
 
   it('is not for credentials that need no person, nor for those of another project or organization', async (t) => {
     const issuer = await startIssuer(t)
-    const secret = (await world.call('POST', '/credentials', { name: 'A_SECRET', value: 'x' })).body
+    const secret = (
+      await world.call('POST', '/credentials', { name: 'A_SECRET', value: 'x', allowed_hosts: ['a.test'] })
+    ).body
     for (const { id } of [secret, await world.credential(issuer)]) {
       const { status, body } = await world.call('POST', `/credentials/${id}/authorize`)
       assert.deepEqual([status, body.error.code], [409, 'resource_conflict'])

@@ -19,7 +19,12 @@ const requests: Request[] = [
   ['an agent of a project named by its number', (id) => `/projects/${id}/agents`, numbered, { name: 'late' }],
   ['a launch', () => '/agents', (id) => id, { name: 'late' }],
   ['a budget', (id) => `/projects/proj_${id}/budgets`, prefixed, { scope: 'project', max_tokens: 1 }],
-  ['a credential', (id) => `/projects/proj_${id}/credentials`, prefixed, { name: 'LATE', value: 'x' }],
+  [
+    'a credential',
+    (id) => `/projects/proj_${id}/credentials`,
+    prefixed,
+    { name: 'LATE', value: 'x', allowed_hosts: ['a.test'] },
+  ],
 ]
 
 /** The answer to a POST that finds the project while it is being deleted, and goes on when it is gone. */

@@ -16,7 +16,7 @@ const pinning_ms = 30_000
 
 /** What a definition is filled in with outside of a task: credentials of the project and their access tokens. */
 export interface OpenedSecrets {
-  fill(template: string, encode?: (value: string) => string): string
+  fill: Pinning['fill']
   redaction: Redaction
 }
 
@@ -32,17 +32,20 @@ export async function openSecrets(
 ): Promise<OpenedSecrets> {
   const names = namedCredentials(definition)
   const credentials = await readCredentials(sql, secrets, log, project_id, names)
-  for (const [name, id] of await listTokenCredentials(sql, project_id, names)) {
+  for (const [name, { id, allowed_hosts }] of await listTokenCredentials(sql, project_id, names)) {
     const token = await tokens.get(id, { signal }).catch((error: unknown) => {
       if (!(error instanceof CredentialUnavailable)) throw error
       const message = `needs the credential ${name}, which has no token: ${error.message}`
       throw invalid({ field: kind, message, code: 'invalid_format' })
     })
-    if (token) credentials.set(name, token.value)
+    if (token) credentials.set(name, { value: token.value, allowed_hosts })
   }
   return {
-    redaction: makeRedaction([...credentials.values(), ...Object.values(environment ?? {})]),
-    fill: (template, encode) => fillPlaceholders(template, { credentials, environment }, encode),
+    redaction: makeRedaction([
+      ...[...credentials.values()].map(({ value }) => value),
+      ...Object.values(environment ?? {}),
+    ]),
+    fill: (template, target, encode) => fillPlaceholders(template, { credentials, environment }, target, encode),
   }
 }
 

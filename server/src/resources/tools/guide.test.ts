@@ -27,7 +27,11 @@ it('the guide of the tools does what it says', async (t) => {
   assert.ok(examples.length >= 6)
   for (const { method, path, body } of examples) {
     const at = `${base}${path.replace('{tool_id}', made.send_invoice ?? '')}`
-    const reply = await test.send(method, at, { body: body.replaceAll('https://api.example.com', api.url) })
+    const reply = await test.send(method, at, {
+      body: body
+        .replaceAll('https://api.example.com', api.url)
+        .replaceAll('"api.example.com"', `"${new URL(api.url).host}"`),
+    })
     assert.equal(reply.status, method === 'POST' ? 201 : 200, JSON.stringify(reply.body))
     made[reply.body.name] = reply.body.id
   }

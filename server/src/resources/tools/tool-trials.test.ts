@@ -23,7 +23,13 @@ describe('tools before agents call them', () => {
       response.writeHead(200, { 'content-type': 'application/json', 'set-cookie': 'sid=1' })
       response.end(JSON.stringify({ echo: request.headers.authorization }))
     })
-    await test.send('POST', `${base}/credentials`, { body: { name: 'WEATHER_KEY', value: 'a-canary-secret' } })
+    await test.send('POST', `${base}/credentials`, {
+      body: {
+        name: 'WEATHER_KEY',
+        value: 'a-canary-secret',
+        allowed_hosts: ['127.0.0.1', 'api.test', '*.example.com'],
+      },
+    })
     const { status, body } = await attempt({
       kind: 'http',
       parameters: { type: 'object', properties: { city: { type: 'string' }, days: { type: 'integer' } } },

@@ -14,6 +14,7 @@ import { offsetPagination } from '../../http/pagination.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 import { newId } from '../../platform/ids.ts'
 import { requireProject } from '../projects/projects.queries.ts'
+import { requireAllowedHosts } from './credential-hosts.ts'
 import { findDefinitions } from './find-definitions.ts'
 import { toolTrialRoutes } from './tool-trials.routes.ts'
 import { listToolStatistics } from './tool-statistics.queries.ts'
@@ -42,6 +43,7 @@ export function toolRoutes(app: FastifyInstance, http: HttpContext, context: Con
       const draft = draftTool(egress, body)
       await requireFreeName(sql, project_id, draft.name)
       const pinned = await findDefinitions(context, project_id, draft)
+      await requireAllowedHosts(sql, project_id, draft, pinned)
       const content = { ...draft, pinned }
       return sql.begin(async (tx) => {
         const tool = { ...content, id: newId('tool'), project_id, created_by: principal.user_id }
@@ -81,6 +83,7 @@ export function toolRoutes(app: FastifyInstance, http: HttpContext, context: Con
       const pinned = pinsAnew
         ? await findDefinitions(context, loaded.project_id, draft)
         : (loaded.pinned?.map((tool) => ({ ...tool, safety: body.safety ?? tool.safety })) ?? null)
+      if (pinsAnew) await requireAllowedHosts(sql, loaded.project_id, draft, pinned)
       return change(sql, actor, 'tool.updated', loaded, { ...draft, pinned }, pinsAnew)
     },
   })
@@ -90,6 +93,7 @@ export function toolRoutes(app: FastifyInstance, http: HttpContext, context: Con
     run: async ({ sql, loaded, body, actor }) => {
       const pinned = await findDefinitions(context, loaded.project_id, loaded)
       if (pinned === null || loaded.pinned === null) return toolView(loaded)
+      await requireAllowedHosts(sql, loaded.project_id, loaded, pinned)
       const { fingerprint } = body
       if (fingerprint === undefined || fingerprint === definitionsFingerprint(pinned))
         return change(sql, actor, 'tool.approved', loaded, { ...loaded, pinned }, true)

@@ -13,8 +13,9 @@ import { safetyOf, type Tool, type ToolCallContext, ToolError } from '../tool.ts
 
 const values = {
   credentials: new Map([
-    ['KEY', 'canary/key'],
-    ['EVIL', 'a\r\nx-injected: 1'],
+    ['KEY', { value: 'canary/key', allowed_hosts: ['127.0.0.1'] }],
+    ['EVIL', { value: 'a\r\nx-injected: 1', allowed_hosts: null }],
+    ['OTHER', { value: 'canary-other', allowed_hosts: ['*.example.com', '127.0.0.1:1'] }],
   ]),
   environment: { TEAM: 'red team' },
 }
@@ -33,7 +34,8 @@ function tool(http: ToolDefinition<'http'>, safety: ToolSafety | null = null): T
     status: 'active' as const,
     drift: null,
   }
-  const fill = (template: string, encode?: (value: string) => string) => fillPlaceholders(template, values, encode)
+  const fill = (template: string, target: string, encode?: (value: string) => string) =>
+    fillPlaceholders(template, values, target, encode)
   return httpTool(row, { egress: toolEgress, fill } as Parameters<typeof httpTool>[1])
 }
 

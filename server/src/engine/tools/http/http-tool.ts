@@ -39,8 +39,8 @@ function makeRequest(
 ): { method: string; url: string; headers: Record<string, string>; body?: string } {
   const parsed = parseUrlTemplate(template)
   if (typeof parsed === 'string') throw new ToolError('invalid_tool', `The url of this tool ${parsed}.`)
-  const url = fillUrl(parsed, args, fill)
-  const filled = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, fill(value)]))
+  const url = fillUrl(parsed, args, (piece, encode) => fill(piece, parsed.origin, encode))
+  const filled = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, fill(value, parsed.origin)]))
   const rest = Object.fromEntries(Object.entries(args).filter(([name]) => !parsed.names.includes(name)))
   if (method === 'GET' || method === 'DELETE') {
     addToQuery(url, rest)

@@ -19,8 +19,10 @@ import { listToolRows, type PinnedTool } from '../tool-rows.ts'
 
 const egress = makeEgress({ allow: ['loopback'] })
 const log = pino({ level: 'silent' })
-const fill: Opening['fill'] = (template, encode) =>
-  fillPlaceholders(template, { credentials: new Map([['TOKEN', 's3cret/&']]), environment: { TEAM: 'red' } }, encode)
+const fill: Opening['fill'] = (template, target, encode) => {
+  const credentials = new Map([['TOKEN', { value: 's3cret/&', allowed_hosts: ['127.0.0.1'] }]])
+  return fillPlaceholders(template, { credentials, environment: { TEAM: 'red' } }, target, encode)
+}
 
 let test: Awaited<ReturnType<typeof makeTestDatabase>>
 let database: Database

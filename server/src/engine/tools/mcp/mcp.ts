@@ -161,8 +161,8 @@ function invalid(message: string): Problem {
 /** Where the server is, as the tool's definition says, with its secrets put in: those of headers with each request. */
 function targetOf({ url, headers = {} }: ToolDefinition<'mcp'>, { fill }: Pick<Opening, 'fill'>): McpTarget {
   const filled = (): Record<string, string> =>
-    Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, fill(value)]))
+    Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, fill(value, url)]))
   // What stands for nothing is said before a request is made.
   filled()
-  return { url: fill(url, encodeURIComponent), headers: filled }
+  return { url: fill(url, url, encodeURIComponent), headers: filled }
 }

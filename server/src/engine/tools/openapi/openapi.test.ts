@@ -13,8 +13,9 @@ import type { PinnedTool, ToolRow } from '../tool-rows.ts'
 
 const log = pino({ level: 'silent' })
 const open = makeEgress({ allow: ['loopback'] })
-const fill = (template: string, encode?: (value: string) => string): string =>
-  fillPlaceholders(template, { credentials: new Map([['TOKEN', 's3cret']]), environment: {} }, encode)
+const credentials = new Map([['TOKEN', { value: 's3cret', allowed_hosts: null }]])
+const fill = (template: string, target: string, encode?: (value: string) => string): string =>
+  fillPlaceholders(template, { credentials, environment: {} }, target, encode)
 const signal = new AbortController().signal
 
 const pin = (definition: ToolDefinition<'openapi'>, more: { safety?: ToolRow['safety']; egress?: typeof open } = {}) =>

@@ -40,9 +40,12 @@ function openapiTool(
     parameters,
     safety,
     async call(args, context) {
-      const filled = Object.fromEntries(Object.entries(headers).map(([key, value]) => [key, opening.fill(value)]))
       // Made by `operationTool` when the row was registered.
-      const request = operationRequest(facts as unknown as OperationFacts, args, filled)
+      const operation = facts as unknown as OperationFacts
+      const filled = Object.fromEntries(
+        Object.entries(headers).map(([key, value]) => [key, opening.fill(value, operation.url)]),
+      )
+      const request = operationRequest(operation, args, filled)
       return toolAnswer(await sendToolRequest(opening.egress, { ...request, isUnsafe: safety === 'unsafe' }, context))
     },
   }
@@ -114,7 +117,7 @@ async function readDocument(
     throw invalid('openapi.url', message)
   }
   try {
-    const answer = await egress.fetch(fill(url, encodeURIComponent), {
+    const answer = await egress.fetch(fill(url, url, encodeURIComponent), {
       purpose: 'tool',
       headers: { accept: 'application/json' },
       timeout_ms: documentTimeout_ms,
