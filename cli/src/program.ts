@@ -10,6 +10,7 @@ import { addProjectsWatch } from './commands/projects/watch.ts'
 import { addWebhooksListen } from './commands/webhooks/listen.ts'
 import { addWebhooksTrigger } from './commands/webhooks/trigger.ts'
 import { addWhoami } from './commands/whoami.ts'
+import { addAgentsConnect } from './commands/agents/connect.ts'
 import { addAgentsLogs } from './commands/agents/logs.ts'
 import { addAgentsResume } from './commands/agents/resume.ts'
 import { addApprovalsApprove } from './commands/approvals/approve.ts'
@@ -38,6 +39,7 @@ const own: Readonly<Record<string, AddCommand>> = {
   'projects use': addProjectsUse,
   'projects watch': addProjectsWatch,
   whoami: addWhoami,
+  'agents connect': addAgentsConnect,
   'agents logs': addAgentsLogs,
   'agents resume': addAgentsResume,
   'approvals approve': addApprovalsApprove,
