@@ -1,6 +1,6 @@
 import type { EventData, EventOf } from '#contract/events/event-payloads.ts'
 import { subscriptionsOf, type OutboxEventName } from '#contract/events/events.ts'
-import { jsonb, type Sql } from '../platform/postgres/database.ts'
+import { jsonb, type Fragment, type Sql } from '../platform/postgres/database.ts'
 import { newId } from '../platform/ids.ts'
 import { signalWebhooks } from './webhook-signals.ts'
 
@@ -39,6 +39,19 @@ async function writeEvents(
   tx: Sql,
   events: readonly { type: OutboxEventName; scope: EventScope; data: EventData }[],
 ): Promise<void> {
+  noteEvents(tx, await tx.run<WrittenEvent>(insertEvents(tx, events)))
+}
+
+/** Whether nothing waits for an event's delivery, as `insertEvents` returns it. */
+export interface WrittenEvent {
+  is_matched: boolean
+}
+
+/** The insert of events, as part of a statement of their transaction; `noteEvents` gets what it returns. */
+export function insertEvents(
+  { fragment }: Sql,
+  events: readonly { type: OutboxEventName; scope: EventScope; data: EventData }[],
+): Fragment {
   const rows = events.map(({ type, scope, data }) => ({
     id: newId('evt'),
     ...scope,
@@ -46,7 +59,7 @@ async function writeEvents(
     data,
     subscriptions: subscriptionsOf(type),
   }))
-  const written = await tx<{ is_matched: boolean }>`
+  return fragment`
     insert into event (id, org_id, project_id, agent_id, type, data, matched_at)
     select id, org_id, project_id, agent_id, type, data,
       case when not exists (
@@ -55,5 +68,9 @@ async function writeEvents(
     from jsonb_to_recordset(${jsonb(rows)}::jsonb)
       as e(id text, org_id text, project_id bigint, agent_id text, type text, data jsonb, subscriptions text[])
     returning matched_at is not null as is_matched`
+}
+
+/** Has webhooks look once the transaction has committed, where events wait for delivery. */
+export function noteEvents(tx: Sql, written: readonly WrittenEvent[]): void {
   if (written.some(({ is_matched }) => !is_matched)) signalWebhooks(tx, 'event')
 }

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { isFinished, isTerminalEvent } from '#contract/tasks/task-lifecycle.ts'
 import { agentLogRows, type AgentLogRow } from '../../events/agent-log.ts'
-import { emitAll, type NewEvent } from '../../events/outbox.ts'
+import { insertEvents, noteEvents, type NewEvent, type WrittenEvent } from '../../events/outbox.ts'
 import type { TaskEvent } from '../../events/streams/streams-hub.ts'
 import { jsonb, type Sql } from '../../platform/postgres/database.ts'
 import { closeApprovals, closeSteps, insertApprovals } from './approvals.queries.ts'
@@ -42,12 +42,12 @@ export async function applyChanges(tx: Sql, queue: Queue, wanted: readonly TaskC
   const freed = new Set(published.flatMap(({ freed }) => freed))
   // None needs the result of another, so they are sent at once, and what follows does not wait for their answers.
   await tx.leave([
-    writeTasks(tx, {
+    writeTasks(tx, queue, {
       rows: changes.map((change, i) => nextRow(change, sends[i]?.id)),
       ...writtenBy(changes, warnings),
+      outbox: changes.flatMap(outboxEvents),
+      jobs: changes.filter(({ job }) => job?.kind === 'end' || job?.kind === 'again').flatMap(heldJob),
     }),
-    emitAll(tx, changes.flatMap(outboxEvents)),
-    queue.remove(tx, changes.filter(({ job }) => job?.kind === 'end' || job?.kind === 'again').flatMap(heldJob)),
     addUsage(tx, changes.map(consumption)),
   ])
   await Promise.all([
@@ -196,11 +196,19 @@ interface Written {
   steps: Step[]
   events: TaskEvent[]
   logs: AgentLogRow[]
+  /** Events for webhooks. */
+  outbox: NewEvent[]
+  /** Jobs that end. */
+  jobs: JobAttempt[]
 }
 
-/** Writes the rows, steps, events and logs in one statement: all of it belongs to tasks that are locked already. */
-async function writeTasks(tx: Sql, { rows, steps, events, logs }: Written): Promise<void> {
-  await tx`
+/**
+ * Writes the rows, steps, events and logs, and ends jobs, in one statement: all of it belongs to tasks that are locked already, and
+ * each statement more costs a message both ways. What is empty is left out, because an empty part of a statement is not free either.
+ */
+async function writeTasks(tx: Sql, queue: Queue, { rows, steps, events, logs, outbox, jobs }: Written): Promise<void> {
+  const { fragment } = tx
+  const written = await tx.run<Partial<WrittenEvent>>(fragment`
     with changed as (
       update task t set status = c.status, wait = c.wait, output = coalesce(c.output, t.output), error = coalesce(c.error, t.error),
         usage = c.usage, unseen = c.unseen, attempt = c.attempt, writes = c.writes, crashes = c.crashes, worker_id = c.worker_id, job_id = c.job_id,
@@ -227,10 +235,14 @@ async function writeTasks(tx: Sql, { rows, steps, events, logs }: Written): Prom
       insert into agent_log (id, agent_id, task_id, timestamp, level, message, context)
       select id, agent_id, task_id, clock_timestamp(), level, message, context
       from jsonb_to_recordset(${jsonb(logs)}::jsonb) as l(id text, agent_id text, task_id text, level text, message text, context jsonb)
+    ), published as (
+      insert into task_event (task_id, sequence, type, data, created_at)
+      select task_id, sequence, type, data, created_at
+      from jsonb_to_recordset(${jsonb(events)}::jsonb) as e(task_id text, sequence int, type text, data jsonb, created_at timestamptz)
     )
-    insert into task_event (task_id, sequence, type, data, created_at)
-    select task_id, sequence, type, data, created_at
-    from jsonb_to_recordset(${jsonb(events)}::jsonb) as e(task_id text, sequence int, type text, data jsonb, created_at timestamptz)`
+    ${jobs.length > 0 ? fragment`, ended as (${queue.removal(tx, jobs)})` : fragment``}
+    ${outbox.length > 0 ? fragment`, emitted as (${insertEvents(tx, outbox)}) select is_matched from emitted` : fragment`select limit 0`}`)
+  if (outbox.length > 0) noteEvents(tx, written as WrittenEvent[])
 }
 
 /** Questions to people: asked with the change, and closed where their task has ended; and messages that are read. */

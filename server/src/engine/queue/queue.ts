@@ -54,8 +54,8 @@ export interface Queue {
   fetch(tx: Sql, count: number, perProject: number, behind?: readonly number[]): Promise<Job[]>
   /** How many jobs wait, of projects with at least `atLeast` of them and of those in `project_ids`; none is not told. */
   countWaiting(sql: Sql, atLeast: number, project_ids: readonly number[]): Promise<Map<number, number>>
-  /** Ends jobs. One that was fetched again meanwhile is left alone. Its statement is made at once. */
-  remove(tx: Sql, jobs: readonly JobAttempt[]): Promise<void>
+  /** The removal of jobs, as part of a statement of the caller. One that was fetched again meanwhile is left alone. */
+  removal(sql: Sql, jobs: readonly JobAttempt[]): Fragment
   /** Ends jobs whatever their attempt: those whose task no longer names them. */
   discard(tx: Sql, ids: readonly string[]): Promise<void>
   /** Ends those that are active, whatever their attempt; one that waits is left to its fetch, whose lock may be held for its task. */
@@ -184,12 +184,9 @@ export function openQueue({
         group by group_id having count(*) >= ${atLeast} or group_id = any(${project_ids.map(String)})`)
       return new Map(rows.map(({ project_id, n }) => [project_id, n]))
     },
-    async remove(tx, jobs) {
-      if (jobs.length === 0) return
-      await tx`
-        delete from pgboss.job j using unnest(${jobs.map(({ id }) => id)}::uuid[], ${jobs.map(({ attempt }) => attempt)}::int[]) as ended(id, attempt)
-        where j.name = ${name} and j.id = ended.id and j.state = 'active' and j.retry_count = ended.attempt`
-    },
+    removal: ({ fragment }, jobs) => fragment`
+      delete from pgboss.job j using unnest(${jobs.map(({ id }) => id)}::uuid[], ${jobs.map(({ attempt }) => attempt)}::int[]) as ended(id, attempt)
+      where j.name = ${name} and j.id = ended.id and j.state = 'active' and j.retry_count = ended.attempt`,
     async discard(tx, ids) {
       if (ids.length === 0) return
       await ready

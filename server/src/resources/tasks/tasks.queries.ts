@@ -45,6 +45,19 @@ export async function findTask(sql: Sql, { id, project_id }: TaskKey): Promise<T
   return row
 }
 
+/** The same for many, in the order of their keys. */
+export async function findTasks(sql: Sql, keys: readonly TaskKey[]): Promise<(TaskRow | undefined)[]> {
+  const rows = await sql.run<TaskRow>(sql.fragment`
+    select ${taskColumns(sql)} from unnest(${keys.map(({ id }) => id)}::text[], ${keys.map(({ project_id }) => project_id)}::bigint[]) as asked(task_id, of_project)
+    join task t on t.id = asked.task_id and t.project_id = asked.of_project
+    where not exists (select from removed_agent r where r.agent_id = t.agent_id)`)
+  const byId = new Map(rows.map((row) => [row.id, row]))
+  return keys.map(({ id, project_id }) => {
+    const row = byId.get(id)
+    return row?.project_id === project_id ? row : undefined
+  })
+}
+
 /** The same; 404 where it is none. */
 export async function requireTask(sql: Sql, key: TaskKey): Promise<TaskRow> {
   const row = await findTask(sql, key)

@@ -4,7 +4,13 @@ import type { Context } from '../../context.ts'
 import { awaitTask, streamTask } from '../../events/streams/streams.ts'
 import { untilClosed } from '../../http/connection/until-closed.ts'
 import { Answer, type Loading } from '../../http/handle.ts'
-import { findTask, rests, taskView, type TaskKey } from './tasks.queries.ts'
+import { Batcher } from '../../platform/batcher.ts'
+import type { TaskRow } from '../../engine/commands/stored-task.ts'
+import { findTask, findTasks, rests, taskView, type TaskKey } from './tasks.queries.ts'
+
+/** Tasks that end with one commit wake their callers at once, who then read them by one statement. */
+const groupMax = 100
+const concurrency = 2
 
 /** What a request that may watch its task says of it. */
 interface Watching extends Pick<Loading, 'occupy'> {
@@ -31,7 +37,12 @@ export interface Watch {
   stream(reply: FastifyReply, key: TaskKey, after: number, status: number): Promise<undefined>
 }
 
-export function makeWatch({ sql, engine }: Pick<Context, 'sql' | 'engine'>): Watch {
+export function makeWatch({ sql, engine, database }: Pick<Context, 'sql' | 'engine' | 'database'>): Watch {
+  const reads = new Batcher<TaskKey, TaskRow | undefined>((keys) => findTasks(database.indexed, keys), {
+    concurrency,
+    groupMax,
+    waitMax_ms: database.settings.connectionTimeoutMillis!,
+  })
   const stream: Watch['stream'] = async (reply, key, after, status) => {
     const headers = reply.getHeaders() as Record<string, string>
     reply.hijack()
@@ -55,18 +66,18 @@ export function makeWatch({ sql, engine }: Pick<Context, 'sql' | 'engine'>): Wat
     isNew: boolean,
   ): Promise<Answer> => {
     if (!query.wait) return answer
-    let row = undefined as Awaited<ReturnType<typeof findTask>>
+    let row = undefined as TaskRow | undefined
     await awaitTask(engine.hub, key.id, {
       timeout_ms: query.wait * 1000,
       signal: untilClosed(reply),
       isNew,
       settled: async () => {
-        row = await findTask(sql, key)
+        row = await reads.submit(key)
         return !row || isFinished(row.status) || (row.status === 'waiting' && (await rests(sql, key.id)))
       },
     })
     // Its time is over, and nothing has happened to it.
-    if (isNew) row ??= await findTask(sql, key)
+    if (isNew) row ??= await reads.submit(key)
     // The agent was deleted meanwhile: what is known is what was answered before.
     return new Answer(answer.status, row ? taskView(row) : answer.body)
   }
