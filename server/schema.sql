@@ -639,6 +639,7 @@ create table api_key (
   previous_hash bytea,
   previous_expires_at timestamp with time zone,
   last_ip text,
+  queues text[],
   constraint api_key_pkey PRIMARY KEY (id),
   constraint api_key_hash_key UNIQUE (hash)
 );
@@ -718,7 +719,7 @@ create table audit (
   before jsonb,
   after jsonb,
   constraint audit_pkey PRIMARY KEY (id),
-  constraint audit_credential_kind_check CHECK (credential_kind = ANY (ARRAY['api_key'::text, 'token'::text, 'session'::text]))
+  constraint audit_credential_kind_check CHECK (credential_kind = ANY (ARRAY['api_key'::text, 'token'::text, 'session'::text, 'lease'::text]))
 );
 
 create table budget (
@@ -1580,6 +1581,31 @@ create table webhook_lane (
   constraint webhook_lane_pkey PRIMARY KEY (webhook_id)
 ) with (fillfactor=70);
 
+create table work (
+  task_id identifier not null,
+  project_id bigint not null,
+  agent_id identifier not null,
+  queue text not null,
+  priority integer not null,
+  status text not null,
+  offered_at timestamp with time zone not null default now(),
+  lease_id identifier,
+  attempt integer not null default 0,
+  lease_hash bytea,
+  lease_seconds integer,
+  lease_until timestamp with time zone,
+  claimed_at timestamp with time zone,
+  claimed_by identifier,
+  credential_id identifier,
+  worker text,
+  holds jsonb not null default '{}'::jsonb,
+  delivered jsonb not null default '[]'::jsonb,
+  waits_since timestamp with time zone,
+  wants jsonb,
+  constraint work_pkey PRIMARY KEY (task_id),
+  constraint work_status_check CHECK (status = ANY (ARRAY['pending'::text, 'claimed'::text, 'closed'::text]))
+);
+
 create table worker (
   id identifier not null,
   instance text not null,
@@ -1796,6 +1822,9 @@ CREATE INDEX webhook_own ON webhook USING btree (org_id, id DESC) WHERE push_tas
 CREATE UNIQUE INDEX webhook_push ON webhook USING btree (push_task_id, push_id) WHERE push_task_id IS NOT NULL;
 CREATE INDEX webhook_lane_due ON webhook_lane USING btree (is_troubled, due_at) WHERE owner IS NULL AND due_at IS NOT NULL;
 CREATE INDEX webhook_lane_owner ON webhook_lane USING btree (owner) WHERE owner IS NOT NULL;
+CREATE UNIQUE INDEX work_lease ON work USING btree (lease_hash) WHERE lease_hash IS NOT NULL;
+CREATE INDEX work_leases ON work USING btree (lease_until) WHERE status = 'claimed'::text;
+CREATE INDEX work_pending ON work USING btree (project_id, queue, priority DESC, task_id) WHERE status = 'pending'::text;
 
 CREATE TRIGGER agent_gone AFTER DELETE ON agent REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION count_agents_gone();
 CREATE TRIGGER agent_made AFTER INSERT ON agent REFERENCING NEW TABLE AS made FOR EACH STATEMENT EXECUTE FUNCTION count_agents_made();

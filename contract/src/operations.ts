@@ -30,6 +30,7 @@ import { ssoOperations } from './accounts/sso.ts'
 import { taskActionOperations } from './tasks/task-actions.ts'
 import { taskOperations } from './tasks/tasks.ts'
 import { threadOperations } from './tasks/threads.ts'
+import { workOperations } from './tasks/work.ts'
 import { usageOperations } from './resources/usage.ts'
 import { toolStatisticsOperations } from './resources/tool-statistics.ts'
 import { toolTrialOperations } from './resources/tool-trials.ts'
@@ -63,6 +64,7 @@ export const operations: readonly Operation[] = [
   ...toolTrialOperations,
   ...toolOperations,
   ...toolCallOperations,
+  ...workOperations,
   ...credentialOperations,
   ...testCaseOperations,
   ...modelProviderOperations,
@@ -94,6 +96,8 @@ export const tagDescriptions: Record<string, string> = {
   Approvals: 'Questions to people about calls of tools, and their answers.',
   Tools: 'What agents of a project may call beside the built-in tools: HTTP requests, OpenAPI documents, MCP servers.',
   'Tool calls': 'Calls of tools on your side: your own processes claim them and give their results.',
+  'Remote work':
+    'Tasks of agents whose code is on your side: your own workers claim them, journal their steps and end them.',
   Credentials:
     'Secrets and access tokens that are put into the requests of tools on their way out. They are written or renewed, and never read.',
   'Test cases': 'Inputs that are kept to try an agent with, again and again, while it changes.',

@@ -46,7 +46,7 @@ test('guessable values are compared in constant time, or found by their hash alo
   )
   // Passwords, the secrets of apps, tokens of forms, leases of tool calls, and signatures of triggers; all else that is presented is looked up by its SHA-256.
   assert.deepEqual([...constant].toSorted(), [
-    'server/src/engine/dispatch/tool-call-claims.ts',
+    'server/src/engine/dispatch/lease-tokens.ts',
     'server/src/http/pages/form-token.ts',
     'server/src/platform/crypto/passwords.ts',
     'server/src/protocols/triggers/verify.ts',

@@ -3,6 +3,7 @@ import Fastify, { LogController, type FastifyInstance, type FastifyReply, type F
 import { bounds } from '#contract/core/limits.ts'
 import { invalid, Problem } from '#contract/core/problems.ts'
 import type { Context } from './context.ts'
+import { isOurs } from './engine/dispatch/lease-tokens.ts'
 import { registerCanonicalHost } from './http/connection/canonical-host.ts'
 import { basePathOf, registerBasePath } from './http/connection/base-path.ts'
 import { registerCors } from './http/connection/cors.ts'
@@ -23,6 +24,8 @@ import { aguiRoutes } from './protocols/ag-ui/routes.ts'
 import { triggerDeliveryRoutes } from './protocols/triggers/deliveries.routes.ts'
 import { hookRoutes } from './protocols/triggers/hooks.routes.ts'
 import { triggerRoutes } from './protocols/triggers/triggers.routes.ts'
+import { workMcpRoutes } from './protocols/work/mcp.routes.ts'
+import { workModelRoutes } from './protocols/work/models.routes.ts'
 import { openaiRoutes } from './protocols/openai/routes.ts'
 import { agentVersionRoutes } from './resources/agents/agent-versions.routes.ts'
 import { agentRoutes } from './resources/agents/agents.routes.ts'
@@ -56,6 +59,8 @@ import { taskActionRoutes } from './resources/tasks/task-actions.routes.ts'
 import { projectStreamRoutes } from './resources/tasks/project-stream.routes.ts'
 import { taskRoutes } from './resources/tasks/tasks.routes.ts'
 import { threadRoutes } from './resources/threads/threads.routes.ts'
+import { noteForgedLeases } from './resources/work/forged-leases.ts'
+import { workRoutes } from './resources/work/work.routes.ts'
 import { toolCallRoutes } from './resources/tools/tool-calls.routes.ts'
 import { toolRoutes } from './resources/tools/tools.routes.ts'
 import { utilityRoutes } from './resources/utility/utility.routes.ts'
@@ -139,6 +144,9 @@ export async function buildApp(
     scheduleRoutes(api, http, context)
     toolRoutes(api, http, context)
     toolCallRoutes(api, http, context)
+    workRoutes(api, http, context)
+    workModelRoutes(api, http, context)
+    workMcpRoutes(api, http, context)
     credentialRoutes(api, http, context)
     testCaseRoutes(api, http)
     modelProviderRoutes(api, http, context)
@@ -188,6 +196,7 @@ function httpContext(context: Context, app: FastifyInstance): HttpContext {
       rates,
       tokens_per_hour: context.config.tokens_per_hour,
       uses,
+      isLease: (token) => isOurs(context.secrets, 'work lease', token),
       coalesce: makeCoalescer({ waitMax_ms: context.database.settings.connectionTimeoutMillis! }),
       cookies: (header) => (header === undefined ? {} : app.parseCookie(header)),
       unsignCookie: (signed) => {
@@ -198,6 +207,7 @@ function httpContext(context: Context, app: FastifyInstance): HttpContext {
     shareWait_ms: context.database.settings.connectionTimeoutMillis!,
     stream_rights: guardStreams(context.auth_sql),
     open_streams: countOpenStreams({ sql: context.auth_sql, worker_id: context.engine.worker_id, rates }),
+    onForgedLease: noteForgedLeases(context),
     onInternalError: context.onInternalError,
   }
 }

@@ -142,6 +142,7 @@ export const importRules: (IForbiddenRuleType & { name: string; comment: string 
  * the types that all of them share, is below them all; `engine.ts` and `start.ts` are above and import any.
  */
 export const engineRooms = {
+  remote: ['maintenance', 'dispatch', 'run', 'journal', 'budgets', 'conversation', 'tools', 'models', 'queue'],
   maintenance: ['commands', 'dispatch', 'run', 'journal', 'queue'],
   commands: ['run', 'journal', 'conversation', 'tools', 'queue', 'files'],
   dispatch: ['run', 'journal', 'budgets', 'queue'],

@@ -27,6 +27,8 @@ export const buckets = {
   'tasks.action': { minute: 100, per: 'credential' },
   'tasks.stream': { minute: 60, per: 'credential' },
   'tool_calls.work': { minute: 6000, per: 'credential' },
+  'work.claim': { minute: 6000, per: 'credential' },
+  'work.lease': { minute: 6000, per: 'credential' },
   'audit.export': { minute: 10, per: 'credential' },
   'triggers.receive': { minute: 60, per: 'trigger' },
   docs: { minute: 60, per: 'address' },
@@ -153,6 +155,18 @@ export const bounds = {
   tool_result_bytes: 524_288,
   tool_error_code: 64,
   tool_error_message: 2000,
+  /** Queues that one claim, or one key, names. */
+  work_queues: 32,
+  work_queue: 64,
+  /** Of a worker, as the console shows it. */
+  work_worker: 100,
+  /** Of a step that a worker journals. */
+  work_step_key: 200,
+  /** Of an input or an output of such a step, as JSON. */
+  work_step_bytes: 524_288,
+  /** Events of one request. */
+  work_events: 100,
+  work_reason: 200,
   tools_per_project: 500,
   credential_name: 64,
   credential_hosts: 20,

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { buckets } from './limits.ts'
 import { isIdempotent, problemsOf } from './operation.ts'
+import { workOperations } from '../tasks/work.ts'
 import { operations } from '../operations.ts'
 import { problems } from './problems.ts'
 
@@ -76,7 +77,9 @@ describe('the operations of the specification', () => {
       assert.deepEqual(
         [
           operation.error_format,
-          operation.credentials.map((kind) => ({ api_key: 'K', token: 'T', session: 'S' })[kind]).join('') || '–',
+          operation.credentials
+            .map((kind) => ({ api_key: 'K', token: 'T', session: 'S', lease: 'L' })[kind])
+            .join('') || '–',
           operation.scope ?? '–',
           String(operation.responses[0]?.status),
           operation.bucket ?? '–',
@@ -132,6 +135,8 @@ describe('every operation', () => {
     const leasing = [
       '/api/v1/projects/{project_id}/tool-calls/claim',
       '/api/v1/projects/{project_id}/tool-calls/{tool_call_id}/heartbeat',
+      // What a lease allows is fenced by it, and answered alike when it is asked again.
+      ...workOperations.map(({ path }) => path),
     ]
     for (const path of ignoring.filter((one) => ![...asking, ...leasing].includes(one)))
       assert.match(

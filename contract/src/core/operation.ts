@@ -11,9 +11,9 @@ import type { Requirement } from './scopes.ts'
  */
 export type ErrorFormat = 'agents' | 'control' | 'oauth' | 'page' | 'openai' | 'mcp' | 'a2a' | 'a2a_http' | 'agui'
 
-export type CredentialKind = 'api_key' | 'token' | 'session'
+export type CredentialKind = 'api_key' | 'token' | 'session' | 'lease'
 
-/** Every kind of credential: what most operations accept. */
+/** Every kind of credential of a person: what most operations accept. A lease is a worker's, for one task alone. */
 export const anyCredential: readonly CredentialKind[] = ['api_key', 'token', 'session']
 
 /** An answer that an operation gives when it succeeds. */

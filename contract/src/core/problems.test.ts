@@ -42,6 +42,9 @@ const lowercase: Record<string, number[]> = {
   response_not_found: [404],
   conversation_not_found: [404],
   tool_call_already_resolved: [409],
+  step_key_taken: [409],
+  step_already_finished: [409],
+  invalid_output: [422],
   lease_lost: [409],
   task_canceled: [409],
   invalid_tool_result: [422],
@@ -73,6 +76,7 @@ const uppercase: Record<string, number[]> = {
   GATEWAY_TIMEOUT: [504],
   REQUEST_TOO_LARGE: [413],
   INVALID_TOOL_RESULT: [422],
+  INVALID_OUTPUT: [422],
 }
 
 describe('everything that can go wrong', () => {

@@ -87,6 +87,7 @@ export const problems = {
   credential_not_found: define(404, 'resource_not_found', 'RESOURCE_NOT_FOUND', 'There is no such credential.'),
   test_case_not_found: define(404, 'resource_not_found', 'RESOURCE_NOT_FOUND', 'There is no such test case.'),
   tool_call_not_found: define(404, 'resource_not_found', 'RESOURCE_NOT_FOUND', 'There is no such tool call.'),
+  step_not_found: define(404, 'resource_not_found', 'RESOURCE_NOT_FOUND', 'There is no such step.'),
   file_not_found: define(404, 'resource_not_found', 'RESOURCE_NOT_FOUND', 'There is no such file.'),
   budget_not_found: define(404, 'resource_not_found', 'RESOURCE_NOT_FOUND', 'There is no such budget.'),
   agent_version_not_found: define(
@@ -133,6 +134,18 @@ export const problems = {
     'The lease is not valid any more. Stop work on this call.',
   ),
   task_canceled: define(409, 'task_canceled', 'RESOURCE_CONFLICT', 'The task has ended. Stop work on this call.'),
+  step_key_taken: define(
+    409,
+    'step_key_taken',
+    'RESOURCE_CONFLICT',
+    'Another step of the task has this key. Keys name one step each.',
+  ),
+  step_already_finished: define(
+    409,
+    'step_already_finished',
+    'RESOURCE_CONFLICT',
+    'The step has another result already.',
+  ),
   request_in_progress: define(
     409,
     'resource_conflict',
@@ -166,6 +179,13 @@ export const problems = {
     'invalid_tool_result',
     'INVALID_TOOL_RESULT',
     'The result does not fit the result_schema of the tool. The call stays open.',
+  ),
+
+  invalid_output: define(
+    422,
+    'invalid_output',
+    'INVALID_OUTPUT',
+    'The output does not fit the output_schema of the task. The task stays open.',
   ),
 
   rate_limit_exceeded: define(429, 'rate_limit_exceeded', 'RATE_LIMIT_EXCEEDED', 'Too many requests.'),

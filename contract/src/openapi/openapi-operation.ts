@@ -131,7 +131,12 @@ function securityOf(operation: Operation): Json[] {
   const tokens = (operation.scope && alternativesOf(operation.scope)?.map((scope) => [scope])) ?? [
     requiredScopes(operation),
   ]
-  const schemes = { api_key: [{ ApiKey: [] }], token: tokens.map((OAuth2) => ({ OAuth2 })), session: [{ Session: [] }] }
+  const schemes = {
+    api_key: [{ ApiKey: [] }],
+    token: tokens.map((OAuth2) => ({ OAuth2 })),
+    session: [{ Session: [] }],
+    lease: [{ Lease: [] }],
+  }
   return operation.credentials.flatMap((kind): Json[] => schemes[kind])
 }
 

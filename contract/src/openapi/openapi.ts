@@ -75,6 +75,11 @@ const securitySchemes: Json = {
     },
   },
   Session: { type: 'apiKey', in: 'cookie', name: 'cadre_session', description: 'The cookie of a signed-in user.' },
+  Lease: {
+    type: 'http',
+    scheme: 'bearer',
+    description: "The token of a worker's lease on a task, as `claimWork` gives it. It ends with the lease.",
+  },
 }
 
 function tagsOf(operations: readonly Operation[]): OpenApiDocument['tags'] {

@@ -211,6 +211,22 @@ const Delegate = Type.Object({
   ),
 })
 
+/** Names of queues of remote workers. */
+export const queuePattern = '^[A-Za-z0-9][A-Za-z0-9._-]*$'
+export const QueueName = Type.String({
+  minLength: 1,
+  maxLength: bounds.work_queue,
+  pattern: queuePattern,
+  description: 'A queue of remote workers: letters, digits and . _ -',
+})
+
+const runtimeMembers = {
+  kind: Choice(['remote'] as const, { description: '`remote`: workers on your side run the tasks.' }),
+  queue: QueueName,
+}
+const runtimeText =
+  'Where its tasks run. Without it the service runs them; with `remote` workers on your side claim them from a queue.'
+
 const configMembers = {
   model: Type.Optional(model),
   temperature: Type.Optional(Type.Number({ minimum: 0, maximum: bounds.config_temperature })),
@@ -289,6 +305,7 @@ const configMembers = {
     }),
   ),
   doors: Type.Optional(doors),
+  runtime: Type.Optional(Type.Object(runtimeMembers, { additionalProperties: true, description: runtimeText })),
 }
 
 const environmentKey = '^[A-Za-z_][A-Za-z0-9_]{0,127}$'

@@ -4,7 +4,7 @@ export type TaskState = (typeof taskStates)[number]
 
 /** Every move that a task's status can make. The four at the end never change again. */
 export const taskMoves: Record<TaskState, readonly TaskState[]> = {
-  queued: ['running', 'canceled', 'expired'],
+  queued: ['running', 'waiting', 'canceled', 'expired'],
   running: ['waiting', 'completed', 'failed', 'canceled', 'expired'],
   waiting: ['running', 'canceled', 'expired'],
   completed: [],
@@ -44,6 +44,7 @@ export const waitReasons = [
   'agent_paused',
   'agent_stopped',
   'timer',
+  'worker',
 ] as const
 export type WaitReason = (typeof waitReasons)[number]
 

@@ -229,6 +229,7 @@ export const Task = Named(
         credential_ids: Type.Optional(
           Type.Array(Type.String(), { description: 'Of the reason `credential`: those to be connected.' }),
         ),
+        queue: Type.Optional(Type.String({ description: 'Of the reason `worker`: the queue that it waits in.' })),
       }),
     ),
     input: shownInput,

@@ -38,6 +38,7 @@ import type * as taskActions from '../../../contract/src/tasks/task-actions.ts'
 import type * as tasks from '../../../contract/src/tasks/tasks.ts'
 import type * as testCases from '../../../contract/src/tasks/test-cases.ts'
 import type * as threads from '../../../contract/src/tasks/threads.ts'
+import type * as work from '../../../contract/src/tasks/work.ts'
 
 /** What the modules with operations export. */
 export type Modules = [
@@ -80,4 +81,5 @@ export type Modules = [
   typeof tasks,
   typeof testCases,
   typeof threads,
+  typeof work,
 ]

@@ -16,6 +16,7 @@ export interface PathIds {
   provider: [provider: string]
   schedule_id: [schedule_id: string]
   session_id: [session_id: string]
+  step_id: [step_id: string]
   task_id: [task_id: string]
   test_case_id: [test_case_id: string]
   thread_id: [thread_id: string]

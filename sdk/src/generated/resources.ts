@@ -451,6 +451,25 @@ export const webhooks = {
   recover: call('recoverDeliveries', 'POST', '/api/v1/webhooks/{webhook_id}/recover', 'body'),
 }
 
+export const work = {
+  /** Claim a task. */
+  claim: once('claimWork', 'POST', '/api/v1/projects/{project_id}/work/claim', 'body'),
+  /** Extend a lease. */
+  heartbeat: once('heartbeatWork', 'POST', '/api/v1/projects/{project_id}/work/heartbeat', 'body'),
+  /** Begin a step. */
+  beginStep: once('beginWorkStep', 'POST', '/api/v1/projects/{project_id}/work/steps', 'body'),
+  /** Give the result of a step. */
+  finishStep: once('finishWorkStep', 'POST', '/api/v1/projects/{project_id}/work/steps/{step_id}/finish', 'body'),
+  /** Tell what happens. */
+  events: once('recordWorkEvents', 'POST', '/api/v1/projects/{project_id}/work/events', 'body'),
+  /** Complete the task. */
+  complete: once('completeWork', 'POST', '/api/v1/projects/{project_id}/work/complete', 'body'),
+  /** Give the task up. */
+  fail: once('failWork', 'POST', '/api/v1/projects/{project_id}/work/fail', 'body'),
+  /** Put the task aside. */
+  park: once('parkWork', 'POST', '/api/v1/projects/{project_id}/work/park', 'body'),
+}
+
 /** The resources of a client, by their names. */
 export class Resources {
   readonly agents: Bound<typeof agents>
@@ -478,6 +497,7 @@ export class Resources {
   readonly usage: Bound<typeof usage>
   readonly user: Bound<typeof user>
   readonly webhooks: Bound<typeof webhooks>
+  readonly work: Bound<typeof work>
 
   constructor(http: Http) {
     this.agents = bind(http, agents)
@@ -505,5 +525,6 @@ export class Resources {
     this.usage = bind(http, usage)
     this.user = bind(http, user)
     this.webhooks = bind(http, webhooks)
+    this.work = bind(http, work)
   }
 }

@@ -79,6 +79,8 @@ export const tableUses: Readonly<Record<string, TableUse>> = {
   task_message: stored,
   approval: stored,
   tool_call: stored,
+  // Leases end after a restore, and their tasks are offered again.
+  work: stored,
   door_response: stored,
   door_conversation: stored,
   door_thread: stored,

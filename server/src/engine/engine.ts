@@ -7,6 +7,7 @@ import type { TaskRow } from './commands/stored-task.ts'
 import type { MessageOutcome, NewMessage } from './commands/send-message.ts'
 import type { ToolCallAnswer } from './commands/answer-tool-calls.ts'
 import type { NewTask } from './commands/new-task.ts'
+import type { RemoteWork } from './remote/remote.ts'
 import type { ToolCalls } from './dispatch/tool-call-claims.ts'
 import type { Resolution } from './commands/resolve-approval.ts'
 import type { CancelRequest } from './task.ts'
@@ -71,6 +72,8 @@ export interface Engine {
   answerToolCalls(tx: Sql, task_id: string, answers: readonly ToolCallAnswer[]): Promise<void>
   /** Calls of tools on the caller's side, to be claimed. */
   toolCalls: ToolCalls
+  /** Tasks of agents whose code is on their owner's side, for workers that hold leases on them. */
+  work: RemoteWork
   /** A budget was raised or taken away: tasks that waited for it are looked at after the commit. */
   budgetsChanged(tx: Sql): void
   /** A credential was connected, changed or removed: tasks that waited for it are looked at after the commit. */

@@ -41,6 +41,7 @@ import { withCallerTools } from './tools/client/client-tools.ts'
 import { withDelegates } from './tools/delegate/delegates.ts'
 import { answerToolCalls } from './commands/answer-tool-calls.ts'
 import { openDelegations } from './commands/delegations.ts'
+import { openRemoteWork } from './remote/remote.ts'
 import { openToolCalls } from './dispatch/tool-call-claims.ts'
 import { makeTurns } from './conversation/turns.ts'
 import { startMaintenance } from './maintenance/maintenance.ts'
@@ -106,6 +107,7 @@ export async function startEngine({
   const hub = subscriptionsOf(openHub({ sql, bus, log }), (events) => {
     toolCalls.requested(events)
     delegations.seen(events)
+    remote.offered(events)
     onTaskEvents?.(events)
   })
   const projects = openProjectFeed({ sql, bus, log })
@@ -129,6 +131,19 @@ export async function startEngine({
   // Should this process die before, the upkeep of any other finds what is left.
   const onDeferred = (agent_ids: readonly string[]): void => onFreed(agent_ids.map(agentLimitKey))
   const tokens_per_hour = config.rate_limits === false ? Infinity : config.tokens_per_hour
+  const shared = {
+    models,
+    prices,
+    hub,
+    tokens_per_hour,
+    random,
+    cooldown: makeCooldown({ bus }),
+    circuitBreaker: makeCircuitBreaker(),
+    turns: makeTurns(secrets, log),
+    fileSource: files && { sql, files },
+    sandboxSeconds: sandboxSeconds(sql, log),
+  }
+  const environment = (agent_id: string, stored: Buffer | null) => environmentOf(secrets, log, agent_id, stored)
   const worker = new Worker({
     id: worker_id,
     slots: config.worker_slots,
@@ -141,24 +156,29 @@ export async function startEngine({
     onDeferred,
     onOrphaned: () => maintenance.purge(),
     context: {
+      ...shared,
       journal: new Journal({ store: taskStore(sql, queue), hub, onDeferred, onFreed, onBudgets }),
-      models,
-      prices,
-      hub,
-      tokens_per_hour,
-      random,
-      cooldown: makeCooldown({ bus }),
-      circuitBreaker: makeCircuitBreaker(),
-      turns: makeTurns(secrets, log),
-      fileSource: files && { sql, files },
-      sandboxSeconds: sandboxSeconds(sql, log),
       onCredentialWait: () => credentials.look(),
       reload: (run) => reload(sql, run),
     },
-    environmentOf: (agent_id, environment) => environmentOf(secrets, log, agent_id, environment),
+    environmentOf: environment,
     tracing,
     prepare: (run) => prepare(run, { sql, tools }),
   })
+  const remote = openRemoteWork(
+    {
+      ...{ sql, queue, bus, log, worker_id, tracing, onBudgets },
+      run: shared,
+      environmentOf: environment,
+      prepare: (run) => prepare(run, { sql, tools }),
+      told({ published, deferred, sent = false }) {
+        publish(published)
+        onDeferred(deferred)
+        if (sent) bus.tell('jobs')
+      },
+    },
+    { bus, log, secrets },
+  )
   const maintenance = startMaintenance({
     database,
     queue,
@@ -176,6 +196,7 @@ export async function startEngine({
     interrupt: (task_id) => bus.tell('cancel', task_id),
     offered: (names) => toolCalls.offered(names),
     delegate: () => delegations.sweep(),
+    takeBack: () => remote.sweep(),
     works,
   })
   /** A person has answered: publish the event; the task may be fetched. */
@@ -284,12 +305,14 @@ export async function startEngine({
       afterAnswer(tx, await answerToolCalls(tx, queue, task_id, answers))
     },
     toolCalls,
+    work: remote.work,
     budgetsChanged: (tx) => tx.afterCommit(() => budgets.look()),
     credentialsChanged: (tx) => tx.afterCommit(() => credentials.look()),
     isSilent: () => maintenance.isSilent(),
     closeStreams() {
       hub.close()
       toolCalls.close()
+      remote.close()
       projects.close()
     },
     async release() {
@@ -300,6 +323,7 @@ export async function startEngine({
       await ready.catch(() => {})
       hub.close()
       toolCalls.close()
+      remote.close()
       projects.close()
       await worker.stop()
       await delegations.stop()

@@ -165,6 +165,21 @@ export interface AgentConfig {
   /** Agents that it may give tasks, and how deep. */
   delegates?: { agent_id: string; version?: number; name?: string; description?: string }[]
   max_depth?: number
+  /** Where its tasks run; see `remoteQueue`. */
+  runtime?: { kind?: unknown; queue?: unknown }
+}
+
+/** The queue of workers on the side of an agent's owner, where they run its tasks. An older agent may have anything there. */
+export function remoteQueue({ runtime }: Pick<AgentConfig, 'runtime'>): string | undefined {
+  return runtime?.kind === 'remote' && typeof runtime.queue === 'string' ? runtime.queue : undefined
+}
+
+/** The beginning of names of leases, as `worker_id` of a task that a remote worker has. */
+const leasePrefix = 'work_'
+
+/** Whether a task is with a worker on the side of its agent's owner, or offered to them. */
+export function isRemote({ worker_id, wait }: Pick<LockedTask, 'worker_id' | 'wait'>): boolean {
+  return worker_id?.startsWith(leasePrefix) === true || wait?.reason === 'worker'
 }
 
 /** Why a task waits, since when, and until when where that is known. */
@@ -181,6 +196,8 @@ export interface Wait {
   child_task_ids?: string[]
   /** Of the reason `credential`: those that must be connected first. */
   credential_ids?: string[]
+  /** Of the reason `worker`: the queue that it waits in. */
+  queue?: string
 }
 
 /** What a task has consumed. A cost that cannot be known is null, never guessed. */
@@ -276,6 +293,10 @@ export interface CallInput {
   child_task_id?: string
   /** The credential for whose token the call waits; it was not made yet. */
   waits_for?: string
+  /** Of a remote worker: the number of the claim that began it. */
+  claim?: number
+  /** The worker makes the call, and gives its result. */
+  is_workers?: true
 }
 
 /** What a message says in parts. */
@@ -297,6 +318,11 @@ export interface NewToolCall {
   name: string
   safety: ToolSafety
   expires_at: string | null
+}
+
+/** An offer of a task to the workers of a queue. */
+export interface NewWork {
+  queue: string
 }
 
 /** A call that becomes a task of another agent. */
@@ -360,6 +386,8 @@ export interface TaskChange {
   tool_calls?: NewToolCall[]
   /** Other agents are given tasks. */
   delegations?: NewDelegation[]
+  /** Workers on the side of the agent's owner are offered the task. */
+  offer?: NewWork
   events?: { type: TaskEventType; data: Record<string, unknown> }[]
   logs?: Omit<AgentLogEntry, 'agent_id' | 'task_id'>[]
   /** What its model does not take as it was asked: logged once for each version of its agent. */

@@ -91,6 +91,7 @@ export function errorFormatOf(request: FastifyRequest): ErrorFormat {
 export function errorFormatOfPath(url: string): ErrorFormat {
   const path = url.split('?', 1)[0] ?? '/'
   if (path.startsWith('/.well-known/')) return 'oauth'
+  if (/^\/api\/v1\/projects\/[^/]+\/work\/v1(\/|$)/.test(path)) return 'openai'
   return formatsByPlace.get(placeOf(path)) ?? protocols[placeOf(path)] ?? 'control'
 }
 

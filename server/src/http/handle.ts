@@ -3,7 +3,7 @@ import type { Actor } from '#contract/accounts/audit.ts'
 import { isIdempotent, type BodyOf, type ErrorFormat, type Operation, type QueryOf } from '#contract/core/operation.ts'
 import { Problem } from '#contract/core/problems.ts'
 import type { Sql } from '../platform/postgres/database.ts'
-import { authenticate } from './access/authenticate.ts'
+import { authenticate, ForgedLease } from './access/authenticate.ts'
 import { authorizeRole, authorizeScope } from './access/authorize.ts'
 import { checkSameOrigin } from './connection/cross-site.ts'
 import { actorOf } from './access/actor.ts'
@@ -386,6 +386,7 @@ export function answerProblem(
   format: ErrorFormat,
 ): void {
   const problem = toProblem(error)
+  if (problem instanceof ForgedLease) context.onForgedLease?.(request)
   if (problem.status >= 500) {
     request.log.error({ err: problem.cause ?? problem, request_id: request.id, code: problem.kind }, 'request failed')
     if (problem.status === 500) context.onInternalError?.(problem, request)

@@ -1,3 +1,4 @@
+import type { FastifyRequest } from 'fastify'
 import type { Problem } from '#contract/core/problems.ts'
 import type { Sql } from '../platform/postgres/database.ts'
 import type { Secrets } from '../platform/crypto/secrets.ts'
@@ -28,6 +29,8 @@ export interface HttpContext {
   stream_rights: StreamRights
   /** Scheme, host and port under which browsers know the service. */
   public_origin: () => string
+  /** Told about leases that this service never gave out. */
+  onForgedLease?: (request: FastifyRequest) => void
   /** Told about every 500, to make it an event (decision D94). */
   onInternalError?: (problem: Problem, request: FailedRequest) => void
 }

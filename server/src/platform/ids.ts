@@ -31,6 +31,7 @@ export type IdPrefix =
   | 'ident'
   | 'worker'
   | 'call'
+  | 'work'
   | 'resp'
   | 'conv'
   | 'seg'

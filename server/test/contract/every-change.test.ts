@@ -17,6 +17,12 @@ const unrecorded: Record<string, string> = {
   sendTaskMessage: 'the message is kept in the task with who sent it',
   claimToolCall: 'the call says it itself: claimed_by; claims are many, and change nothing for other users',
   extendToolCall: 'a heartbeat of the process that holds the call',
+  claimWork: 'the task says it itself: its events and its log name the attempt and the worker',
+  heartbeatWork: 'a heartbeat of the worker that has the task',
+  beginWorkStep: 'the journal of the task has the step',
+  finishWorkStep: 'the journal of the task has the result',
+  recordWorkEvents: 'the events of the task have it',
+  parkWork: 'the events and the log of the task have it',
   createThread: 'the thread says it itself: created_by; a conversation changes nothing for other users',
   linkIdentity: 'only sends to the provider; the way back writes identity.linked',
   issueToken: 'is what a grant is for, whose making and end are recorded',
@@ -47,6 +53,8 @@ const actions: Record<string, AuditAction> = {
   deleteThread: 'thread.deleted',
   resolveApproval: 'approval.resolved',
   resolveToolCall: 'tool_call.resolved',
+  completeWork: 'work.completed',
+  failWork: 'work.failed',
   createSchedule: 'schedule.created',
   updateSchedule: 'schedule.updated',
   deleteSchedule: 'schedule.deleted',
@@ -111,7 +119,7 @@ const actions: Record<string, AuditAction> = {
 }
 
 const changing = operations.filter(({ method, id }) => method !== 'GET' && !Object.hasOwn(unrecorded, id))
-const kinds: CredentialKind[] = ['api_key', 'token', 'session']
+const kinds: CredentialKind[] = ['api_key', 'token', 'session', 'lease']
 
 interface Entry {
   action: string
@@ -150,6 +158,12 @@ async function credentialOf(kind: CredentialKind, person: Person): Promise<{ id:
   if (kind === 'token') {
     const { grant_id, token } = await makeToken(test, person, ['admin'])
     return { id: grant_id, options: { token } }
+  }
+  if (kind === 'lease') {
+    const options = await samples.credential('lease', person)
+    const [work] = await test.sql<{ id: string }>`
+      select lease_id as id from work where status = 'claimed' order by claimed_at desc limit 1`
+    return { id: work!.id, options }
   }
   const { id, cookie } = await makeSession(test, person)
   return { id, options: { cookie } }

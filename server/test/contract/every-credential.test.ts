@@ -148,7 +148,7 @@ describe('every operation that takes a body', () => {
     guarded.filter(({ body }) => body !== undefined),
     20,
   )) {
-    const kind = (['api_key', 'token', 'session'] as const).find((one) => operation.credentials.includes(one))!
+    const kind = (['api_key', 'token', 'session', 'lease'] as const).find((one) => operation.credentials.includes(one))!
     it(`${operation.id} sets nothing that it does not take by name`, async () => {
       const sample = await samples.of(operation)
       const taken = Object.keys(sample.body as object)

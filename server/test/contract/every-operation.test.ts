@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { buckets } from '#contract/core/limits.ts'
 import type { CredentialKind, Operation } from '#contract/core/operation.ts'
+import { workGatewayOperations } from '#contract/doors/work-gateway.ts'
 import { operations } from '#contract/operations.ts'
 import {
   hasScope,
@@ -36,7 +37,7 @@ const some = (all: readonly Operation[]): Operation[] => sample(all, someOperati
 
 const spoken = operations.filter(({ id }) => !exceptions.oauth.includes(id))
 const guarded = operations.filter(({ credentials }) => credentials.length > 0)
-const kinds: CredentialKind[] = ['api_key', 'token', 'session']
+const kinds: CredentialKind[] = ['api_key', 'token', 'session', 'lease']
 
 let test: TestService
 let provider: IdentityProvider
@@ -71,7 +72,9 @@ const codeOf = (operation: Operation, a: string, b: string): string => (operatio
 
 describe('the service', () => {
   it('serves every operation of the contract, and no other path of the API', () => {
-    const declared = operations.map(({ method, path }) => `${method} ${path.replaceAll(/\{(\w+)\}/g, ':$1')}`)
+    const declared = [...operations, ...workGatewayOperations].map(
+      ({ method, path }) => `${method} ${path.replaceAll(/\{(\w+)\}/g, ':$1')}`,
+    )
     const [path, served]: [string[], string[]] = [[], []]
     for (const line of test.service.app.printRoutes({ commonPrefix: false }).split('\n')) {
       const [, indent = '', part = '', methods = ''] = /^([│ ]*)[├└]── (\S+) \((.*)\)$/.exec(line) ?? []
@@ -213,7 +216,7 @@ describe('every operation, to a stranger (decision D74)', () => {
 
   for (const operation of some(named.filter(({ params }) => Object.keys(params ?? {}).length > 1))) {
     it(`${operation.id} finds nothing of another project in a project of the caller's own`, async () => {
-      const credential = await foreign.credential('api_key', foreign.owner)
+      const credential = await foreign.credential(usualKind(operation), foreign.owner)
       const theirs = await samples.of(operation)
       const path = theirs.path.replace(`proj_${samples.project_id}`, `proj_${foreign.project_id}`)
       const stranger = await ask(operation, { ...theirs, path }, credential)

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
-import type { Operation } from '#contract/core/operation.ts'
+import type { CredentialKind, Operation } from '#contract/core/operation.ts'
 import { extendToolCall } from '#contract/resources/tool-calls.ts'
+import { beginWorkStep } from '#contract/tasks/work.ts'
 import { eraseTasks } from '#contract/tasks/tasks.ts'
-import { leaseHash } from '../../src/engine/dispatch/tool-call-claims.ts'
+import { leaseHash } from '../../src/engine/dispatch/lease-tokens.ts'
 import { newId } from '../../src/platform/ids.ts'
 import { createPasswords } from '../../src/platform/crypto/passwords.ts'
 import { insertInvitation } from '../../src/resources/members/invitations.queries.ts'
@@ -32,6 +33,7 @@ export const missing: Record<string, string> = {
   test_case_id: 'case_00000000000000000000000000',
   file_id: 'file_00000000000000000000000000',
   tool_call_id: 'call_00000000000000000000000000',
+  step_id: 'step_00000000000000000000000000',
   session_id: 'sess_00000000000000000000000000',
   identity_id: 'ident_00000000000000000000000000',
   provider: 'nobody',
@@ -55,6 +57,8 @@ export class Samples {
   /** A task that has ended: its stream does too. */
   readonly task_id: string
   #count = 0
+  /** The token of the lease that was made last. */
+  #lease: string | undefined
   readonly #made: { tool?: string; credential?: string; issued?: string; webhook?: string } = {}
   readonly #prefix: string
   readonly #password_hash: string
@@ -110,6 +114,7 @@ export class Samples {
     if (id === 'deleteTask' || id === 'eraseTasks') params.task_id = await this.#makeEndedTask()
     if ('approval_id' in (operation.params ?? {})) params.approval_id = await this.#makeApproval()
     if ('tool_call_id' in (operation.params ?? {})) params.tool_call_id = await this.#makeToolCall()
+    if ('step_id' in (operation.params ?? {})) params.step_id = await this.#beginStep()
     if (id === 'claimToolCall') await this.#makeToolCall('pending')
     if ('schedule_id' in (operation.params ?? {})) params.schedule_id = await this.#makeSchedule()
     if ('thread_id' in (operation.params ?? {})) params.thread_id = await this.#makeThread()
@@ -183,10 +188,11 @@ export class Samples {
 
   /** A credential of a person's of the given kind, with these scopes; cookies have what their role allows. */
   async credential(
-    kind: 'api_key' | 'token' | 'session',
+    kind: CredentialKind,
     person: Person = this.owner,
     scopes: Parameters<typeof makeKey>[2] = ['admin'],
   ): Promise<Credential> {
+    if (kind === 'lease') return { token: await this.#makeLease(person) }
     if (kind === 'api_key') return { key: (await makeKey(this.test, person, scopes)).key }
     if (kind === 'token') return { token: (await makeToken(this.test, person, scopes)).token }
     return { cookie: (await makeSession(this.test, person)).cookie }
@@ -314,6 +320,32 @@ export class Samples {
       insert into tool_call (id, task_id, step_index, project_id, agent_id, name, status, attempt, lease_hash, lease_seconds, lease_until)
       values (${id}, ${task_id}, 0, ${this.project_id}, ${this.agent_id}, 'refund', ${status}, 1, ${leaseHash(lease)}, 60, now() + interval '1 hour')`
     return id
+  }
+
+  /** The token of a worker's lease on a task that it has just claimed. */
+  async #makeLease(person: Person): Promise<string> {
+    const path = `/api/v1/projects/${this.project_id}`
+    const queue = `${this.#prefix}-${++this.#count}`
+    const { key } = await makeKey(this.test, person, ['admin'])
+    const agent = await this.test.send('POST', `${path}/agents`, {
+      key: this.key,
+      body: { name: queue, config: { model: 'builtin/echo', runtime: { kind: 'remote', queue } } },
+    })
+    await this.test.send('POST', `${path}/agents/${agent.body.id}/tasks`, { key: this.key, body: { input: 'Work.' } })
+    const claim = await this.test.send('POST', `${path}/work/claim`, { key, body: { queues: [queue], wait: 20 } })
+    assert.equal(claim.status, 200, JSON.stringify(claim.body))
+    this.#lease = claim.body.work.lease.token
+    return claim.body.work.lease.token
+  }
+
+  /** A step under the lease that was made last, where there is one. */
+  async #beginStep(): Promise<string> {
+    if (this.#lease === undefined) return missing['step_id']!
+    const { body } = await this.test.send('POST', `/api/v1/projects/${this.project_id}/work/steps`, {
+      token: this.#lease,
+      body: beginWorkStep.body_example,
+    })
+    return body.step_id ?? missing['step_id']
   }
 
   /** A budget of an agent that has none yet. */

@@ -19,6 +19,7 @@ const credentialNames: Record<CredentialKind, string> = {
   api_key: 'API key',
   token: 'OAuth token',
   session: 'session cookie',
+  lease: 'lease of a worker',
 }
 
 /** Every operation, by the groups of the OpenAPI document. */

@@ -52,6 +52,7 @@ const waitWords: Record<WaitReason, string> = {
   agent_paused: 'its agent is paused',
   agent_stopped: 'its agent is stopped or in error',
   timer: 'it asked to wait, until `wait.until`',
+  worker: 'a worker on your side must claim it, from the queue `wait.queue`',
 }
 
 const stepWords: Record<StepType, string> = {

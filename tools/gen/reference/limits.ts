@@ -125,6 +125,13 @@ const boundWords: Record<keyof typeof bounds, Words> = {
   data_schema_bytes: ['`input_schema` and `output_schema`', 'bytes as JSON'],
   test_cases_per_agent: ['Test cases of an agent', ''],
   idempotency_key: ['`Idempotency-Key`, printable ASCII', 'characters'],
+  work_queues: ['Queues that a claim of a task, or an API key, names', 'items'],
+  work_queue: ['Name of a queue of remote workers', 'characters'],
+  work_worker: ['`worker` of a claim of a task', 'characters'],
+  work_step_key: ['`key` of a step of a remote worker', 'characters'],
+  work_step_bytes: ['`input` and `output` of a step of a remote worker, and `output` of its task', 'bytes as JSON'],
+  work_events: ['Events that a remote worker tells at a time', 'items'],
+  work_reason: ['`reason` with which a remote worker parks a task', 'characters'],
 }
 
 const taskWords: Record<keyof typeof taskBounds, Words> = {

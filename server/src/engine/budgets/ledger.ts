@@ -89,7 +89,7 @@ function releases({ task, status = task.status, job, hold }: TaskChange): boolea
 }
 
 /** What calls of models used together: a cost that is not known cannot be counted. */
-function spentBy(calls: readonly CallUse[]): Spent | undefined {
+export function spentBy(calls: readonly CallUse[]): Spent | undefined {
   const models = calls.filter(({ model }) => model !== undefined)
   if (models.length === 0) return undefined
   return {

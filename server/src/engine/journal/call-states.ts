@@ -35,7 +35,7 @@ export function callsOf(steps: readonly Step[]): OpenCall[] {
   }))
 }
 
-function stateOf(steps: readonly Step[]): CallState {
+export function stateOf(steps: readonly Step[]): CallState {
   // The call itself says more than the approval that came before it.
   const step = steps.find(({ type }) => type !== 'approval') ?? steps[0]
   if (!step) return { state: 'fresh' }

@@ -115,7 +115,7 @@ export function waiting(
     ...more
   }: { approvals?: string[]; calls?: string[]; step_ids?: string[]; children?: string[] } & Pick<
     Wait,
-    'credential_ids'
+    'credential_ids' | 'queue'
   > = {},
 ): Change {
   const wait: Wait = {

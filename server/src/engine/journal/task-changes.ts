@@ -15,7 +15,8 @@ import { reservationAfter, settleChanges } from '../budgets/ledger.ts'
 import { taskOutbox, type PublishedTask } from './task-outbox.ts'
 import { newWarnings } from './model-warnings.ts'
 import { addUsage, type AgentConsumption } from './usage.queries.ts'
-import type { Step, TaskChange } from '../task.ts'
+import { closeWork, offerWork } from './work.queries.ts'
+import { isRemote, type Step, type TaskChange } from '../task.ts'
 
 type Logs = NonNullable<TaskChange['logs']>
 
@@ -269,6 +270,13 @@ async function writeApprovals(tx: Sql, changes: readonly TaskChange[]): Promise<
     some.map((one) => ({ ...one, parent_task_id: task.id, project_id: task.project_id })),
   )
   if (delegations.length > 0) await insertDelegations(tx, delegations)
+  const left = changes.filter(leavesWork).map(({ task }) => task.id)
+  if (left.length > 0) await closeWork(tx, left)
+  const offers = changes.flatMap(({ task, offer }) => {
+    const { id: task_id, project_id, agent_id, priority } = task
+    return offer ? [{ ...offer, task_id, project_id, agent_id, priority }] : []
+  })
+  if (offers.length > 0) await offerWork(tx, offers)
   const moves = changes.flatMap(({ steps = [] }) => steps.flatMap(toolCallMove))
   if (moves.length > 0) await moveToolCalls(tx, moves)
   // One that is completed has nothing open, one that never began has asked nothing.
@@ -285,6 +293,12 @@ async function writeApprovals(tx: Sql, changes: readonly TaskChange[]): Promise<
   for (const { task, read } of reads) {
     await tx`update task_message set before_step = ${read!.before_step} where task_id = ${task.id} and before_step is null`
   }
+}
+
+/** Whether a task is no longer offered to remote workers, or no longer with one, whatever it does instead. */
+function leavesWork({ task, status = task.status, job, claimed }: TaskChange): boolean {
+  if (!isRemote(task) || claimed) return false
+  return status !== task.status || job !== undefined
 }
 
 /** What a step's new state makes of the tool call that it stands for; nothing where it is new. */

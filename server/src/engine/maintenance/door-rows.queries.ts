@@ -15,6 +15,7 @@ export async function deleteEndedTasks(tx: Sql, task_ids: readonly string[]): Pr
 export async function deleteDoorRows(tx: Sql, task_ids: readonly string[]): Promise<void> {
   const ids = [...task_ids]
   await tx`delete from tool_call where task_id = any(${ids})`
+  await tx`delete from work where task_id = any(${ids})`
   await tx`delete from delegation where parent_task_id = any(${ids})`
   await tx`delete from budget where scope = 'task' and subject = any(${ids})`
   await tx`delete from door_response where task_id = any(${ids})`

@@ -87,7 +87,7 @@ export async function listDeadWorkers(
       union all
       -- Buried while it was frozen, it came back and took these, and was gone before it had a row again.
       select distinct t.worker_id, null, null::timestamptz from task t
-      where t.status = 'running' and t.worker_id is not null and not exists (select from worker where id = t.worker_id)
+      where t.status = 'running' and t.worker_id is not null and not starts_with(t.worker_id, 'work_') and not exists (select from worker where id = t.worker_id)
     ) w
     where w.id <> ${me.id} and (
       w.seen_at < now() - make_interval(secs => ${lease_seconds})

@@ -47,6 +47,8 @@ export interface MaintenanceOptions {
   offered: (names: readonly string[]) => void
   /** Carries on what processes that died left of delegations. */
   delegate: () => Promise<void>
+  /** Takes tasks back whose remote workers are gone. */
+  takeBack: () => Promise<void>
   /** A task's worker, wherever it is, is asked to cancel it. */
   interrupt: (task_id: string) => void
   /** This process works on tasks; one that does not only says that it lives, and leaves all else to those that do. */
@@ -82,6 +84,7 @@ const purge_ms = 60_000
 const lost_ms = 60_000
 const usage_ms = 5000
 const leases_ms = 2000
+const remoteLeases_ms = 1000
 const delegations_ms = 3000
 /** Tool calls whose leases have ended that one statement offers again. */
 const leasesBatch = 1000
@@ -104,6 +107,7 @@ export function startMaintenance(options: MaintenanceOptions): Maintenance {
     interrupt,
     offered,
     delegate,
+    takeBack,
     works,
   } = options
   const { sql } = database
@@ -208,6 +212,7 @@ export function startMaintenance(options: MaintenanceOptions): Maintenance {
         more = lost.more
       }
     })
+    repeat('ended leases of remote work', remoteLeases_ms, takeBack)
     repeat('delegations', delegations_ms, delegate)
     repeat('late cancellations', heartbeat_ms, async () => publish(await forceCancels(sql, queue)))
     repeat('due tasks', due_ms, wakeDue).now()

@@ -119,6 +119,12 @@ export interface ModelRequest {
   attempt?: number
 }
 
+/** What a model is asked, whichever it is and however long its answer may be. */
+export type ModelAsk = Omit<
+  ModelRequest,
+  'model' | 'max_tokens' | 'signal' | 'files' | 'on_delta' | 'on_reasoning' | 'on_warning' | 'attempt'
+>
+
 export interface ModelAnswer {
   text: string
   tool_calls: ModelToolCall[]

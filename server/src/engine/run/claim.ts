@@ -6,7 +6,7 @@ import type { Job, NewJob, Queue } from '../queue/queue.ts'
 import { Run } from './run.ts'
 import { applyChanges, agentsWithDeferred, type PublishedEvents } from '../journal/task-changes.ts'
 import { lockTasksWithWork } from '../journal/task-rows.ts'
-import type { LockedTask, TaskWork, TaskChange } from '../task.ts'
+import { remoteQueue, type LockedTask, type TaskWork, type TaskChange } from '../task.ts'
 
 export interface ClaimOptions {
   sql: Sql
@@ -122,9 +122,24 @@ async function claimEach(
 ): Promise<TaskChange[]> {
   const changes: TaskChange[] = []
   for (const task of tasks) {
-    changes.push((await deferTask(tx, task)) ?? (await claimTask(task, { worker_id, environmentOf, begin })))
+    changes.push(
+      (await deferTask(tx, task)) ?? offered(task) ?? (await claimTask(task, { worker_id, environmentOf, begin })),
+    )
   }
   return changes
+}
+
+/** The offer of a task whose agent's code is elsewhere: it waits for a worker, and keeps its place among its agent's tasks. */
+function offered(task: Workable): TaskChange | undefined {
+  const queue = remoteQueue(task.work.config)
+  if (queue === undefined) return undefined
+  return {
+    ...waiting(task, 'worker', undefined, { queue }),
+    task,
+    slot: task.slot,
+    crashes: task.crashes,
+    offer: { queue },
+  }
 }
 
 /** The claim of a task that may run, with what it begins with. */
@@ -163,7 +178,7 @@ export function named(job: Job, task: Workable | undefined): Workable | undefine
   return { ...task, crashes, job_attempt: job.attempt }
 }
 
-function isOver({ expires_at, now }: LockedTask): boolean {
+export function isOver({ expires_at, now }: LockedTask): boolean {
   return expires_at !== null && Date.parse(expires_at) <= Date.parse(now)
 }
 

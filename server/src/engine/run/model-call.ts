@@ -20,7 +20,7 @@ import {
   type CallResult,
 } from './model-call-result.ts'
 import { loadFiles, type FileSource } from './model-files.ts'
-import { type Model, ModelError, type ModelRequest } from '../models/model.ts'
+import { type Model, type ModelAsk, ModelError } from '../models/model.ts'
 import type { Prices } from '../budgets/prices.ts'
 import { Interrupted, type Run } from './run.ts'
 import { beginChatSpan, noteAnswer, noteRequest } from './spans.ts'
@@ -126,7 +126,9 @@ export async function callModel(
   let span = noSpan
   try {
     const { model, name } = models.resolve(step.name)
-    const request = isTurn ? turnRequest(run, step, turns) : summaryRequest(run, step, factsOf(models, step.name))
+    const request = isTurn
+      ? (run.asked ?? turnRequest(run, step, turns))
+      : summaryRequest(run, step, factsOf(models, step.name))
     const files =
       fileSource &&
       (await loadFiles(request.messages, run.project_id, fileSource, { model, name: step.name }).catch(asFileError))
@@ -203,10 +205,8 @@ function isOfParts({ code }: ModelError): boolean {
   return code === 'unsupported_input' || code === 'file_missing'
 }
 
-type Asked = Omit<ModelRequest, 'model' | 'max_tokens' | 'signal'>
-
 /** What the model of a task is asked at a step. */
-function turnRequest(run: Run, step: Step, turns: Turns): Asked {
+function turnRequest(run: Run, step: Step, turns: Turns): ModelAsk {
   const { config, input } = run.work
   const { effort, service_tier, temperature, system_prompt, prompt_cache = 'auto' } = config
   const messages = conversation({ ...run, input, steps: run.steps.slice(0, step.index) }, step.input as ModelCallInput)
@@ -233,7 +233,7 @@ function toolChoice({ work: { caller }, steps }: Run, { index }: Step): Caller['
 }
 
 /** What a model is asked that sums up: neither tools nor the agent's dials, and nothing that is worth caching. */
-function summaryRequest(run: Run, step: Step, facts: ModelFacts): Asked {
+function summaryRequest(run: Run, step: Step, facts: ModelFacts): ModelAsk {
   return {
     ...compactionRequest(run, step, facts),
     is_summary: true,

@@ -355,7 +355,10 @@ function merged(before: readonly Step[], steps: readonly Step[]): Step[] {
 }
 
 /** A task's usage with the calls of a plan: those that are made, again or for the first time, and those refused. */
-function withCalls({ usage, steps: before }: Run, steps: readonly Step[]): Run['usage'] {
+export function withCalls(
+  { usage, steps: before }: Pick<Run, 'usage' | 'steps'>,
+  steps: readonly Step[],
+): Run['usage'] {
   const calls = steps.filter(
     ({ type, status, index }) =>
       type !== 'approval' && (status === 'started' || status === 'failed') && !isCounted(before[index]),

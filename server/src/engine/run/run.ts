@@ -3,6 +3,7 @@ import type { Spender } from '../budgets/budget-rows.ts'
 import type { Claim } from '../journal/journal.ts'
 import type { StoredMessage } from '../conversation/turns.ts'
 import type { CredentialUnavailable } from '../credentials/credential-unavailable.ts'
+import type { ModelAsk } from '../models/model.ts'
 import { noTools, type Toolset } from '../tools/tool.ts'
 import type { LockedTask, TaskWork, TaskUsage, Step, ReadMessage, CallWarning } from '../task.ts'
 
@@ -76,6 +77,8 @@ export class Run {
   expired = false
   /** Its tools and its past are there. */
   isPrepared = false
+  /** What the model is asked, where a remote worker says that; else what the journal says. */
+  asked: ModelAsk | undefined
   /** The first call of its model, where the claim has written the intent already. */
   begun: StartedCall | undefined
   #abort = new AbortController()

@@ -95,7 +95,8 @@ function newToolCall(step: Step): NewToolCall {
   return { id: callId(step), step_index: step.index, name: step.name, safety, expires_at: until }
 }
 
-interface Planned {
+/** What becomes of one call. */
+export interface Planned {
   step: Step
   call?: PlannedCall
   approval?: NewApproval
@@ -103,13 +104,14 @@ interface Planned {
 }
 
 /** Which call of its answer it is, and which step it would be. */
-interface Place {
+export interface Place {
   index: number
   position: number
   complaint: string | undefined
 }
 
-function planCall(run: Run, task: LockedTask, { call, at }: OpenCall, place: Place): Planned | undefined {
+/** Plans one call; undefined where it waits for a person, a moment or a message. */
+export function planCall(run: Run, task: LockedTask, { call, at }: OpenCall, place: Place): Planned | undefined {
   if ('step' in at && run.lacking.has(at.step.index)) return undefined
   if (at.state === 'fresh') return freshCall(run, task, call, place)
   if (at.state === 'approved') return approvedCall(run, task, call, at.step, place)

@@ -22,7 +22,7 @@ import type { InterruptReason, Run } from './run.ts'
 import { beginTaskSpan, endTaskSpan } from './spans.ts'
 import { publishedAt, type PublishedEvents } from '../journal/task-changes.ts'
 import type { UsageMeter } from '../journal/usage-meter.ts'
-import type { TaskChange, TaskError } from '../task.ts'
+import { remoteQueue, type TaskChange, type TaskError } from '../task.ts'
 import { backoff } from '../../platform/backoff.ts'
 
 /** How long an idle worker sleeps without a signal: a lost signal costs no more than this. */
@@ -278,7 +278,7 @@ export class Worker {
     store: (changes: readonly TaskChange[]) => Promise<ReadonlyMap<string, string>>,
     { opensTools }: { opensTools: boolean },
   ): Promise<ReadonlySet<string>> {
-    const chosen = this.#chooseCreated(tasks)
+    const chosen = this.#chooseCreated(tasks.filter(({ work }) => remoteQueue(work.config) === undefined))
     if (chosen.length === 0) return new Set()
     const runs: Run[] = []
     const { release, giveUp } = this.#holdSlots(chosen, runs)

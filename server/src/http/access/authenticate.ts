@@ -32,6 +32,8 @@ export interface AuthenticationSettings {
   /** Requests of one credential that come at once are looked up and counted by one statement. */
   coalesce: Coalescer
   uses: Uses
+  /** Whether the service gave a lease's token out: any other is a guess. */
+  isLease: (token: string) => boolean
 }
 
 /** A principal, and the headers that tell where its limits stand. */
@@ -47,9 +49,11 @@ export type Presented =
   | { kind: 'api_key'; key: string }
   | { kind: 'token'; token: string }
   | { kind: 'session'; cookie: string }
+  | { kind: 'lease'; token: string }
 
-/** The prefix of every API key; no OAuth token begins with it. */
+/** The prefixes of every API key and of every token of a lease; no OAuth token begins with one. */
 const keyPrefix = 'cadre_'
+const leasePrefix = 'lease_'
 
 /**
  * Which credential of a request counts (decision D20): `Authorization` before `X-API-Key` before the cookie, without
@@ -63,6 +67,7 @@ export function presentedCredential(
   const { authorization } = headers
   if (authorization !== undefined) {
     const bearer = /^bearer +(\S+) *$/i.exec(authorization)?.[1] ?? ''
+    if (bearer.startsWith(leasePrefix)) return { kind: 'lease', token: bearer }
     return bearer.startsWith(keyPrefix) ? { kind: 'api_key', key: bearer } : { kind: 'token', token: bearer }
   }
   const key = headers['x-api-key']
@@ -88,6 +93,7 @@ export async function authenticate(
 ): Promise<Authenticated> {
   const presented = presentedCredential(headers, settings.cookies)
   if (!presented) throw new Problem('unauthorized')
+  if (presented.kind === 'lease' && !settings.isLease(presented.token)) throw new ForgedLease()
   const lookup = lookups[presented.kind](settings, presented, headers)
   if (!lookup) throw new Problem(unknownKinds[presented.kind])
 
@@ -121,6 +127,8 @@ export async function authenticate(
     role: row.role ?? 'viewer',
     scopes: presented.kind === 'session' ? (row.role === null ? [] : sessionScopes(row.role)) : row.scopes,
     ...(presented.kind === 'token' && { audience: row.audience }),
+    ...(row.lease && { lease: row.lease }),
+    ...(row.queues && { queues: row.queues }),
   }
   const homeless =
     row.org_id === null && !operation.personal
@@ -149,6 +157,13 @@ export async function authenticate(
   }
 }
 
+/** A lease that this service never gave out: a guess, which is recorded. */
+export class ForgedLease extends Problem {
+  constructor() {
+    super('invalid_token', undefined, { message: 'The token is no lease that this service gave out.' })
+  }
+}
+
 /** Whether a token was asked for the MCP endpoint of this service, or of one of its agents. */
 function isForMcp(audience: string | null): boolean {
   return audience !== null && /\/mcp(\/agents\/[^/]+)?$/.test(audience)
@@ -170,7 +185,9 @@ async function ownShare(
   return { ...row, hour_used: row.hour_used - later, minute_used: row.minute_used - later }
 }
 
-interface AuthenticationRow extends WindowRow, Omit<Principal, 'kind' | 'org_id' | 'role' | 'audience'> {
+interface AuthenticationRow extends WindowRow, Omit<Principal, 'kind' | 'org_id' | 'role' | 'audience' | 'queues'> {
+  /** Of an API key; null where it may claim from every queue. */
+  queues?: string[] | null
   /** `no_organization`: the one that the request names is none of the user's. */
   state: 'ok' | 'unknown' | 'expired' | 'no_organization'
   /** Null where the user belongs to none at all. */
@@ -188,6 +205,8 @@ const unknownKinds: Record<CredentialKind, ProblemKind> = {
   api_key: 'invalid_api_key',
   token: 'invalid_token',
   session: 'unauthorized',
+  // One that the service gave out, and that holds nothing any more.
+  lease: 'lease_lost',
 }
 
 /**
@@ -207,7 +226,7 @@ const lookups: Record<
       // After a rotation the secret before it works until its time is over.
       return sql.fragment`
       select case when k.expires_at <= now() then 'expired' else 'ok' end as state,
-        k.id as credential_id, k.id as subject, k.user_id, k.org_id, m.role, k.scopes
+        k.id as credential_id, k.id as subject, k.user_id, k.org_id, m.role, k.scopes, k.queues
       from api_key k
       join member m on m.org_id = k.org_id and m.user_id = k.user_id
       join app_user u on u.id = k.user_id and u.disabled_at is null
@@ -249,6 +268,20 @@ const lookups: Record<
       ) m on true
       where s.secret_hash = ${hashOf(secret)} and s.expires_at > now() and s.idle_expires_at > now()`
   },
+  // Whether it still holds is asked under the task's lock. It ends with the key that it was claimed with.
+  lease({ sql }, presented) {
+    if (presented.kind !== 'lease') return undefined
+    const hash = hashOf(presented.token)
+    return () => sql.fragment`
+      select 'ok' as state, w.lease_id as credential_id, w.lease_id as subject, w.claimed_by as user_id, p.org_id, m.role, '{}'::text[] as scopes,
+        jsonb_build_object('task_id', w.task_id, 'project_id', w.project_id, 'attempt', w.attempt) as lease
+      from work w
+      join project p on p.id = w.project_id
+      join member m on m.org_id = p.org_id and m.user_id = w.claimed_by
+      join app_user u on u.id = w.claimed_by and u.disabled_at is null
+      where w.lease_hash = ${hash}
+        and not exists (select from api_key k where k.id = w.credential_id and (k.revoked_at is not null or k.expires_at <= now()))`
+  },
 }
 
 /** What else happens to a credential that was used: usage of keys, last activity of grants and sessions. */
@@ -266,6 +299,8 @@ const touches: Record<CredentialKind, (sql: Sql, uses: number) => Fragment> = {
       idle_expires_at = case when s.idle_expires_at < now() + interval '7 days' - interval '1 hour'
         then least(now() + interval '7 days', s.expires_at) else s.idle_expires_at end
     from principal p where s.id = p.credential_id and s.last_activity < now() - interval '1 minute'`,
+  // Its heartbeats say that it is used.
+  lease: (sql) => sql.fragment`select 1`,
 }
 
 function statement(

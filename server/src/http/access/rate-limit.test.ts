@@ -37,6 +37,8 @@ const requests: Partial<Record<BucketName, [method: string, path: string, status
   'tasks.read': ['GET', `${absent}/tasks`, 404],
   'tasks.action': ['POST', `${absent}/tasks/task_1/cancel`, 404],
   'tasks.stream': ['GET', `${absent}/tasks/task_1/events/stream`, 404],
+  'work.claim': ['POST', '/api/v1/projects/proj_999999999/work/claim', 404],
+  'work.lease': ['POST', '/api/v1/projects/proj_999999999/work/heartbeat', 403],
   'tool_calls.work': ['POST', '/api/v1/projects/proj_999999999/tool-calls/claim', 404],
   'audit.export': ['GET', '/api/v1/auth/audit/export', 200],
 }

@@ -227,12 +227,14 @@ export async function countUnread(sql: Sql, task_id: string): Promise<number> {
 }
 
 /**
- * Whether a task waits for something that has not arrived. One that a worker is about to take does not wait. So a
+ * Whether a task waits for something that has not arrived. One that a worker is about to take, or that is offered to remote ones,
+ * does not wait. So a
  * caller that asks for its next pause right after an answer does not get the previous one.
  */
 export async function rests(sql: Sql, id: string): Promise<boolean> {
   const [row] = await sql`
-    select 1 from task where id = ${id} and status = 'waiting' and (job_id is null or wait->>'until' is not null)`
+    select 1 from task where id = ${id} and status = 'waiting' and wait->>'reason' <> 'worker'
+      and (job_id is null or wait->>'until' is not null)`
   return row !== undefined
 }
 

@@ -5,7 +5,7 @@ import { bounds } from '#contract/core/limits.ts'
 import { invalid, Problem } from '#contract/core/problems.ts'
 import type { Context } from '../../context.ts'
 import { leaseRefused, type ToolCallAnswer } from '../../engine/commands/answer-tool-calls.ts'
-import { isOurs, leaseHash } from '../../engine/dispatch/tool-call-claims.ts'
+import { isOurs, leaseHash } from '../../engine/dispatch/lease-tokens.ts'
 import { extendLease } from '../../engine/journal/tool-calls.queries.ts'
 import { resultIssues } from '../../engine/tools/data-schema.ts'
 import { recordAudit } from '../../events/audit/audit.ts'
@@ -35,7 +35,7 @@ export function toolCallRoutes(
     at: { id: string; project_id: number },
     actor: Actor,
   ) => {
-    if (lease === undefined || !(error instanceof Problem) || isOurs(secrets, lease)) return
+    if (lease === undefined || !(error instanceof Problem) || isOurs(secrets, 'tool call lease', lease)) return
     const { id: target, project_id } = at
     await recordAudit(ownSql, actor, {
       action: 'tool_call.refused',

@@ -1,0 +1,151 @@
+import type { Logger } from 'pino'
+import type { Bus, SignalKind } from '../../events/streams/streams-bus.ts'
+import { startPeriodic } from '../../platform/periodic.ts'
+
+/** What is claimed: things of a project that are offered by name. */
+interface Wanted {
+  project_id: number
+  names: readonly string[]
+}
+
+/** How one kind of thing is claimed. */
+export interface ClaimLineOptions<Request extends Wanted, Claimed> {
+  /** The signal that one with a name is offered. */
+  kind: SignalKind
+  bus: Bus
+  log: Logger
+  /** What is logged where a look for lost signals fails. */
+  failed: string
+  /** Claims one; undefined where there is none. Two claims never get the same. */
+  claim(request: Request): Promise<Claimed | undefined>
+  nameOf(claimed: Claimed): string
+  /** Takes back a claim whose caller never got it. */
+  release(claimed: Claimed, request: Request): Promise<void>
+  /** Of these names, those with an offer. */
+  listOffered(keys: readonly { project_id: number; name: string }[]): Promise<{ project_id: number; name: string }[]>
+}
+
+/** Those who wait for what is offered, in this process. */
+export interface ClaimLine<Request, Claimed> {
+  /**
+   * Waits for one; undefined where none came in time. Where `signal` aborts, the caller is gone: what it was about to get is
+   * offered again.
+   */
+  claim(request: Request, options: { wait_ms: number; signal: AbortSignal }): Promise<Claimed | undefined>
+  /** What has these names can be claimed. */
+  offered(names: readonly string[]): void
+  /** Ends all waits: their callers come back to another process. */
+  close(): void
+}
+
+/** A signal may be lost with the process that should send it: a waiting claim is never late by more than this. */
+const look_ms = 2000
+
+interface Waiting extends Wanted {
+  wake(): void
+}
+
+/** Opens a line: by name in the order in which claims came, and woken one at a time. */
+export function openClaimLine<Request extends Wanted, Claimed>({
+  kind,
+  bus,
+  log,
+  failed,
+  claim: claimOne,
+  nameOf,
+  release,
+  listOffered,
+}: ClaimLineOptions<Request, Claimed>): ClaimLine<Request, Claimed> {
+  /** By name, in the order in which they came. */
+  const waiting = new Map<string, Set<Waiting>>()
+  let closed = false
+
+  const add = (one: Waiting): void => {
+    for (const name of one.names) waiting.set(name, (waiting.get(name) ?? new Set()).add(one))
+  }
+  const remove = (one: Waiting): void => {
+    for (const name of one.names) {
+      const all = waiting.get(name)
+      all?.delete(one)
+      if (all?.size === 0) waiting.delete(name)
+    }
+  }
+  /** Wakes the first of each project that waits for a name. The one that gets something wakes the next. */
+  const wake = (name: string, project_id?: number): void => {
+    const woken = new Set<number>()
+    for (const one of waiting.get(name) ?? []) {
+      if (woken.has(one.project_id) || (project_id !== undefined && one.project_id !== project_id)) continue
+      woken.add(one.project_id)
+      one.wake()
+    }
+  }
+  const look = async (): Promise<void> => {
+    const keys = new Map<string, { project_id: number; name: string }>()
+    for (const [name, all] of waiting)
+      for (const { project_id } of all) keys.set(`${project_id}:${name}`, { project_id, name })
+    if (keys.size === 0) return
+    for (const { name, project_id } of await listOffered([...keys.values()])) wake(name, project_id)
+  }
+  const polling = startPeriodic(look, { every_ms: look_ms, onError: (error) => log.warn({ err: error }, failed) })
+  const leave = bus.on(kind, (name) => wake(name))
+
+  return {
+    async claim(request, { wait_ms, signal }) {
+      const { project_id, names } = request
+      const until = performance.now() + wait_ms
+      for (;;) {
+        let isWoken = false
+        const giveUp = (): undefined => {
+          // What this one was woken for, the next one has to get.
+          if (isWoken) for (const name of names) wake(name, project_id)
+        }
+        let end = (): void => {}
+        const woken = new Promise<void>((resolve) => (end = resolve))
+        // It is in line before it looks, so that no offer falls between the two.
+        const one: Waiting = {
+          project_id,
+          names,
+          wake() {
+            isWoken = true
+            remove(one)
+            end()
+          },
+        }
+        add(one)
+        try {
+          const claimed = await claimOne(request)
+          if (claimed && signal.aborted) {
+            await release(claimed, request)
+            bus.tell(kind, nameOf(claimed))
+            return undefined
+          }
+          if (claimed) {
+            remove(one)
+            // There may be another, and its signal may have been this one's.
+            wake(nameOf(claimed), project_id)
+            return claimed
+          }
+          const left_ms = until - performance.now()
+          if (left_ms <= 0 || signal.aborted || closed) return giveUp()
+          const timer = setTimeout(end, left_ms)
+          signal.addEventListener('abort', end)
+          await woken
+          clearTimeout(timer)
+          signal.removeEventListener('abort', end)
+          if (signal.aborted) return giveUp()
+        } finally {
+          remove(one)
+        }
+      }
+    },
+    offered(names) {
+      for (const name of new Set(names)) bus.tell(kind, name)
+    },
+    close() {
+      closed = true
+      leave()
+      void polling.stop()
+      for (const all of [...waiting.values()]) for (const one of [...all]) one.wake()
+    },
+  }
+}

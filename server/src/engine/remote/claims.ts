@@ -1,0 +1,132 @@
+import { cleanText } from '../../platform/clean-text.ts'
+import { newId } from '../../platform/ids.ts'
+import type { Sql } from '../../platform/postgres/database.ts'
+import { conversation } from '../conversation/conversation.ts'
+import type { StoredMessage } from '../conversation/turns.ts'
+import { isOver, take } from '../run/claim.ts'
+import { agentsWithDeferred, applyChanges } from '../journal/task-changes.ts'
+import { inputOf } from '../journal/call-states.ts'
+import { listSteps, lockTasksWithWork } from '../journal/task-rows.ts'
+import { leaseWork, listUnread, lockOffered } from '../journal/work.queries.ts'
+import type { LockedTask, ReadMessage, Step, TaskChange, TaskWork } from '../task.ts'
+import { prepareRun, runOf, type RemoteContext } from './lease.ts'
+
+/** What a claim asks for. */
+export interface WorkClaim {
+  project_id: number
+  /** Names of queues. */
+  names: readonly string[]
+  lease_seconds: number
+  worker: string | null
+  user_id: string
+  credential_id: string
+}
+
+/** A task that was claimed, as its worker gets it. */
+export interface ClaimedTask {
+  task_id: string
+  queue: string
+  attempt: number
+  until: string
+  /** The conversation so far: the system prompt, the thread's past, the input, and messages since. */
+  messages: StoredMessage[]
+}
+
+/** Claims the most urgent task of these queues; undefined where there is none. Two claims never get the same task. */
+export async function claimWork(
+  context: RemoteContext,
+  request: WorkClaim & { lease_hash: Buffer },
+): Promise<ClaimedTask | undefined> {
+  const { sql, queue } = context
+  const { project_id, names: queues, lease_seconds, lease_hash, worker, user_id, credential_id } = request
+  const claimed = await sql.begin(async (tx) => {
+    const offered = await lockOffered(tx, { project_id, queues })
+    if (!offered) return undefined
+    const { id: task_id } = offered
+    const task = (await lockTasksWithWork(tx, [task_id])).get(task_id)!
+    // The sweep of expired tasks ends it in a moment.
+    if (isOver(task) || task.wait?.reason !== 'worker') return undefined
+    const attempt = task.attempt + 1
+    const lease_id = newId('work')
+    const steps = (await listSteps(tx, [task_id])).get(task_id) ?? []
+    const change = taken(task, { lease_id, worker, reads: steps.length })
+    const published = await applyChanges(tx, queue, [change])
+    const lease = { lease_id, lease_hash, lease_seconds, attempt, claimed_by: user_id, credential_id }
+    const until = await leaseWork(tx, task_id, { ...lease, worker: worker === null ? null : cleanText(worker) })
+    return { task: { ...task, attempt, worker_id: lease_id }, offered, steps, until, published, changes: [change] }
+  })
+  if (!claimed) return undefined
+  const { task, offered, steps, until, published, changes } = claimed
+  context.told({ published, deferred: agentsWithDeferred(changes) })
+  const messages = await conversationOf(context, task, steps)
+  return { task_id: task.id, queue: offered.queue, attempt: task.attempt, until, messages }
+}
+
+/** The claim of a locked task by a worker, which reads the messages that have come. */
+function taken(
+  task: LockedTask & { work: TaskWork },
+  { lease_id, worker, reads }: { lease_id: string; worker: string | null; reads: number },
+): TaskChange {
+  const { events: _, logs: __, ...change } = take(task, lease_id)
+  const attempt = task.attempt + 1
+  const isFirst = task.started_at === null
+  return {
+    ...change,
+    read: { before_step: reads },
+    events: [
+      isFirst
+        ? { type: 'task.started', data: { attempt } }
+        : { type: 'task.resumed', data: { attempt, reason: 'worker' } },
+    ],
+    logs: [
+      {
+        level: 'info',
+        message: isFirst ? 'Task started' : 'Task resumed',
+        context: { attempt, worker },
+      },
+    ],
+  }
+}
+
+async function conversationOf(
+  context: RemoteContext,
+  task: LockedTask & { work: TaskWork },
+  steps: Step[],
+): Promise<StoredMessage[]> {
+  const run = runOf(context, task, steps)
+  try {
+    await prepareRun(context, run)
+    const { system_prompt } = run.work.config
+    const messages = [...run.messages, ...answersOf(steps)].toSorted((a, b) => a.before_step - b.before_step)
+    return [
+      ...(system_prompt === undefined || system_prompt === ''
+        ? []
+        : [{ role: 'system' as const, content: system_prompt }]),
+      ...conversation({ history: run.history, input: run.work.input, steps: [], messages }),
+    ]
+  } finally {
+    run.end()
+  }
+}
+
+/** What people answered to a task that was parked for a message. */
+function answersOf(steps: readonly Step[]): ReadMessage[] {
+  return steps
+    .filter(
+      (step) =>
+        step.type === 'wait' &&
+        step.name === 'request_input' &&
+        step.status === 'completed' &&
+        inputOf(step).claim !== undefined,
+    )
+    .map(({ index, output }) => ({ content: (output as { content: string }).content, parts: null, before_step: index }))
+}
+
+/** Messages to a locked task that its worker has not got. */
+export async function unreadMessages(tx: Sql, task_id: string): Promise<StoredMessage[]> {
+  return (await listUnread(tx, task_id)).map(({ content, parts }) => ({
+    role: 'user' as const,
+    content,
+    ...(parts ? { parts } : {}),
+  }))
+}

@@ -1,0 +1,223 @@
+import { Problem } from '#contract/core/problems.ts'
+import { isFinished, type TaskState } from '#contract/tasks/task-lifecycle.ts'
+import type { WorkCommand } from '#contract/tasks/work.ts'
+import { cleanText, cleanValue } from '../../platform/clean-text.ts'
+import { newId } from '../../platform/ids.ts'
+import { lastText, type ModelCallOutput } from '../conversation/conversation.ts'
+import type { StoredMessage } from '../conversation/turns.ts'
+import { canceled, cutShort, readReceipt } from '../journal/cancel.ts'
+import { agentHolds, completed, expired, failed, joined } from '../journal/endings.ts'
+import { agentsWithDeferred, applyChanges } from '../journal/task-changes.ts'
+import { listSteps, lockTasksWithWork } from '../journal/task-rows.ts'
+import { extendWork, findWork, listLostWork } from '../journal/work.queries.ts'
+import { checkFailurePolicy } from '../run/agent-failure-policy.ts'
+import { outputSchema } from '../run/task-output.ts'
+import { resultIssues } from '../tools/data-schema.ts'
+import type { Step, TaskChange } from '../task.ts'
+import { unreadMessages } from './claims.ts'
+import { underLease, type Change, type Held, type Lease, type RemoteContext } from './lease.ts'
+import { offeredAgain, parked } from './waits.ts'
+
+/** What a worker is told when it says that it lives. */
+export interface Heartbeat {
+  until: string
+  command: WorkCommand | null
+  deadline: string | null
+  messages: StoredMessage[]
+}
+
+/** What became of a task whose lease has ended with this. */
+export interface Ended {
+  task_id: string
+  status: TaskState
+}
+
+/** A worker that is asked to cancel confirms it within this time, or loses the lease: see `forceCancels`. */
+const cancelConfirm_ms = 10_000
+/** What a call waits for so long should not hold its worker. */
+const patience_ms = 10_000
+
+/** Extends a lease, and tells what to do and what people said since. */
+export async function heartbeatWork(context: RemoteContext, lease: Lease): Promise<Heartbeat> {
+  return underLease(context, lease, { journal: true }, async ({ tx, task, row, steps }) => {
+    const until = await extendWork(tx, task.id)
+    const messages = task.unseen > 0 ? await unreadMessages(tx, task.id) : []
+    const result = { until, command: commandOf(task, row), deadline: deadlineOf(task), messages }
+    return task.unseen > 0 ? { change: { read: { before_step: steps.length } }, result } : { result }
+  })
+}
+
+function commandOf(task: Held['task'], row: Held['row']): WorkCommand | null {
+  if (task.cancel) return 'cancel'
+  const held = agentHolds(task)
+  if (held) return held === 'agent_stopped' ? 'stop' : 'pause'
+  const waits_ms = row.waits_since === null ? 0 : Date.parse(task.now) - Date.parse(row.waits_since)
+  return waits_ms >= patience_ms ? 'pause' : null
+}
+
+function deadlineOf({ cancel, cancel_requested_at, expires_at }: Held['task']): string | null {
+  if (!cancel || cancel_requested_at === null) return expires_at
+  return new Date(Date.parse(cancel_requested_at) + cancelConfirm_ms).toISOString()
+}
+
+/** Ends the task with its output. Throws `invalid_output` where its data does not fit, and changes nothing. */
+export async function completeWork(
+  context: RemoteContext,
+  lease: Lease,
+  output: { content: string; data?: unknown },
+): Promise<Ended> {
+  return underLease(context, lease, { journal: true }, async (held) => {
+    const { task, steps, run } = held
+    if (task.cancel) return end(held, await cancellation(held))
+    const schema = outputSchema(run)
+    const data = output.data === undefined ? null : cleanValue(output.data)
+    const issues = schema
+      ? resultIssues(schema, data).map((issue) => ({ ...issue, field: dataField(issue.field) }))
+      : []
+    if (issues.length > 0) throw new Problem('invalid_output', issues)
+    const content = cleanText(output.content)
+    const progress = { steps, usage: task.usage, unfinished: '' }
+    return end(held, joined(answerOf(steps, content), completed(task, progress, { content, data })))
+  })
+}
+
+function dataField(field: string): string {
+  return field.replace(/^output/, 'output.data')
+}
+
+/** The event of the answer, where no model wrote it through the gateway. */
+function answerOf(steps: readonly Step[], content: string): Change | undefined {
+  const last = steps.findLast(({ type, status }) => type === 'model_call' && status === 'completed')
+  if (content === '' || (last?.output as ModelCallOutput | undefined)?.text === content) return undefined
+  const data = { message_id: newId('msg'), step_id: null, role: 'assistant', content, tool_calls: [] }
+  return { events: [{ type: 'message.completed', data }] }
+}
+
+/** Ends the task as failed, or puts it aside where it waits for something that made its worker give up. */
+export async function failWork(
+  context: RemoteContext,
+  lease: Lease,
+  error: { code: string; message: string; retryable?: boolean },
+): Promise<Ended> {
+  const ended = await underLease(context, lease, { journal: true }, async (held) => {
+    const { task, row, steps } = held
+    if (task.cancel) return end(held, await cancellation(held))
+    const waits = parked(task, row, steps)
+    if (waits) return end(held, waits)
+    const { code, message, retryable = false } = error
+    const progress = { steps, usage: task.usage, unfinished: '' }
+    const failure = { code: cleanText(code), message: cleanText(message), retryable, step_id: steps.at(-1)?.id ?? null }
+    return end(held, failed(task, failure, progress))
+  })
+  if (ended.status === 'failed') await checkPolicy(context, lease)
+  return ended
+}
+
+/** As for tasks that the service runs: an agent whose tasks fail one after the other is stopped. */
+export async function checkPolicy({ sql, bus }: RemoteContext, { task_id }: Lease): Promise<void> {
+  const [task] = await sql<{ agent_id: string }>`select agent_id from task where id = ${task_id}`
+  if (task && (await checkFailurePolicy(sql, task.agent_id))) bus.tell('agent', task.agent_id)
+}
+
+/** Puts the task aside until what it waits for is there; where that is nothing, it is offered again at once. */
+export async function parkWork(
+  context: RemoteContext,
+  lease: Lease,
+  { reason, until }: { reason?: string | undefined; until?: string | null | undefined },
+): Promise<Ended> {
+  return underLease(context, lease, { journal: true }, async (held) => {
+    const { task, row, steps } = held
+    if (task.cancel) return end(held, await cancellation(held))
+    const moment = until == null ? undefined : new Date(until)
+    const log = {
+      level: 'info' as const,
+      message: `Task parked by its worker${reason ? `: ${reason}` : ''}`,
+      context: {},
+    }
+    const asked = reason === 'input' ? questionOf(held) : undefined
+    const change = parked(task, row, asked ? [...steps, asked] : steps, moment) ?? offeredAgain(task, row)
+    return end(held, joined({ logs: [log], ...(asked && { steps: [asked] }) }, change))
+  })
+}
+
+/** The step that a message of a person answers. */
+function questionOf({ task, steps }: Held): Step {
+  return {
+    task_id: task.id,
+    index: steps.length,
+    id: newId('step'),
+    agent_id: task.agent_id,
+    type: 'wait',
+    status: 'started',
+    attempt: 1,
+    failures: 0,
+    name: 'request_input',
+    input: { tool_call_id: `park_${steps.length}`, arguments: {}, claim: task.attempt },
+    output: null,
+    error: null,
+    model: null,
+    usage: null,
+  }
+}
+
+async function cancellation({ tx, task }: Held): Promise<Change> {
+  const { task: _, ...change } = canceled(task, task.cancel!, await readReceipt(tx, task.id))
+  return { ...change, job: { kind: 'end' } }
+}
+
+function end({ task }: Held, change: Change): { change: Change; result: Ended } {
+  return {
+    change,
+    result: { task_id: task.id, status: change.status ?? 'waiting' },
+  }
+}
+
+/** Tasks that one sweep looks at. */
+const lostBatch = 200
+
+/**
+ * Takes tasks back whose workers have not said that they live, for others to go on from their journals, and ends those whose time is
+ * over. Gives whether there may be more.
+ */
+export async function loseWork(context: RemoteContext): Promise<boolean> {
+  const { sql, queue, log } = context
+  const ids = await listLostWork(sql, lostBatch)
+  for (const id of ids) {
+    const changes = await sql.begin(async (tx) => {
+      const task = (await lockTasksWithWork(tx, [id])).get(id)
+      const row = await findWork(tx, id)
+      if (!task || !row || row.status !== 'claimed' || isFinished(task.status) || task.worker_id !== row.lease_id)
+        return undefined
+      const isExpired = task.expires_at !== null && Date.parse(task.expires_at) <= Date.parse(task.now)
+      if (!isExpired && row.lease_holds) return undefined
+      const steps = (await listSteps(tx, [id])).get(id) ?? []
+      const cut = await cutShort(tx, id)
+      const progress = { steps, usage: task.usage, unfinished: lastText(steps, '') ?? '' }
+      const { events = [], ...change }: Change = isExpired
+        ? { ...expired(task, progress), job: { kind: 'end' } }
+        : lost(task, row.worker)
+      const done: TaskChange[] = [{ ...change, task, events: [...cut, ...events] }]
+      return { published: await applyChanges(tx, queue, done), deferred: agentsWithDeferred(done) }
+    })
+    if (!changes) continue
+    log.info({ task_id: id }, 'a remote worker lost its lease on a task; the task was taken back')
+    context.told({ ...changes, sent: true })
+  }
+  return ids.length === lostBatch
+}
+
+/** The job that looks whether the task may go on, and offers it again: as after the death of a worker of the service. */
+function lost(task: Held['task'], worker: string | null): Change {
+  return {
+    crashes: task.crashes + 1,
+    job: { kind: 'first', start_after: undefined },
+    slot: task.slot,
+    logs: [
+      {
+        level: 'warn',
+        message: `The lease of ${worker === null ? 'a worker' : `worker ${worker}`} ended; the task is offered again`,
+        context: { attempt: task.attempt, worker },
+      },
+    ],
+  }
+}

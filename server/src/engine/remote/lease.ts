@@ -1,0 +1,140 @@
+import { Problem } from '#contract/core/problems.ts'
+import { isFinished } from '#contract/tasks/task-lifecycle.ts'
+import type { Bus } from '../../events/streams/streams-bus.ts'
+import type { Logger } from 'pino'
+import type { Sql } from '../../platform/postgres/database.ts'
+import type { Tracing } from '../../platform/tracing/tracing.ts'
+import { budgetSignals, openLedger } from '../budgets/ledger.ts'
+import type { Decide } from '../journal/journal.ts'
+import type { JournalNotice } from '../journal/resume.ts'
+import { agentsWithDeferred, applyChanges } from '../journal/task-changes.ts'
+import { listReadMessages, listSteps, lockTasksWithWork } from '../journal/task-rows.ts'
+import { findWork, type WorkRow } from '../journal/work.queries.ts'
+import type { Queue } from '../queue/queue.ts'
+import type { RunContext } from '../run/run-task.ts'
+import { Run } from '../run/run.ts'
+import type { LockedTask, Step, TaskWork } from '../task.ts'
+
+export type Change = ReturnType<Decide>
+
+/** The right of a worker on the side of an agent's owner to work on one task. */
+export interface Lease {
+  task_id: string
+  project_id: number
+  /** The fencing number. */
+  attempt: number
+}
+
+/** What remote work needs of a process. */
+export interface RemoteContext {
+  sql: Sql
+  queue: Queue
+  bus: Bus
+  log: Logger
+  /** This process, as others know it. */
+  worker_id: string
+  tracing: Tracing
+  run: Omit<RunContext, 'journal' | 'isClosing' | 'reload' | 'onCredentialWait'>
+  environmentOf: (agent_id: string, environment: Buffer | null) => Readonly<Record<string, string>>
+  /** Gets what a run needs beyond its task's row: its tools, its thread's past. */
+  prepare: (run: Run) => Promise<void>
+  /** After a commit: its events, and tasks that were put aside. */
+  told: (notice: Pick<JournalNotice, 'published' | 'deferred'> & { sent?: boolean }) => void
+  onBudgets: (what: { waits: boolean; roomMade: boolean }) => void
+}
+
+/** A task under its lock, held by the lease that asks. */
+export interface Held {
+  tx: Sql
+  task: LockedTask & { work: TaskWork }
+  row: WorkRow
+  /** The journal, in the order of its steps. */
+  steps: Step[]
+  /** The task as the rest of the engine sees one that is worked on. */
+  run: Run
+}
+
+/** What is decided under the lock: what becomes of the task, and what the worker is told. */
+export interface Decision<T> {
+  change?: Change
+  result: T
+}
+
+/**
+ * Does something for a task that a lease holds, under the task's lock, in one transaction. Throws `task_canceled` where the task was
+ * canceled, and `lease_lost` where the lease has ended or another worker has the task. `journal` reads the steps, `ledger` locks the
+ * budgets.
+ */
+export async function underLease<T>(
+  context: RemoteContext,
+  lease: Lease,
+  { journal = false, ledger = false }: { journal?: boolean; ledger?: boolean },
+  decide: (held: Held) => Promise<Decision<T>>,
+): Promise<T> {
+  const { sql, queue } = context
+  const { result, notice, budgets } = await sql.begin(async (tx) => {
+    const { task, row } = await requireHeld(tx, lease)
+    if (ledger) await openLedger(tx, [task])
+    const steps = journal ? ((await listSteps(tx, [task.id])).get(task.id) ?? []) : []
+    const held = { tx, task, row, steps, run: runOf(context, task, steps) }
+    const { change, result } = await decide(held)
+    const changes = change ? [{ ...change, task }] : []
+    const published = await applyChanges(tx, queue, changes)
+    const notice = { published, deferred: agentsWithDeferred(changes), sent: change?.job?.kind === 'first' }
+    return { result, notice, budgets: budgetSignals(changes) }
+  })
+  context.told(notice)
+  if (budgets.waits || budgets.roomMade) context.onBudgets(budgets)
+  return result
+}
+
+/** A task that its worker holds, as a run of this process: for one request. */
+export function runOf(context: RemoteContext, task: LockedTask & { work: TaskWork }, steps: Step[]): Run {
+  return new Run({
+    claim: { task_id: task.id, worker_id: task.worker_id ?? '', attempt: task.attempt, writes: task.writes },
+    task,
+    work: task.work,
+    steps,
+    expires_at: null,
+    environment: context.environmentOf(task.agent_id, task.work.environment),
+  })
+}
+
+/** Reads what the tools and the messages of a held task are, outside of its lock. */
+export async function prepareRun(context: RemoteContext, run: Run): Promise<void> {
+  const { steps } = run
+  await context.prepare(run)
+  run.steps = steps
+  run.messages = (await listReadMessages(context.sql, [run.claim.task_id])).get(run.claim.task_id) ?? []
+}
+
+async function requireHeld(tx: Sql, lease: Lease): Promise<Pick<Held, 'task' | 'row'>> {
+  const task = (await lockTasksWithWork(tx, [lease.task_id])).get(lease.task_id)
+  const row = await findWork(tx, lease.task_id)
+  const holds = row?.lease_holds === true && row.attempt === lease.attempt
+  const isTheirs = task?.agent && task.status === 'running' && task.attempt === lease.attempt
+  if (!task || !row || !holds || !isTheirs || task.worker_id !== row.lease_id) throw leaseRefused(task, row, lease)
+  return { task, row }
+}
+
+/** What a token that holds no lease is answered with. */
+function leaseRefused(task: LockedTask | undefined, row: WorkRow | undefined, lease: Lease): Problem {
+  const details = { resource_type: 'task', resource_id: lease.task_id, current_status: task?.status ?? 'canceled' }
+  const isOver =
+    task === undefined || task.agent === null || (isFinished(task.status) && row?.attempt === lease.attempt)
+  return new Problem(isOver ? 'task_canceled' : 'lease_lost', details, {
+    message: isOver
+      ? 'The task has ended. Stop work on it.'
+      : 'The lease has ended, and another worker may have the task. Stop work on it.',
+  })
+}
+
+/** Whether a task must not begin anything further: a worker that asks for more of a canceled one is refused. */
+export function refuseCanceled({ id, cancel, status }: LockedTask): void {
+  if (!cancel) return
+  throw new Problem(
+    'task_canceled',
+    { resource_type: 'task', resource_id: id, current_status: status },
+    { message: 'The task is being canceled. Stop work on it, and end it by complete or fail.' },
+  )
+}

@@ -1,0 +1,422 @@
+import { createHash } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
+import { Problem } from '#contract/core/problems.ts'
+import { newId } from '../../platform/ids.ts'
+import { holdWith, reserveBeside, settleOne } from '../budgets/shared-holds.ts'
+import { estimateInput } from '../conversation/estimate.ts'
+import type { ModelCallOutput } from '../conversation/conversation.ts'
+import { agentHolds, failed, joined } from '../journal/endings.ts'
+import { noUsage } from '../journal/task-rows.ts'
+import { addUsages } from '../journal/task-usage.ts'
+import { noteDelivered, noteWork } from '../journal/work.queries.ts'
+import { answerTokens } from '../models/dials.ts'
+import type { ModelAsk, ModelError } from '../models/model.ts'
+import { askModel } from '../run/ask-model.ts'
+import { overLimit } from '../run/budget-guard.ts'
+import { discardedMessage, factsOf, fallBack, resolvedName } from '../run/model-call.ts'
+import type { CallResult } from '../run/model-call-result.ts'
+import { coolingDown, outOfTokens } from '../run/run-guard.ts'
+import { chainOf } from '../run/run-model.ts'
+import type { Run } from '../run/run.ts'
+import { beginTaskSpan, endTaskSpan } from '../run/spans.ts'
+import type { LockedTask, Step, TaskError } from '../task.ts'
+import type { Calls } from './calls.ts'
+import { checkPolicy } from './endings.ts'
+import {
+  refuseCanceled,
+  underLease,
+  type Change,
+  type Decision,
+  type Held,
+  type Lease,
+  type RemoteContext,
+} from './lease.ts'
+
+/** A call of a model that a worker asks for, in our words. */
+export interface AskedCall {
+  /** A model of the agent's configuration. */
+  model: string
+  ask: ModelAsk
+  /** Bound of the answer; the agent's own is not passed. */
+  max_tokens: number | undefined
+  /** What tells the call from others: its whole request, but for how it is answered. */
+  digest: string
+  /** Gets text as it is written. */
+  on_text: (text: string) => void
+}
+
+/** The answer to a call, from the model or from the journal. */
+export interface CallAnswer {
+  step: Step
+  output: ModelCallOutput
+  usage: { input_tokens: number; output_tokens: number; cached_tokens: number; reasoning_tokens: number }
+  /** It was answered before, by this worker or one before it. */
+  is_replay: boolean
+  /** The worker has got it: the same call again is another one. */
+  delivered(): Promise<void>
+  /** The worker has not: the same call again is this one. */
+  dropped(): void
+}
+
+/** The input of a step that a worker's call of a model made. */
+export interface GatewayInput {
+  messages: number
+  message_id: string
+  /** Which call with this digest it is. */
+  key: string
+  claim: number
+  /** The process that makes the call. */
+  holder: string
+}
+
+/** Between two tries of a call that failed for a moment; for longer ones the worker is told to come back. */
+const heldRetry_seconds = 2
+
+/** The names by which a worker may ask for a model: those of the agent's configuration, with or without their provider. */
+export function modelsOf(run: Run): string[] {
+  return chainOf(run.work.config)
+}
+
+/** The model of the configuration that a name means; undefined where none. */
+export function modelNamed(run: Run, name: string): string | undefined {
+  const models = modelsOf(run)
+  return models.find((model) => model === name) ?? models.find((model) => model.slice(model.indexOf('/') + 1) === name)
+}
+
+/** The digest of a request, whatever the order of its members is. */
+export function digestOf(request: unknown): string {
+  return createHash('sha256')
+    .update(JSON.stringify(sorted(request)))
+    .digest('hex')
+    .slice(0, 32)
+}
+
+function sorted(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sorted)
+  if (typeof value !== 'object' || value === null) return value
+  const entries = Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1))
+  return Object.fromEntries(entries.map(([key, member]) => [key, sorted(member)]))
+}
+
+/**
+ * Makes a call of a model as a step of the task: reserved, journaled, charged and traced. One that an earlier worker made is answered
+ * from the journal: the n-th call with a digest is the n-th step with it. Throws problems; a `ModelError` where the model failed.
+ */
+export async function callModel(
+  context: RemoteContext,
+  calls: Calls,
+  lease: Lease,
+  asked: AskedCall,
+): Promise<CallAnswer> {
+  const begun = await underLease<Begun>(context, lease, { journal: true, ledger: true }, (held) =>
+    begin(context, calls, held, asked),
+  )
+  if (begun.is === 'ended') {
+    await checkPolicy(context, lease)
+    throw new Problem('task_already_finished', undefined, { message: begun.error.message })
+  }
+  if (begun.is === 'refused') throw begun.problem
+  const { key } = begun.step.input as GatewayInput
+  if (begun.is === 'replay') return answerOf(context, calls, lease, begun.step, true)
+  const { run, step } = begun
+  try {
+    const done = await make(context, lease, run, step, asked)
+    return answerOf(context, calls, lease, done, false)
+  } catch (error) {
+    calls.leave(lease, key)
+    throw error
+  } finally {
+    run.end()
+  }
+}
+
+type Begun =
+  | { is: 'live'; run: Run; step: Step }
+  | { is: 'replay'; step: Step }
+  | { is: 'refused'; problem: Problem }
+  | { is: 'ended'; error: TaskError }
+
+async function begin(context: RemoteContext, calls: Calls, held: Held, asked: AskedCall): Promise<Decision<Begun>> {
+  const { tx, task, row, steps, run } = held
+  refuseCanceled(task)
+  const lease = { task_id: task.id, project_id: task.project_id, attempt: task.attempt }
+  const found = await calls.find(lease, `model_${asked.digest}`, { tx, row, steps })
+  const { key, step: before } = found
+  if (before?.status === 'completed') {
+    calls.enter(lease, key)
+    return { result: { is: 'replay', step: before } }
+  }
+  const refusal = refusalOf(context, held, asked)
+  if (refusal) return refused(refusal)
+  if (!before && steps.length + 1 > run.stepsMax) {
+    const error = tooManySteps(task, run, steps)
+    return { change: failed(task, error, { steps, usage: task.usage, unfinished: '' }), result: { is: 'ended', error } }
+  }
+  const step = stepOf(context, held, asked, key, before)
+  const room = await reserveFor(context, held, asked, step)
+  if ('decision' in room) return room.decision
+  run.max_output_tokens = room.max_output_tokens
+  run.asked = asked.ask
+  run.usage = noUsage
+  calls.enter(lease, key)
+  const discarded = discardedMessage(before)
+  const { id, index, type, name, attempt } = step
+  const data = { step_id: id, index, type, name, attempt, message_id: (step.input as GatewayInput).message_id }
+  const differs = !before && calls.unseen(lease, row, steps)
+  const change: Change = {
+    steps: [step],
+    hold: room.hold,
+    secrets: run.secrets,
+    events: [
+      ...(discarded && before
+        ? [{ type: 'message.discarded' as const, data: { message_id: discarded, step_id: before.id } }]
+        : []),
+      { type: 'step.started', data },
+    ],
+    logs: differs
+      ? [
+          {
+            level: 'warn',
+            message: `A call of ${name} differs from those in the journal; it is made anew`,
+            context: { step_id: id, claim: task.attempt },
+          },
+        ]
+      : [],
+  }
+  return { change, result: { is: 'live', run, step } }
+}
+
+function refused(problem: Problem): Decision<Begun> {
+  return { result: { is: 'refused', problem } }
+}
+
+/** Why no call may be made now, although the task goes on. */
+function refusalOf(context: RemoteContext, { task }: Held, { model }: AskedCall): Problem | undefined {
+  const held = agentHolds(task)
+  if (held)
+    return new Problem('agent_not_running', undefined, {
+      message: `The agent was ${held === 'agent_paused' ? 'paused' : 'stopped'}. Park the task.`,
+    })
+  const stops = { ...context.run, isClosing: () => false }
+  const tokens = outOfTokens(task, stops)
+  if (tokens)
+    return new Problem('budget_exceeded', undefined, {
+      message: 'The credential has used its model tokens of this hour.',
+    })
+  const cooling = coolingDown(task, resolvedName(context.run.models, model), stops)
+  if (!cooling) return undefined
+  const seconds = Math.max(1, Math.ceil((Date.parse(cooling.wait?.until ?? task.now) - Date.parse(task.now)) / 1000))
+  return new Problem('queue_full', undefined, {
+    message: `The provider of ${model} asked to be left alone for ${seconds} s.`,
+    headers: { 'retry-after': String(seconds) },
+  })
+}
+
+function tooManySteps(task: LockedTask, run: Run, steps: readonly Step[]): TaskError {
+  return {
+    code: 'max_steps_reached',
+    message: `The task ${task.id} took ${run.stepsMax} steps without coming to an end.`,
+    retryable: false,
+    step_id: steps.at(-1)?.id ?? null,
+  }
+}
+
+function stepOf(
+  { worker_id }: RemoteContext,
+  { task, steps }: Held,
+  { model, ask }: AskedCall,
+  key: string,
+  before: Step | undefined,
+): Step {
+  const input: GatewayInput = {
+    messages: ask.messages.length,
+    message_id: newId('msg'),
+    key,
+    claim: task.attempt,
+    holder: worker_id,
+  }
+  return {
+    task_id: task.id,
+    index: before?.index ?? steps.length,
+    id: before?.id ?? newId('step'),
+    agent_id: task.agent_id,
+    type: 'model_call',
+    status: 'started',
+    attempt: (before?.attempt ?? 0) + 1,
+    // Each request of a worker has all tries.
+    failures: 0,
+    name: model,
+    input,
+    output: null,
+    error: null,
+    model: null,
+    usage: null,
+  }
+}
+
+type Room = { hold: Held['task']['hold']; max_output_tokens: number | undefined } | { decision: Decision<Begun> }
+
+/** Reserves what the call may use. A budget without room parks the task in the end; the worker is told at once. */
+async function reserveFor(
+  { run: { models, prices } }: RemoteContext,
+  { tx, task, row, run, steps }: Held,
+  { ask, max_tokens: asked_tokens }: AskedCall,
+  step: Step,
+): Promise<Room> {
+  const model = resolvedName(models, step.name)
+  if (model === undefined) return { hold: task.hold, max_output_tokens: asked_tokens }
+  const wanted = { steps: 1, tool_calls: 0 }
+  if (overLimit(task, task.usage, wanted)) return { decision: await spent(tx, task, wanted) }
+  const facts = factsOf(models, step.name)
+  const own = run.work.config
+  const bound = Math.min(own.max_tokens ?? Infinity, asked_tokens ?? Infinity)
+  const { max_tokens } = answerTokens(Number.isFinite(bound) ? { ...own, max_tokens: bound } : own, facts)
+  if (!task.ledger || task.ledger.budgets.length === 0) return { hold: task.hold, max_output_tokens: max_tokens }
+  const need = {
+    input_tokens: estimateInput({ ...ask, steps: [] }),
+    max_output_tokens: max_tokens,
+    price: prices.of(model),
+  }
+  const reserved = reserveBeside(task, need)
+  if (reserved.outcome === 'held') {
+    const { hold, max_output_tokens = max_tokens } = reserved
+    if (hold) await noteWork(tx, task.id, { holds: { ...row.holds, [step.id]: hold }, wants: null })
+    return { hold: holdWith(task.hold, hold), max_output_tokens }
+  }
+  if (reserved.outcome === 'refused') return { decision: await spent(tx, task, { ...wanted, call: need }) }
+  const error: TaskError = {
+    code: 'price_unknown',
+    message: `The price of ${step.name} is not known, so a budget in dollars cannot be kept. Give it by CADRE_MODEL_PRICES, or limit tokens.`,
+    retryable: false,
+    step_id: null,
+  }
+  const change = failed(task, error, { steps, usage: task.usage, unfinished: '' })
+  return { decision: { change, result: { is: 'ended', error } } }
+}
+
+async function spent(
+  tx: Held['tx'],
+  task: LockedTask,
+  wants: NonNullable<Held['row']['wants']>,
+): Promise<Decision<Begun>> {
+  await noteWork(tx, task.id, { waits: true, wants })
+  return refused(
+    new Problem('budget_exceeded', undefined, {
+      message: 'A budget of the task has no room for this call. Park the task; it is offered again when there is.',
+    }),
+  )
+}
+
+/** Asks the model of a begun step until it answers, and writes each result under the lease. */
+async function make(context: RemoteContext, lease: Lease, run: Run, step: Step, asked: AskedCall): Promise<Step> {
+  let text = 0
+  const hub: RemoteContext['run']['hub'] = {
+    ...context.run.hub,
+    delta(task_id, message_id, piece) {
+      text += piece.length
+      context.run.hub.delta(task_id, message_id, piece)
+      asked.on_text(piece)
+    },
+  }
+  run.steps = [...run.steps]
+  run.steps[step.index] = step
+  run.span = beginTaskSpan(context.tracing, run)
+  let code: string | undefined
+  try {
+    for (let current = step; ;) {
+      const { model: signal } = run.nextSignals()
+      const model = resolvedName(context.run.models, current.name)
+      const stops = { ...context.run, isClosing: () => false }
+      const result = await askModel(run, { step: current, model, signal }, { ...stops, hub })
+      const next = text === 0 ? nextTry(run, result) : undefined
+      const done = run.steps[step.index]!
+      if (!next) {
+        await write(context, lease, step, result.change)
+        if (result.outcome === 'answered') return done
+        code = result.outcome === 'failed' ? result.error.code : 'aborted'
+        throw failureOf(result)
+      }
+      await write(context, lease, step, next.change, next.step)
+      await delay(next.seconds * 1000)
+      run.steps[step.index] = next.step
+      current = next.step
+    }
+  } finally {
+    endTaskSpan(run.span, noUsage, run.usage, code)
+    if (run.message_id) context.run.hub.forget(lease.task_id, run.message_id)
+  }
+}
+
+/** What is tried next after a failure: the same model in a moment, or the one that takes over. */
+function nextTry(run: Run, result: CallResult): { change: Change; step: Step; seconds: number } | undefined {
+  if (result.outcome !== 'failed') return undefined
+  const { retry_after_seconds: seconds } = result
+  if (seconds !== undefined && seconds > heldRetry_seconds) return undefined
+  const last = run.steps.at(-1)!
+  const change = seconds === undefined ? fallBack(run, result) : result.change
+  if (!change) return undefined
+  const step = run.steps[last.index]!
+  const again: Step = {
+    ...step,
+    status: 'started',
+    attempt: step.attempt + 1,
+    error: null,
+    input: { ...(step.input as GatewayInput), message_id: newId('msg') },
+  }
+  return { change, step: again, seconds: seconds ?? 0 }
+}
+
+function failureOf(result: CallResult): Error | ModelError {
+  if (result.outcome === 'failed') return result.error
+  return new Problem('service_unavailable', undefined, { headers: { 'retry-after': '1' } })
+}
+
+/** Writes what a call left, with what it used added to what the task's other calls have used. */
+async function write(
+  context: RemoteContext,
+  lease: Lease,
+  { id, index }: Step,
+  change: Change,
+  again?: Step,
+): Promise<void> {
+  await underLease(context, lease, { ledger: true }, async ({ tx, task, row }) => {
+    const { [id]: part, ...holds } = row.holds
+    const isOver = again === undefined
+    const usage = change.usage && addUsages(task.usage, change.usage)
+    const events = change.events?.map((event) =>
+      event.type === 'usage.updated' && usage ? { ...event, data: { usage } } : event,
+    )
+    const steps = again ? [...(change.steps ?? []).filter((step) => step.index !== index), again] : (change.steps ?? [])
+    const hold = isOver ? settleOne(task, part, change.calls ?? []) : task.hold
+    if (isOver && part) await noteWork(tx, task.id, { holds })
+    const started = again ? [{ type: 'step.started' as const, data: startedData(again) }] : []
+    const written: Change = {
+      ...change,
+      steps,
+      ...(usage && { usage }),
+      ...(task.ledger && isOver && { hold }),
+      events: [...(events ?? []), ...started],
+    }
+    return { change: joined(undefined, written), result: undefined }
+  })
+}
+
+function startedData({ id, index, type, name, attempt, input }: Step): Record<string, unknown> {
+  return { step_id: id, index, type, name, attempt, message_id: (input as GatewayInput).message_id }
+}
+
+function answerOf(context: RemoteContext, calls: Calls, lease: Lease, step: Step, is_replay: boolean): CallAnswer {
+  const { key } = step.input as GatewayInput
+  const usage = step.usage as CallAnswer['usage']
+  return {
+    step,
+    output: step.output as ModelCallOutput,
+    usage,
+    is_replay,
+    async delivered() {
+      await noteDelivered(context.sql, lease, key)
+      calls.leave(lease, key)
+    },
+    dropped: () => calls.leave(lease, key),
+  }
+}

@@ -1,0 +1,139 @@
+import type { Logger } from 'pino'
+import type { Bus } from '../../events/streams/streams-bus.ts'
+import type { TaskEvent } from '../../events/streams/streams-hub.ts'
+import type { Secrets } from '../../platform/crypto/secrets.ts'
+import { openClaimLine } from '../dispatch/claim-line.ts'
+import { leaseHash, newLeaseToken } from '../dispatch/lease-tokens.ts'
+import { listOfferedQueues } from '../journal/work.queries.ts'
+import type { ModelTool } from '../models/model.ts'
+import type { TaskEventType } from '#contract/tasks/task-lifecycle.ts'
+import type { Wait } from '../task.ts'
+import { makeCalls } from './calls.ts'
+import { claimWork, type ClaimedTask, type WorkClaim } from './claims.ts'
+import { completeWork, failWork, heartbeatWork, loseWork, parkWork, type Ended, type Heartbeat } from './endings.ts'
+import { underLease, type Lease, type RemoteContext } from './lease.ts'
+import { callModel, modelNamed, modelsOf, type AskedCall, type CallAnswer } from './model-calls.ts'
+import { beginStep, finishStep, type AskedStep, type StepAnswer, type StepResult } from './steps.ts'
+import { callTool, listTools, type ToolResult } from './tool-calls.ts'
+
+/** Tasks of agents whose code is on their owner's side: see `RemoteWork` of the engine. */
+export interface RemoteWork {
+  /** A task and the token of its lease; undefined where none came in time. */
+  claim(
+    claim: WorkClaim,
+    options: { wait_ms: number; signal: AbortSignal },
+  ): Promise<(ClaimedTask & { token: string }) | undefined>
+  heartbeat(lease: Lease): Promise<Heartbeat>
+  beginStep(lease: Lease, step: AskedStep): Promise<StepAnswer>
+  finishStep(
+    lease: Lease,
+    step_id: string,
+    result: StepResult,
+  ): Promise<{ step_id: string; status: 'completed' | 'failed' }>
+  /** Tells watchers what a worker says; gives how many events are kept. */
+  tell(lease: Lease, events: readonly ToldEvent[]): Promise<number>
+  complete(lease: Lease, output: { content: string; data?: unknown }): Promise<Ended>
+  fail(lease: Lease, error: { code: string; message: string; retryable?: boolean }): Promise<Ended>
+  park(lease: Lease, why: { reason?: string | undefined; until?: string | null | undefined }): Promise<Ended>
+  /** The models that a worker may ask, and the one that a name means. */
+  models(lease: Lease): Promise<{ names: string[]; named(name: string): string | undefined }>
+  callModel(lease: Lease, asked: AskedCall): Promise<CallAnswer>
+  tools(lease: Lease): Promise<ModelTool[]>
+  callTool(
+    lease: Lease,
+    call: { name: string; args: Record<string, unknown>; signal: AbortSignal },
+  ): Promise<ToolResult>
+  /** Calls of models and tools that are under way here for a lease. */
+  callsUnderWay(lease: Lease): number
+}
+
+/** Something that a worker tells those who watch its task. */
+export interface ToldEvent {
+  type: 'message.delta' | 'message'
+  message_id: string
+  content: string
+}
+
+/** Remote work as the engine runs it. */
+export interface OpenRemoteWork {
+  work: RemoteWork
+  /** Events that were committed by this process: of offers others learn. */
+  offered(events: readonly TaskEvent[]): void
+  /** Takes tasks back whose workers are gone. */
+  sweep(): Promise<void>
+  close(): void
+}
+
+export function openRemoteWork(
+  context: RemoteContext,
+  { bus, log, secrets }: { bus: Bus; log: Logger; secrets: Secrets },
+): OpenRemoteWork {
+  const { sql, worker_id } = context
+  const calls = makeCalls(worker_id)
+  type Request = WorkClaim & { lease_hash: Buffer }
+  const line = openClaimLine<Request, ClaimedTask>({
+    kind: 'work',
+    bus,
+    log,
+    failed: 'offered tasks could not be read; retrying',
+    claim: (request) => claimWork(context, request),
+    nameOf: ({ queue }) => queue,
+    release: async ({ task_id, attempt }, { project_id }) => {
+      await parkWork(context, { task_id, project_id, attempt }, {})
+    },
+    listOffered: (keys) => listOfferedQueues(sql, keys),
+  })
+  return {
+    work: {
+      async claim(claim, options) {
+        const token = newLeaseToken(secrets, 'work lease')
+        const claimed = await line.claim({ ...claim, lease_hash: leaseHash(token) }, options)
+        return claimed && { ...claimed, token }
+      },
+      heartbeat: (lease) => heartbeatWork(context, lease),
+      beginStep: (lease, step) => beginStep(context, lease, step),
+      finishStep: (lease, step_id, result) => finishStep(context, lease, step_id, result),
+      tell: (lease, events) => tell(context, lease, events),
+      complete: (lease, output) => completeWork(context, lease, output),
+      fail: (lease, error) => failWork(context, lease, error),
+      park: (lease, why) => parkWork(context, lease, why),
+      async models(lease) {
+        const run = await underLease(context, lease, {}, async (held) => ({ result: held.run }))
+        return { names: modelsOf(run), named: (name) => modelNamed(run, name) }
+      },
+      callModel: (lease, asked) => callModel(context, calls, lease, asked),
+      tools: (lease) => listTools(context, lease),
+      callTool: (lease, call) => callTool(context, calls, lease, call),
+      callsUnderWay: (lease) => calls.count(lease),
+    },
+    offered(events) {
+      for (const { type, data } of events) {
+        const { queue } = type === 'task.waiting' ? (data['wait'] as Wait) : {}
+        if (queue !== undefined) line.offered([queue])
+      }
+    },
+    async sweep() {
+      while (await loseWork(context)) continue
+    },
+    close: () => line.close(),
+  }
+}
+
+/** Live text goes to those who watch now; a whole message becomes an event of the task. */
+async function tell(context: RemoteContext, lease: Lease, events: readonly ToldEvent[]): Promise<number> {
+  const whole = events.filter(({ type }) => type === 'message')
+  await underLease(context, lease, {}, async () => ({
+    ...(whole.length > 0 && {
+      change: {
+        events: whole.map(({ message_id, content }) => ({
+          type: 'message.completed' as TaskEventType,
+          data: { message_id, step_id: null, role: 'assistant', content, tool_calls: [] },
+        })),
+      },
+    }),
+    result: undefined,
+  }))
+  for (const { type, message_id, content } of events)
+    if (type === 'message.delta') context.run.hub.delta(lease.task_id, message_id, content)
+  return whole.length
+}

@@ -1,0 +1,244 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { Problem } from '#contract/core/problems.ts'
+import { callId, inputOf, isCallers, stateOf } from '../journal/call-states.ts'
+import { agentHolds, failed, joined } from '../journal/endings.ts'
+import { noteDelivered, noteWork } from '../journal/work.queries.ts'
+import { outOfCalls } from '../run/budget-guard.ts'
+import type { ToolCallOutput } from '../conversation/conversation.ts'
+import type { ModelTool } from '../models/model.ts'
+import { offered } from '../run/run-model.ts'
+import { withCalls } from '../run/run-task.ts'
+import type { Run } from '../run/run.ts'
+import { beginTaskSpan, endTaskSpan } from '../run/spans.ts'
+import { planCall, planned, type Planned, type PlannedCall } from '../run/tool-plan.ts'
+import { runCalls } from '../run/tool-run.ts'
+import { checkArguments } from '../tools/arguments.ts'
+import type { Step, TaskError } from '../task.ts'
+import type { Calls } from './calls.ts'
+import { checkPolicy } from './endings.ts'
+import {
+  prepareRun,
+  refuseCanceled,
+  underLease,
+  type Change,
+  type Decision,
+  type Held,
+  type Lease,
+  type RemoteContext,
+} from './lease.ts'
+import { digestOf } from './model-calls.ts'
+
+/** What a worker reads as the result of a call of one of its agent's tools. */
+export interface ToolResult {
+  content: string
+  is_error: boolean
+  /** The worker has got it, or has not: see `CallAnswer`. */
+  delivered(): Promise<void>
+  dropped(): void
+}
+
+/** A call that waits is looked at so often. */
+const look_ms = 500
+/** One that waits for a token is tried so often. */
+const tokenRetry_ms = 5000
+
+/** The tools of a task's agent that its worker may call. */
+export async function listTools(context: RemoteContext, lease: Lease): Promise<ModelTool[]> {
+  const run = await openRun(context, lease)
+  try {
+    return offered(run)
+  } finally {
+    run.end()
+  }
+}
+
+/** The task as a run of this process, with its tools. */
+async function openRun(context: RemoteContext, lease: Lease): Promise<Run> {
+  const run = await underLease(context, lease, { journal: true }, async (held) => ({ result: held.run }))
+  await prepareRun(context, run)
+  return run
+}
+
+/**
+ * Makes a call of a tool as a step of the task, with the policies, approvals and the crash rule of calls that models make. Waits where
+ * a person, a process of the caller or another agent has to answer, until `signal` aborts; the call goes on without its caller. One that
+ * was made before is answered from the journal.
+ */
+export async function callTool(
+  context: RemoteContext,
+  calls: Calls,
+  lease: Lease,
+  { name, args, signal }: { name: string; args: Record<string, unknown>; signal: AbortSignal },
+): Promise<ToolResult> {
+  const run = await openRun(context, lease)
+  let key: string | undefined
+  try {
+    run.span = beginTaskSpan(context.tracing, run)
+    const tool = run.toolset.tools.get(name)
+    const complaint = tool && checkArguments(tool, args)
+    const digest = `tool_${digestOf([name, args])}`
+    for (;;) {
+      const turn = await underLease<Turn>(context, lease, { journal: true }, (held) =>
+        takeTurn(calls, lease, held, run, { name, args, complaint, digest, key }),
+      )
+      key = turn.key ?? key
+      if (turn.is === 'ended') {
+        await checkPolicy(context, lease)
+        throw new Problem('task_already_finished', undefined, { message: turn.error.message })
+      }
+      if (turn.is === 'done') return resultOf(context, calls, lease, turn.step, key!)
+      if (turn.is === 'call') await make(context, lease, run, turn.call)
+      else await untilChanged(context, lease, turn.step, signal)
+      if (run.lacking.size > 0) {
+        run.lacking.clear()
+        await delay(tokenRetry_ms, undefined, { signal })
+      }
+    }
+  } catch (error) {
+    if (key !== undefined) calls.leave(lease, key)
+    throw error
+  } finally {
+    endTaskSpan(run.span, run.usage, run.usage, undefined)
+    run.end()
+  }
+}
+
+type Turn = { key?: string } & (
+  | { is: 'done'; step: Step }
+  | { is: 'call'; call: PlannedCall }
+  | { is: 'wait'; step: Step | undefined }
+  | { is: 'ended'; error: TaskError }
+)
+
+interface AskedTool {
+  name: string
+  args: Record<string, unknown>
+  complaint: string | undefined
+  digest: string
+  /** Once it is known which call it is. */
+  key: string | undefined
+}
+
+/** What the call is at now, and what is done about it: its intent is written, it waits, or it is done. */
+async function takeTurn(calls: Calls, lease: Lease, held: Held, run: Run, asked: AskedTool): Promise<Decision<Turn>> {
+  const { tx, task, row, steps } = held
+  refuseCanceled(task)
+  run.steps = steps
+  run.usage = task.usage
+  const key = asked.key ?? (await calls.find(lease, asked.digest, { tx, row, steps })).key
+  calls.enter(lease, key)
+  const mine = steps.filter((step) => inputOf(step).tool_call_id === key)
+  const at = stateOf(mine)
+  const last = mine.at(-1)
+  if (at.state === 'done') {
+    if (row.waits_since !== null) await noteWork(tx, task.id, { waits: false })
+    return { result: { is: 'done', step: mine.find(({ type }) => type !== 'approval') ?? mine[0]!, key } }
+  }
+  if (agentHolds(task)) return { result: await waiting(held, last, key) }
+  const call = { id: key, name: asked.name, arguments: asked.args }
+  const plan = planCall(run, task, { call, at }, { index: steps.length, position: 0, complaint: asked.complaint })
+  if (!plan) return { result: await waiting(held, last, key) }
+  if (plan.step.index === steps.length && steps.length + 1 > run.stepsMax) {
+    const error = tooManySteps(run, steps)
+    return {
+      change: failed(task, error, { steps, usage: task.usage, unfinished: '' }),
+      result: { is: 'ended', error, key },
+    }
+  }
+  const step: Step = { ...plan.step, input: { ...inputOf(plan.step), claim: task.attempt } }
+  const usage = withCalls({ usage: task.usage, steps }, [step])
+  const more = { steps: usage.steps - task.usage.steps, tool_calls: usage.tool_calls - task.usage.tool_calls }
+  if (outOfCalls(task, task.usage, more)) {
+    await noteWork(tx, task.id, { waits: true, wants: more })
+    return { result: { is: 'wait', step: last, key } }
+  }
+  const isWaiting = plan.call === undefined && step.status !== 'failed' && step.status !== 'completed'
+  await noteWork(tx, task.id, { waits: isWaiting, wants: null })
+  return { change: changeOf(plan, step, usage, run), result: turnOf(plan, step, key) }
+}
+
+async function waiting({ tx, task }: Held, step: Step | undefined, key: string): Promise<Turn> {
+  await noteWork(tx, task.id, { waits: true })
+  return { is: 'wait', step, key }
+}
+
+function changeOf({ approval, delegation }: Planned, step: Step, usage: Run['usage'], run: Run): Change {
+  const { safety = 'safe', until = null } = inputOf(step)
+  const isNew = isCallers(step) && step.status === 'started' && step.attempt === 1
+  const tool_calls = isNew
+    ? [{ id: callId(step), step_index: step.index, name: step.name, safety, expires_at: until }]
+    : []
+  return {
+    usage,
+    secrets: run.secrets,
+    ...planned({
+      steps: [step],
+      calls: [],
+      approvals: approval ? [approval] : [],
+      tool_calls,
+      delegations: delegation ? [delegation] : [],
+    }),
+  }
+}
+
+function turnOf({ call }: Planned, step: Step, key: string): Turn {
+  if (call) return { is: 'call', call: { ...call, step }, key }
+  if (step.type !== 'approval' && (step.status === 'failed' || step.status === 'completed'))
+    return { is: 'done', step, key }
+  return { is: 'wait', step, key }
+}
+
+function tooManySteps(run: Run, steps: readonly Step[]): TaskError {
+  return {
+    code: 'max_steps_reached',
+    message: `The task took ${run.stepsMax} steps without coming to an end.`,
+    retryable: false,
+    step_id: steps.at(-1)?.id ?? null,
+  }
+}
+
+/** Makes a call whose intent is committed, and writes its result under the lease. */
+async function make(context: RemoteContext, lease: Lease, run: Run, call: PlannedCall): Promise<void> {
+  run.steps = [...run.steps]
+  run.steps[call.step.index] = call.step
+  const { model: hold, tools: signal } = run.nextSignals()
+  const write = async (change: Change): Promise<boolean> => {
+    await underLease(context, lease, {}, async () => ({ change: joined(undefined, change), result: undefined }))
+    return true
+  }
+  const { fileSource } = context.run
+  const last = await runCalls(run, [call], { signal, hold, write, fileSource })
+  if (last) await write({ ...last, secrets: run.secrets })
+}
+
+/** Waits until a step may have changed; the lock of the task is not held meanwhile. */
+async function untilChanged(
+  { sql }: RemoteContext,
+  { task_id }: Lease,
+  step: Step | undefined,
+  signal: AbortSignal,
+): Promise<void> {
+  const until = step ? inputOf(step).until : undefined
+  for (;;) {
+    await delay(look_ms, undefined, { signal })
+    if (!step || (until !== undefined && Date.parse(until) <= Date.now())) return
+    const [now] = await sql<{ status: string; input: { repeat?: number } }>`
+      select status, input from task_step where task_id = ${task_id} and index = ${step.index}`
+    const [task] = await sql<{ is_theirs: boolean }>`
+      select status = 'running' and cancel_requested_at is null as is_theirs from task where id = ${task_id}`
+    if (!now || now.status !== step.status || now.input.repeat !== undefined || !task?.is_theirs) return
+  }
+}
+
+function resultOf(context: RemoteContext, calls: Calls, lease: Lease, step: Step, key: string): ToolResult {
+  const output = step.output as ToolCallOutput | null
+  return {
+    content: output?.content ?? step.error?.message ?? '',
+    is_error: step.status === 'failed',
+    async delivered() {
+      await noteDelivered(context.sql, lease, key)
+      calls.leave(lease, key)
+    },
+    dropped: () => calls.leave(lease, key),
+  }
+}

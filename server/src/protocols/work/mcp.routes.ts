@@ -1,0 +1,125 @@
+import { Readable } from 'node:stream'
+import {
+  createMcpHandler,
+  ProtocolError,
+  ProtocolErrorCode,
+  Server,
+  type McpRequestContext,
+} from '@modelcontextprotocol/server'
+import type { FastifyInstance } from 'fastify'
+import { mcpBounds } from '#contract/doors/mcp.ts'
+import { callWorkMcp, gatewayBounds } from '#contract/doors/work-gateway.ts'
+import { Problem } from '#contract/core/problems.ts'
+import type { Context } from '../../context.ts'
+import type { Lease } from '../../engine/remote/lease.ts'
+import { untilClosed } from '../../http/connection/until-closed.ts'
+import { handle, type Handling } from '../../http/handle.ts'
+import type { HttpContext } from '../../http/http-context.ts'
+import { requireLease } from '../../resources/work/leases.queries.ts'
+
+/** Results of tools that are on their way to a worker, to be noted once they are there. */
+interface McpWork {
+  lease: Lease
+  signal: AbortSignal
+  results: { delivered(): Promise<void>; dropped(): void }[]
+}
+
+/** The tools of a task's agent for its worker, as a server of the Model Context Protocol. */
+export function workMcpRoutes(app: FastifyInstance, http: HttpContext, context: Context): void {
+  const handler = createMcpHandler((of) => serverOf(context, of), {
+    legacy: 'stateless',
+    maxRequestBodySize: mcpBounds.body_bytes,
+    onerror: (error) => context.log.debug({ err: error }, 'MCP request of a worker refused'),
+  })
+  app.addHook('onClose', () => handler.close())
+  handle(app, http, callWorkMcp, {
+    load: requireLease,
+    run: async () => ({}),
+    finish: async (handling, _answer, reply) => {
+      const work: McpWork = { lease: handling.loaded, signal: untilClosed(reply), results: [] }
+      const answer = await handler.fetch(requestOf(context, handling as never, work.signal), {
+        authInfo: { token: '', clientId: handling.principal.credential_id, scopes: [], extra: { work } },
+      })
+      const ours = reply.getHeaders() as Record<string, string>
+      reply.hijack()
+      const response = reply.raw
+      response.on('error', () => {})
+      response.once('close', () => settle(context, work, response.writableFinished))
+      const isStream = answer.headers.get('content-type')?.startsWith('text/event-stream')
+      const unbuffered = isStream ? { 'cache-control': 'no-cache, no-transform', 'x-accel-buffering': 'no' } : {}
+      response.writeHead(answer.status, { ...ours, ...Object.fromEntries(answer.headers), ...unbuffered })
+      if (!answer.body) {
+        response.end()
+        return undefined
+      }
+      const source = Readable.fromWeb(answer.body as never)
+      source.on('error', () => response.destroy())
+      response.once('close', () => source.destroy())
+      source.pipe(response)
+      return undefined
+    },
+  })
+}
+
+function requestOf(
+  { public_url }: Context,
+  { request }: Pick<Handling<never, never>, 'request'>,
+  signal: AbortSignal,
+): Request {
+  const headers = new Headers()
+  for (const [name, value] of Object.entries(request.headers))
+    if (value !== undefined) headers.set(name, [value].flat().join(', '))
+  if (request.content_type !== undefined) headers.set('content-type', request.content_type)
+  const body = request.body as Buffer | undefined
+  return new Request(`${public_url()}${request.url}`, {
+    ...{ method: 'POST', headers, signal },
+    ...(body ? { body: new Uint8Array(body) } : {}),
+  })
+}
+
+/** A result that was written to its end is the worker's; any other is given again when the call comes again. */
+function settle({ log }: Context, { results }: McpWork, isWritten: boolean): void {
+  for (const result of results) {
+    if (!isWritten) result.dropped()
+    else
+      result
+        .delivered()
+        .catch((error: unknown) =>
+          log.warn({ err: error }, 'delivery of a result not noted; a repetition gets it again'),
+        )
+  }
+}
+
+function serverOf({ engine, log, version }: Context, { authInfo }: McpRequestContext): Server {
+  const of = authInfo?.extra?.['work'] as McpWork
+  const server = new Server({ name: 'cadre-work', version }, { capabilities: { tools: {} } })
+  const told = (error: unknown): unknown => {
+    if (error instanceof ProtocolError) return error
+    if (error instanceof Problem)
+      return new ProtocolError(ProtocolErrorCode.InvalidParams, error.message, { code: error.kind })
+    log.error({ err: error }, 'MCP call of a worker failed')
+    return new ProtocolError(ProtocolErrorCode.InternalError, 'Something went wrong on our side.')
+  }
+  server.setRequestHandler('tools/list', async () => {
+    const tools = await engine.work.tools(of.lease).catch((error: unknown) => Promise.reject(told(error)))
+    return {
+      tools: tools.map(({ name, description, parameters }) => ({
+        name,
+        description,
+        inputSchema: parameters,
+      })) as never,
+    }
+  })
+  server.setRequestHandler('tools/call', async ({ params }) => {
+    if (engine.work.callsUnderWay(of.lease) >= gatewayBounds.calls_at_once)
+      throw new ProtocolError(
+        ProtocolErrorCode.InvalidParams,
+        `A worker may have ${gatewayBounds.calls_at_once} calls under way at a time.`,
+      )
+    const call = { name: params.name, args: params.arguments ?? {}, signal: of.signal }
+    const result = await engine.work.callTool(of.lease, call).catch((error: unknown) => Promise.reject(told(error)))
+    of.results.push(result)
+    return { content: [{ type: 'text', text: result.content }], ...(result.is_error && { isError: true }) }
+  })
+  return server
+}

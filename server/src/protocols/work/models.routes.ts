@@ -1,0 +1,173 @@
+import type { FastifyInstance, FastifyReply } from 'fastify'
+import { openaiError, type OpenaiError } from '#contract/doors/openai-errors.ts'
+import { isObject } from '#contract/core/merge-patch.ts'
+import * as operations from '#contract/doors/work-gateway.ts'
+import { gatewayBounds } from '#contract/doors/work-gateway.ts'
+import { Problem } from '#contract/core/problems.ts'
+import type { Context } from '../../context.ts'
+import type { Lease } from '../../engine/remote/lease.ts'
+import { digestOf } from '../../engine/remote/model-calls.ts'
+import { ModelError } from '../../engine/models/model.ts'
+import { Answer, handle } from '../../http/handle.ts'
+import type { HttpContext } from '../../http/http-context.ts'
+import { newId } from '../../platform/ids.ts'
+import { requireLease } from '../../resources/work/leases.queries.ts'
+import { badParameter } from '../openai/problems.ts'
+import { chatForm, responseForm, type AnswerForm, type Asked } from './answer-forms.ts'
+import { digested, readAsk } from './read-ask.ts'
+
+/** A comment this often keeps a quiet stream open. */
+const keepAlive_ms = 15_000
+
+/** The models of a task's agent for its worker: every call is journaled. */
+export function workModelRoutes(app: FastifyInstance, http: HttpContext, { engine, log }: Context): void {
+  const { work } = engine
+
+  handle(app, http, operations.listWorkModels, {
+    load: requireLease,
+    run: async ({ loaded }) => {
+      const { names } = await work.models(loaded)
+      const created = 0
+      return { object: 'list', data: names.map((id) => ({ id, object: 'model', created, owned_by: 'cadre' })) }
+    },
+  })
+
+  for (const [operation, dialect] of [
+    [operations.createWorkChatCompletion, 'chat'],
+    [operations.createWorkResponse, 'responses'],
+  ] as const) {
+    handle(app, http, operation, {
+      load: requireLease,
+      run: async ({ loaded, body }) => {
+        if (work.callsUnderWay(loaded) >= gatewayBounds.calls_at_once)
+          throw new Problem('queue_full', undefined, {
+            message: `A worker may have ${gatewayBounds.calls_at_once} calls under way at a time.`,
+            headers: { 'retry-after': '1' },
+          })
+        const { names, named } = await work.models(loaded)
+        const asked = (body as Record<string, unknown>)['model']
+        const model = typeof asked === 'string' ? named(asked) : undefined
+        if (model === undefined)
+          throw new Problem('agent_not_found', undefined, {
+            message: `The agent has no model named ${String(asked).slice(0, 100)}; it has ${names.join(', ')}.`,
+            members: { param: 'model' },
+          })
+        return { model, ...readAsk(body as Record<string, unknown>, dialect) }
+      },
+      finish: async ({ loaded, body }, answer, reply) => {
+        const request = body as Record<string, unknown>
+        const { model, ask, max_tokens } = answer.body as { model: string } & ReturnType<typeof readAsk>
+        const form = formOf(request, dialect)
+        const digest = digestOf(digested(dialect, request))
+        const asked = { model, ask, max_tokens, digest }
+        reply.header('cadre-task-id', loaded.task_id)
+        if (request['stream'] === true) return stream(reply, loaded, asked, form)
+        const done = await work
+          .callModel(loaded, { ...asked, on_text: () => {} })
+          .catch((error: unknown) => Promise.reject(asProblem(error)))
+        reply.header('cadre-step-id', done.step.id)
+        if (done.is_replay) reply.header('cadre-replayed', 'true')
+        settle(reply, done)
+        return new Answer(200, form.whole(done))
+      },
+    })
+  }
+
+  /** Once the answer was written to its end, the same call is another one. */
+  function settle(reply: FastifyReply, done: { delivered(): Promise<void>; dropped(): void }): void {
+    const close = (): void => {
+      if (!reply.raw.writableFinished) return done.dropped()
+      done
+        .delivered()
+        .catch((error: unknown) =>
+          log.warn({ err: error }, 'delivery of an answer not noted; a repetition gets it again'),
+        )
+    }
+    if (reply.raw.destroyed) close()
+    else reply.raw.once('close', close)
+  }
+
+  async function stream(
+    reply: FastifyReply,
+    lease: Lease,
+    asked: Omit<Parameters<typeof work.callModel>[1], 'on_text'>,
+    form: AnswerForm,
+  ): Promise<Answer | undefined> {
+    const response = reply.raw
+    let timer: NodeJS.Timeout | undefined
+    let told = false
+    const open = (): void => {
+      if (timer) return
+      const headers = reply.getHeaders() as Record<string, string>
+      reply.hijack()
+      response.on('error', () => {})
+      response.writeHead(200, {
+        ...headers,
+        'content-type': 'text/event-stream; charset=utf-8',
+        'cache-control': 'no-cache, no-transform',
+        'x-accel-buffering': 'no',
+      })
+      timer = setInterval(() => response.write(': keep-alive\n\n'), keepAlive_ms)
+      for (const text of form.begin()) response.write(text)
+    }
+    const late = setTimeout(open, keepAlive_ms)
+    try {
+      const done = await work.callModel(lease, {
+        ...asked,
+        on_text(piece) {
+          open()
+          told = true
+          for (const text of form.text(piece)) response.write(text)
+        },
+      })
+      if (!timer) {
+        reply.header('cadre-step-id', done.step.id)
+        if (done.is_replay) reply.header('cadre-replayed', 'true')
+      }
+      open()
+      settle(reply, done)
+      for (const text of form.end(done, told)) response.write(text)
+      response.end()
+    } catch (error) {
+      const problem = asProblem(error)
+      if (!timer) throw problem
+      for (const text of form.fail(errorOf(problem))) response.write(text)
+      response.end()
+    } finally {
+      clearTimeout(late)
+      clearInterval(timer)
+    }
+    return undefined
+  }
+}
+
+function formOf(request: Record<string, unknown>, dialect: 'chat' | 'responses'): AnswerForm {
+  const { model, stream_options } = request
+  const asked: Asked = {
+    model,
+    created: Math.floor(Date.now() / 1000),
+    usage: isObject(stream_options) && stream_options['include_usage'] === true,
+  }
+  const name = newId('req').slice('req_'.length)
+  return dialect === 'chat' ? chatForm(asked, `chatcmpl-${name}`) : responseForm(asked, `resp_${name}`, {})
+}
+
+function errorOf(problem: Problem): OpenaiError['error'] {
+  return openaiError(problem).error
+}
+
+/** What went wrong with a model, as clients of its protocol know it: whether to repeat the call they see by the status. */
+function asProblem(error: unknown): Problem {
+  if (error instanceof Problem) return error
+  if (!(error instanceof ModelError)) return new Problem('internal_error', undefined, { cause: error })
+  const { code, message, retryable, retry_after } = error
+  if (code === 'provider_rate_limited')
+    return new Problem('queue_full', undefined, {
+      message,
+      headers: { 'retry-after': String(Math.ceil(retry_after ?? 1)) },
+    })
+  if (retryable) return new Problem('service_unavailable', undefined, { message, headers: { 'retry-after': '1' } })
+  if (code === 'provider_bad_answer' || code === 'provider_credentials_refused' || code === 'provider_not_configured')
+    return new Problem('bad_gateway', undefined, { message })
+  return badParameter(code === 'model_not_found' ? 'model' : 'messages', message, code)
+}
