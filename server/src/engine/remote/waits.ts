@@ -3,6 +3,7 @@ import { nothingReserved } from '../budgets/ledger.ts'
 import { callId, inputOf, isCallers } from '../journal/call-states.ts'
 import { agentHolds, waiting } from '../journal/endings.ts'
 import type { WorkRow } from '../journal/work.queries.ts'
+import { isAnswerable } from '../run/run-task.ts'
 import type { LockedTask, Step, Wait } from '../task.ts'
 import type { Change } from './lease.ts'
 
@@ -11,6 +12,8 @@ export interface OpenWait {
   reason: WaitReason
   approval_ids: string[]
   call_ids: string[]
+  /** Steps that a caller answers. */
+  step_ids: string[]
   child_ids: string[]
   credential_ids: string[]
   until: Date | undefined
@@ -25,12 +28,13 @@ export function openWait(steps: readonly Step[]): OpenWait | undefined {
   const of = <T>(found: (step: Step) => T | undefined): T[] => open.flatMap((step) => found(step) ?? [])
   const approval_ids = of((step) => (isCallers(step) ? undefined : inputOf(step).approval_id))
   const call_ids = of((step) => (isCallers(step) && step.status === 'started' ? callId(step) : undefined))
+  const step_ids = open.filter(isAnswerable).map(({ id }) => id)
   const child_ids = of((step) => inputOf(step).child_task_id)
   const credential_ids = of((step) => inputOf(step).waits_for)
   const moments = of((step) => inputOf(step).until).toSorted()
   return {
     reason: reasonOf(open),
-    ...{ approval_ids, call_ids, child_ids, credential_ids },
+    ...{ approval_ids, call_ids, step_ids, child_ids, credential_ids },
     until: moments[0] === undefined ? undefined : new Date(moments[0]),
   }
 }
@@ -68,9 +72,9 @@ export function parked(
   if (held) return waiting(task, held, undefined)
   const open = openWait(steps)
   if (open) {
-    const { reason, approval_ids: approvals, call_ids: calls, child_ids: children, credential_ids } = open
+    const { reason, approval_ids: approvals, call_ids: calls, step_ids, child_ids: children, credential_ids } = open
     return waiting(task, reason, open.until ?? until, {
-      ...{ approvals, calls, children },
+      ...{ approvals, calls, step_ids, children },
       ...(credential_ids.length > 0 && { credential_ids }),
     })
   }

@@ -401,7 +401,7 @@ function deferred(run: Run, task: LockedTask, steps: readonly Step[]): Change {
 }
 
 /** Whether the caller of a task can give the result of a step: one of its tools, or a question. */
-function isAnswerable(step: Step): boolean {
+export function isAnswerable(step: Step): boolean {
   return step.status === 'started' && (isCallers(step) || (step.type === 'wait' && step.name === 'request_input'))
 }
 
