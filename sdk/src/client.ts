@@ -8,6 +8,7 @@ import * as resources from './generated/resources.ts'
 import { Resources } from './generated/resources.ts'
 import { isFinished, taskEvents, TaskStream, type TaskStreamOptions } from './task-stream.ts'
 import { serveTools } from './serving/serve-tools.ts'
+import { serveWork, type WorkerOptions } from './serving/serve-work.ts'
 import type { Task } from './types.ts'
 import { waitFor, type WaitOptions } from './waiting.ts'
 import { verifyWebhook } from './webhooks.ts'
@@ -56,16 +57,28 @@ export class Cadre extends Resources {
   override readonly tools
   override readonly webhooks
   readonly #http: Http
+  readonly #serveWork
 
   constructor(options: CadreOptions = {}) {
     const http = new Http(httpOptions(options))
     super(http)
     this.#http = http
+    const under = (token: string): Http => new Http(httpOptions({ ...options, apiKey: null, token }))
+    this.#serveWork = serveWork(http, under)
     this.agents = { ...bind(http, resources.agents), waitUntil: waitUntil(http) }
     this.projects = { ...bind(http, resources.projects), stream: streamProject(http) }
     this.tasks = { ...bind(http, resources.tasks), ...taskExtras(http) }
     this.tools = { ...bind(http, resources.tools), serve: serveTools(http) }
     this.webhooks = { ...bind(http, resources.webhooks), verify: verifyWebhook }
+  }
+
+  /**
+   * Runs tasks of agents with `runtime: {kind: "remote", queue}` on this side: claims them from the queue, extends their leases, and
+   * completes each with what `run` gives. Resolves when `signal` has aborted and nothing is under way; throws where the service
+   * refuses to give out tasks.
+   */
+  worker({ project_id, ...options }: WorkerOptions & { project_id: string | number }): Promise<void> {
+    return this.#serveWork(project_id, options)
   }
 
   /** The resources of one project: the same methods without their first argument. */
@@ -85,6 +98,7 @@ export class Cadre extends Resources {
       tools,
       triggers,
       usage,
+      work,
     } = this
     const { launch: _, ...agentsOfProject } = agents
     const { create: _create, list: _list, ...ofProject } = projects
@@ -103,6 +117,8 @@ export class Cadre extends Resources {
       tools: inProject(project_id, tools),
       triggers: inProject(project_id, triggers),
       usage: inProject(project_id, usage),
+      work: inProject(project_id, work),
+      worker: (options: WorkerOptions): Promise<void> => this.#serveWork(project_id, options),
     }
   }
 

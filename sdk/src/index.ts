@@ -23,5 +23,7 @@ export {
 } from './task-stream.ts'
 export type * from './types.ts'
 export type { ServedToolCall, ServeOptions, ToolHandler } from './serving/serve-tools.ts'
+export { WorkDenied } from './serving/serve-work.ts'
+export type { StepOptions, Work, WorkerOptions, WorkOutput, WorkStep } from './serving/serve-work.ts'
 export type { WaitOptions } from './waiting.ts'
 export { verifyWebhook, type VerifyOptions, type WebhookEvent } from './webhooks.ts'
