@@ -54,6 +54,59 @@ export const paths = {
     params: { project_id, trigger_id },
     search: search as never,
   }),
+  tools: (project_id: string, search: object = {}): LinkProps => ({
+    to: '/p/$project_id/tools',
+    params: { project_id },
+    search: search as never,
+  }),
+  newTool: (project_id: string, search: object = {}): LinkProps => ({
+    to: '/p/$project_id/tools/new',
+    params: { project_id },
+    search: search as never,
+  }),
+  tool: (project_id: string, tool_id: string, search: object = {}): LinkProps => ({
+    to: '/p/$project_id/tools/$tool_id',
+    params: { project_id, tool_id },
+    search: search as never,
+  }),
+  editTool: (project_id: string, tool_id: string): LinkProps => ({
+    to: '/p/$project_id/tools/$tool_id/edit',
+    params: { project_id, tool_id },
+  }),
+  credentials: (project_id: string, search: object = {}): LinkProps => ({
+    to: '/p/$project_id/credentials',
+    params: { project_id },
+    search: search as never,
+  }),
+  credential: (project_id: string, credential_id: string, search: object = {}): LinkProps => ({
+    to: '/p/$project_id/credentials/$credential_id',
+    params: { project_id, credential_id },
+    search: search as never,
+  }),
+  schedules: (project_id: string, search: object = {}): LinkProps => ({
+    to: '/p/$project_id/schedules',
+    params: { project_id },
+    search: search as never,
+  }),
+  schedule: (project_id: string, schedule_id: string, search: object = {}): LinkProps => ({
+    to: '/p/$project_id/schedules/$schedule_id',
+    params: { project_id, schedule_id },
+    search: search as never,
+  }),
+  threads: (project_id: string, search: object = {}): LinkProps => ({
+    to: '/p/$project_id/threads',
+    params: { project_id },
+    search: search as never,
+  }),
+  thread: (project_id: string, thread_id: string): LinkProps => ({
+    to: '/p/$project_id/threads/$thread_id',
+    params: { project_id, thread_id },
+  }),
+  files: (project_id: string, search: object = {}): LinkProps => ({
+    to: '/p/$project_id/files',
+    params: { project_id },
+    search: search as never,
+  }),
   logs: (project_id: string, search: object = {}): LinkProps => ({
     to: '/p/$project_id/logs',
     params: { project_id },
@@ -84,6 +137,7 @@ export const paths = {
     to: '/webhooks/$webhook_id/deliveries/$delivery_id',
     params: { webhook_id, delivery_id },
   }),
+  modelProviders: (search: object = {}): LinkProps => ({ to: '/settings/model-providers', search: search as never }),
   keys: (search: object = {}): LinkProps => ({ to: '/settings/keys', search: search as never }),
   sessions: (): LinkProps => ({ to: '/settings/sessions' }),
   apps: (search: object = {}): LinkProps => ({ to: '/settings/apps', search: search as never }),

@@ -5,7 +5,8 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { openDatabase, type Sql } from '../../server/src/platform/postgres/database.ts'
-import { makeSession, ownerOf } from '../../server/test/actors.ts'
+import type { Role } from '#contract/core/scopes.ts'
+import { makePerson, makeSession, ownerOf } from '../../server/test/actors.ts'
 import { localUrl, makeTestDatabase, sender, startTestService, type Send } from '../../server/test/harness.ts'
 import { isLongRun } from '../../server/test/long-run.ts'
 import { buildConsoleIfStale } from '../../tools/console-build.mjs'
@@ -18,6 +19,7 @@ const owner = {
   CADRE_ADMIN_API_KEY: `cadre_${'0123456789abcdef'.repeat(2)}`,
 }
 const desk = { width: 1440, height: 900 }
+const tablet = { width: 768, height: 1024 }
 const telephone = { width: 390, height: 844 }
 /** The first load builds caches and compiles scripts, on a machine that others use too. */
 const patience_ms = 60_000
@@ -51,6 +53,8 @@ export interface OpenOptions {
   allowed?: RegExp
   /** Whether the test moves the page's clock forward. The clock also runs. */
   hasClock?: boolean
+  /** Who looks, where that is not the owner: a new member of the organization with this role. */
+  role?: Role
 }
 
 /** Starts a service in this process, on a new database; every error that its pages log fails `checkPage`. */
@@ -68,7 +72,13 @@ export async function startConsole(env: Record<string, string> = {}): Promise<Te
     key: service.owner.api_key,
     async open(path, options = {}) {
       const page = await openWatched(browser, url, options)
-      await page.context().addCookies([{ name, value, url }])
+      const { role } = options
+      if (role === undefined) await page.context().addCookies([{ name, value, url }])
+      else {
+        const person = await makePerson(service, role, service.owner.org_id)
+        const [own = '', secret = ''] = (await makeSession(service, person)).cookie.split('=')
+        await page.context().addCookies([{ name: own, value: secret, url }])
+      }
       await page.goto(path)
       return page
     },
@@ -188,13 +198,16 @@ export function checkPage(page: Page): void {
 /**
  * The screen as it stands: no serious fault that axe can see, nothing wider than its window, no error. A long run looks
  * at it light and dark, on a telephone and a desk; a short one at two of these four that differ in both, which depend on
- * the name. With `CADRE_SCREENSHOTS` pictures of all four go to that folder, to be looked at.
+ * the name. With `isOnTablet` a long run looks at it on a tablet too. With `CADRE_SCREENSHOTS` pictures of all go to that
+ * folder, to be looked at.
  */
-export async function checkScreen(page: Page, name: string): Promise<void> {
+export async function checkScreen(page: Page, name: string, { isOnTablet = false } = {}): Promise<void> {
   const folder = process.env.CADRE_SCREENSHOTS
   const before = page.viewportSize()
   const found: string[] = []
-  for (const { size, colorScheme } of isLongRun || folder ? looks : twoLooks(name)) {
+  for (const { size, colorScheme } of isLongRun || folder
+    ? [...looks, ...(isOnTablet ? [tabletLook] : [])]
+    : twoLooks(name)) {
     const now = page.viewportSize()
     if (now?.width !== size.width || now.height !== size.height) await page.setViewportSize(size)
     await page.emulateMedia({ colorScheme })
@@ -219,6 +232,8 @@ export async function checkScreen(page: Page, name: string): Promise<void> {
 const looks = [desk, telephone].flatMap((size) =>
   (['light', 'dark'] as const).map((colorScheme) => ({ size, colorScheme })),
 )
+
+const tabletLook = { size: tablet, colorScheme: 'light' as const }
 
 /** A desk's look and a telephone's, one of them light and the other dark. */
 function twoLooks(name: string): typeof looks {

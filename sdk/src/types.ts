@@ -27,6 +27,7 @@ export type Task<Data = unknown> = {
 export type TaskStep = Answer<'listTaskSteps'>['steps'][number]
 export type TaskEvent = Answer<'listTaskEvents'>['events'][number]
 export type Thread = Answer<'getThread'>
+export type ThreadMessage = Answer<'listThreadMessages'>['messages'][number]
 export type Approval = Answer<'getApproval'>
 export type FileObject = Answer<'getFile'>
 export type Schedule = Answer<'getSchedule'>
@@ -36,6 +37,10 @@ export type TriggerDelivery = Answer<'listTriggerDeliveries'>['deliveries'][numb
 export type Budget = Answer<'getBudget'>
 export type Usage = Answer<'getUsage'>
 export type Tool = Answer<'getTool'>
+export type ListedTool = Answer<'listTools'>['tools'][number]
+export type ToolStatistics = Answer<'listToolStatistics'>['statistics'][number]
+export type ToolPreview = Answer<'previewTool'>
+export type ToolTrial = Answer<'tryTool'>
 export type Credential = Answer<'getCredential'>
 export type ApiKey = Answer<'getApiKey'>
 export type Organization = Answer<'getOrganization'>
@@ -58,6 +63,9 @@ export type AgentChange = Given<'updateAgent'>
 export type NewTask = Given<'createTask'>
 export type NewWebhook = Given<'createWebhook'>
 export type NewTrigger = Given<'createTrigger'>
+export type NewTool = Given<'createTool'>
+export type NewSchedule = Given<'createSchedule'>
+export type NewCredential = Given<'createCredential'>
 
 /** An operation by its id: method, path, query, body and result. */
 export type { Operations }

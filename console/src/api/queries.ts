@@ -34,6 +34,30 @@ export function useProjectId(): string {
   return project_id
 }
 
+/** What waits for a person, or for a process of theirs, beside approvals: for the numbers in the navigation. */
+export function useWaiting(project_id: string | undefined): { tool_calls: number; tools: number; credentials: number } {
+  const { data } = useQuery({
+    queryKey: ['project', project_id, 'waiting'],
+    queryFn: async () => {
+      const one = { limit: 1 }
+      const totals = await Promise.all(
+        [
+          api.toolCalls.list(project_id!, { status: 'pending', ...one }).page(),
+          api.tools.list(project_id!, { status: 'drifted', ...one }).page(),
+          api.credentials.list(project_id!, { status: 'needs_authorization', ...one }).page(),
+          api.credentials.list(project_id!, { status: 'failing', ...one }).page(),
+        ].map(async (page) => (await (page as Promise<{ total: number }>)).total),
+      )
+      const [tool_calls = 0, tools = 0, unconnected = 0, failing = 0] = totals
+      return { tool_calls, tools, credentials: unconnected + failing }
+    },
+    enabled: project_id !== undefined,
+    placeholderData: keepPreviousData,
+    refetchInterval: 60_000,
+  })
+  return data ?? { tool_calls: 0, tools: 0, credentials: 0 }
+}
+
 /** Whether something waits for a person, for the number beside the inbox. */
 export function usePendingApprovals(project_id: string | undefined): number {
   const { data } = useQuery({

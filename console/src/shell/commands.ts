@@ -51,7 +51,12 @@ export function useCommands(
     ...inProject((id) => [
       ['Home', paths.home(id)],
       ['Agents', paths.agents(id)],
+      ['Tools', paths.tools(id)],
+      ['Credentials', paths.credentials(id)],
+      ['Schedules', paths.schedules(id)],
+      ['Files', paths.files(id)],
       ['Tasks', paths.tasks(id)],
+      ['Threads', paths.threads(id)],
       ['Approvals', paths.approvals(id)],
       ['Tool calls', paths.toolCalls(id)],
       ['Triggers', paths.triggers(id)],
@@ -62,6 +67,7 @@ export function useCommands(
       ['First steps', paths.start(id)],
     ]),
     ['Projects', paths.projects()],
+    ['Model providers', paths.modelProviders()],
     ['Webhooks', paths.webhooks()],
     ['API keys', paths.keys()],
     ['Sessions', paths.sessions()],
@@ -73,6 +79,10 @@ export function useCommands(
   const creations: [string, LinkProps][] = [
     ...inProject((id) => [
       ['New agent', paths.newAgent(id)],
+      ['New tool', paths.newTool(id)],
+      ['New credential', paths.credentials(id, { panel: 'new' })],
+      ['New schedule', paths.schedules(id, { panel: 'new' })],
+      ['New thread', paths.threads(id, { panel: 'new' })],
       ['New trigger', paths.triggers(id, { panel: 'new' })],
       ['New budget', paths.usage(id, { tab: 'budgets', panel: 'budget' })],
     ]),
@@ -126,9 +136,25 @@ export function useCommands(
 function identified(id: string | undefined, words: string): [string, string, LinkProps][] {
   if (id !== undefined && words.startsWith('task_')) return [[words, 'Task', paths.task(id, words)]]
   if (id !== undefined && words.startsWith('agent_')) return [[words, 'Agent', paths.agent(id, words)]]
+  const found = id === undefined ? undefined : ofProject(id, words)
+  if (found) return [found]
   if (words.startsWith('wh_')) return [[words, 'Webhook', paths.webhook(words)]]
   if (words.startsWith('req_')) return [[words, 'Audit log', paths.audit({ request_id: words })]]
   return []
+}
+
+/** What an identifier of a resource of the project leads to. */
+function ofProject(id: string, words: string): [string, string, LinkProps] | undefined {
+  const kinds = {
+    tool_: ['Tool', paths.tool],
+    cred_: ['Credential', paths.credential],
+    sched_: ['Schedule', paths.schedule],
+    thread_: ['Thread', paths.thread],
+    trig_: ['Trigger', paths.trigger],
+  } as const
+  for (const [prefix, [hint, path]] of Object.entries(kinds))
+    if (words.startsWith(prefix)) return [words, hint, path(id, words)]
+  return undefined
 }
 
 /** What the service finds by a part of the name. It may come later: Enter does what fits the text that stands there then. */

@@ -4,9 +4,13 @@ import {
   Activity,
   AppWindow,
   Bot,
+  CalendarClock,
   ChartLine,
   CircleHelp,
+  Cpu,
+  File as FileIcon,
   FileClock,
+  FlaskConical,
   FolderKanban,
   Gauge,
   Hammer,
@@ -14,6 +18,7 @@ import {
   Inbox,
   KeyRound,
   ListChecks,
+  Lock,
   Menu as MenuIcon,
   MessagesSquare,
   MonitorSmartphone,
@@ -22,12 +27,13 @@ import {
   Settings,
   Users,
   Webhook,
+  Wrench,
   X,
   Zap,
   type LucideIcon,
 } from 'lucide-react'
 import { useEffect, useMemo, useState, type ReactNode } from 'react'
-import { usePendingApprovals, userQuery } from '../api/queries.ts'
+import { usePendingApprovals, userQuery, useWaiting } from '../api/queries.ts'
 import { paths } from '../paths.ts'
 import { IconButton } from '../ui/button.tsx'
 import { Dialog } from '../ui/dialog.tsx'
@@ -114,30 +120,43 @@ export function Shell({ children }: { children: ReactNode }) {
 
 function Navigation({ project_id }: { project_id: string | undefined }) {
   const pending = usePendingApprovals(project_id)
-  const ofProject: Entry[] =
+  const waiting = useWaiting(project_id)
+  const home: Entry[] =
+    project_id === undefined ? [] : [{ label: 'Home', icon: Home, link: paths.home(project_id), isExact: true }]
+  const build: Entry[] =
     project_id === undefined
       ? []
       : [
-          { label: 'Home', icon: Home, link: paths.home(project_id), isExact: true },
           { label: 'Agents', icon: Bot, link: paths.agents(project_id) },
-          { label: 'Tasks', icon: ListChecks, link: paths.tasks(project_id) },
-          { label: 'Approvals', icon: Inbox, link: paths.approvals(project_id), count: pending },
-          { label: 'Tool calls', icon: Hammer, link: paths.toolCalls(project_id) },
+          { label: 'Tools', icon: Wrench, link: paths.tools(project_id), count: waiting.tools },
+          { label: 'Credentials', icon: Lock, link: paths.credentials(project_id), count: waiting.credentials },
+          { label: 'Schedules', icon: CalendarClock, link: paths.schedules(project_id) },
           { label: 'Triggers', icon: Zap, link: paths.triggers(project_id) },
+          { label: 'Files', icon: FileIcon, link: paths.files(project_id) },
+          { label: 'Playground', icon: FlaskConical, link: paths.playground(project_id) },
+          { label: 'First steps', icon: Activity, link: paths.start(project_id) },
+        ]
+  const observe: Entry[] =
+    project_id === undefined
+      ? []
+      : [
+          { label: 'Tasks', icon: ListChecks, link: paths.tasks(project_id) },
+          { label: 'Threads', icon: MessagesSquare, link: paths.threads(project_id) },
+          { label: 'Approvals', icon: Inbox, link: paths.approvals(project_id), count: pending },
+          { label: 'Tool calls', icon: Hammer, link: paths.toolCalls(project_id), count: waiting.tool_calls },
           { label: 'Logs', icon: ScrollText, link: paths.logs(project_id) },
           { label: 'Metrics', icon: ChartLine, link: paths.metrics(project_id) },
-          { label: 'Playground', icon: MessagesSquare, link: paths.playground(project_id) },
           { label: 'Usage and limits', icon: Gauge, link: paths.usage(project_id) },
-          { label: 'First steps', icon: Activity, link: paths.start(project_id) },
         ]
   const ofOrganization: Entry[] = [
     { label: 'Projects', icon: FolderKanban, link: paths.projects() },
-    { label: 'Webhooks', icon: Webhook, link: paths.webhooks() },
-    { label: 'API keys', icon: KeyRound, link: paths.keys() },
-    { label: 'OAuth apps', icon: AppWindow, link: paths.apps() },
-    { label: 'Sessions', icon: MonitorSmartphone, link: paths.sessions() },
     { label: 'Members', icon: Users, link: paths.members() },
+    { label: 'Model providers', icon: Cpu, link: paths.modelProviders() },
+    { label: 'API keys', icon: KeyRound, link: paths.keys() },
+    { label: 'Webhooks', icon: Webhook, link: paths.webhooks() },
+    { label: 'OAuth apps', icon: AppWindow, link: paths.apps() },
     { label: 'Audit log', icon: FileClock, link: paths.audit() },
+    { label: 'Sessions', icon: MonitorSmartphone, link: paths.sessions() },
     { label: 'Preferences', icon: Settings, link: paths.preferences() },
   ]
   return (
@@ -149,17 +168,23 @@ function Navigation({ project_id }: { project_id: string | undefined }) {
         <img src="icon.svg" alt="" width={20} height={20} />
         Cadre
       </Link>
-      {ofProject.length > 0 && <Entries label="Project" entries={ofProject} />}
+      {project_id !== undefined && (
+        <>
+          <Entries entries={home} />
+          <Entries label="Build" entries={build} />
+          <Entries label="Observe" entries={observe} />
+        </>
+      )}
       <Entries label="Organization" entries={ofOrganization} />
     </nav>
   )
 }
 
-function Entries({ label, entries }: { label: string; entries: readonly Entry[] }) {
+function Entries({ label, entries }: { label?: string; entries: readonly Entry[] }) {
   return (
     <div>
-      <p className="px-2 pb-1 text-xs font-medium text-soft">{label}</p>
-      <ul>
+      {label !== undefined && <p className="px-2 pb-1 text-xs font-medium text-soft">{label}</p>}
+      <ul {...(label === undefined ? {} : { 'aria-label': label })}>
         {entries.map(({ label, icon: Icon, link, count, isExact = false }) => (
           <li key={label}>
             <Link

@@ -39,7 +39,10 @@ export function Panel({
   className?: string
 }) {
   return (
-    <section className={`rounded-lg border border-line bg-panel ${className}`}>
+    <section
+      {...(title === undefined ? {} : { 'aria-label': title })}
+      className={`rounded-lg border border-line bg-panel ${className}`}
+    >
       {title && (
         <div className="flex min-h-11 flex-wrap items-center justify-between gap-2 border-b border-line px-4 py-1.5">
           <h2 className="!text-base">{title}</h2>

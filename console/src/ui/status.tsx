@@ -9,6 +9,7 @@ import {
   Clock,
   Hourglass,
   LoaderCircle,
+  TriangleAlert,
   type LucideIcon,
 } from 'lucide-react'
 
@@ -41,6 +42,15 @@ const looks: Record<string, { icon: LucideIcon; tone: Tone; isMoving?: boolean }
   denied: { icon: Ban, tone: 'bad' },
   delivered: { icon: CircleCheck, tone: 'good' },
   active: { icon: CircleCheck, tone: 'good' },
+  drifted: { icon: TriangleAlert, tone: 'warn' },
+  connected: { icon: CircleCheck, tone: 'good' },
+  needs_authorization: { icon: Hourglass, tone: 'warn' },
+  failing: { icon: CircleAlert, tone: 'bad' },
+  idle: { icon: CircleDashed, tone: 'quiet' },
+  busy: { icon: LoaderCircle, tone: 'info', isMoving: true },
+  reachable: { icon: CircleCheck, tone: 'good' },
+  refused: { icon: Ban, tone: 'bad' },
+  unreachable: { icon: CircleAlert, tone: 'bad' },
   disabled: { icon: CircleStop, tone: 'quiet' },
 }
 

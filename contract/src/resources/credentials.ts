@@ -189,7 +189,9 @@ export const listCredentials = defineOperation({
   description: 'Credentials of the project, newest first, without their values.',
   scope: 'agents:read',
   bucket: 'tasks.read',
-  query: offsetQuery({}),
+  query: offsetQuery({
+    status: Type.Optional(Choice(credentialStates, { description: 'Only those of type `oauth2` in this state.' })),
+  }),
   responses: [
     {
       status: 200,

@@ -169,6 +169,9 @@ const PinnedTool = Named(
   }),
 )
 
+/** Whether what a server offers is still what was approved. */
+export const toolStates = ['active', 'drifted'] as const
+
 const listed = {
   id: Type.String(),
   project_id: Type.String({ description: "`proj_` and the project's number." }),
@@ -176,7 +179,7 @@ const listed = {
   description: Type.String(),
   kind: Choice(toolKinds),
   safety: Nullable(Choice(toolSafeties)),
-  status: Choice(['active', 'drifted'], {
+  status: Choice(toolStates, {
     description: '`drifted`: the server says something else than was registered; see `approveTool`.',
   }),
   created_by: Type.String(),
@@ -272,7 +275,10 @@ export const listTools = defineOperation({
   description: 'Tools that were registered in the project, newest first, without what they are made from.',
   scope: 'agents:read',
   bucket: 'tasks.read',
-  query: offsetQuery({ kind: Type.Optional(Choice(toolKinds, { description: 'Only tools of this kind.' })) }),
+  query: offsetQuery({
+    kind: Type.Optional(Choice(toolKinds, { description: 'Only tools of this kind.' })),
+    status: Type.Optional(Choice(toolStates, { description: 'Only tools in this state.' })),
+  }),
   responses: [
     {
       status: 200,

@@ -16,7 +16,12 @@ export const doors: Record<string, string> = {
 
 /** What made a task: a schedule, the retry or the edit of another one, a trigger, another protocol, or a request. */
 export function TaskTrigger({ project, task }: { project: string; task: Task }) {
-  if (task.schedule_id !== null) return <span title={task.schedule_id}>Schedule</span>
+  if (task.schedule_id !== null)
+    return (
+      <Link {...paths.schedule(project, task.schedule_id)} title={task.schedule_id}>
+        Schedule
+      </Link>
+    )
   const edited = task.metadata[editedFrom]
   const earlier = task.retried_from ?? (typeof edited === 'string' && edited.startsWith('task_') ? edited : null)
   if (earlier === null) return <Origin project={project} task={task} />

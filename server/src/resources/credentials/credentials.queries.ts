@@ -140,12 +140,19 @@ export async function deleteCredential(sql: Sql, { id, project_id }: CredentialK
 /** A page of a project's credentials, newest first. */
 export async function listCredentials(
   sql: Sql,
-  { project_id, limit, offset }: { project_id: number; limit: number; offset: number },
+  {
+    project_id,
+    status,
+    limit,
+    offset,
+  }: { project_id: number; status?: CredentialState | undefined; limit: number; offset: number },
 ): Promise<{ credentials: CredentialRow[]; total: number }> {
-  const [count] = await sql<{ total: number }>`
-    select count(*) as total from credential where project_id = ${project_id}`
+  const { fragment } = sql
+  const where = fragment`c.project_id = ${project_id} and (${status ?? null}::text is null
+    or exists (select from credential_oauth s where s.credential_id = c.id and s.status = ${status ?? null}))`
+  const [count] = await sql.run<{ total: number }>(fragment`select count(*) as total from credential c where ${where}`)
   const credentials = await sql.run<CredentialRow>(sql.fragment`
-    select ${columns(sql)} from credential c where c.project_id = ${project_id}
+    select ${columns(sql)} from credential c where ${where}
     order by c.id desc limit ${limit} offset ${offset}`)
   return { credentials, total: count?.total ?? 0 }
 }

@@ -58,8 +58,8 @@ export function credentialRoutes(app: FastifyInstance, http: HttpContext, contex
 
   handle(app, http, operations.listCredentials, {
     load: loadProject,
-    run: async ({ sql, loaded, query: { limit = 20, offset = 0 } }) => {
-      const { credentials, total } = await listCredentials(sql, { project_id: loaded.id, limit, offset })
+    run: async ({ sql, loaded, query: { status, limit = 20, offset = 0 } }) => {
+      const { credentials, total } = await listCredentials(sql, { project_id: loaded.id, status, limit, offset })
       return {
         credentials: credentials.map(credentialView),
         pagination: offsetPagination(total, limit, offset, credentials.length),

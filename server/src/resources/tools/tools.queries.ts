@@ -114,11 +114,19 @@ export async function listTools(
   {
     project_id,
     kind,
+    status,
     limit,
     offset,
-  }: { project_id: number; kind?: ToolKind | undefined; limit: number; offset: number },
+  }: {
+    project_id: number
+    kind?: ToolKind | undefined
+    status?: StoredTool['status'] | undefined
+    limit: number
+    offset: number
+  },
 ): Promise<{ tools: StoredTool[]; total: number }> {
-  const where = sql.fragment`project_id = ${project_id} and (${kind ?? null}::text is null or kind = ${kind ?? null})`
+  const where = sql.fragment`project_id = ${project_id} and (${kind ?? null}::text is null or kind = ${kind ?? null})
+    and (${status ?? null}::text is null or status = ${status ?? null})`
   const [count] = await sql.run<{ total: number }>(sql.fragment`select count(*) as total from tool where ${where}`)
   const tools = await sql.run<StoredTool>(sql.fragment`
     select id, project_id, name, description, kind, safety, status, created_by, created_at, updated_at,

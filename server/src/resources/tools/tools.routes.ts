@@ -56,8 +56,8 @@ export function toolRoutes(app: FastifyInstance, http: HttpContext, context: Con
 
   handle(app, http, operations.listTools, {
     load: loadProject,
-    run: async ({ sql, loaded, query: { kind, limit = 20, offset = 0 } }) => {
-      const { tools, total } = await listTools(sql, { project_id: loaded.id, kind, limit, offset })
+    run: async ({ sql, loaded, query: { kind, status, limit = 20, offset = 0 } }) => {
+      const { tools, total } = await listTools(sql, { project_id: loaded.id, kind, status, limit, offset })
       return { tools: tools.map(listedTool), pagination: offsetPagination(total, limit, offset, tools.length) }
     },
   })

@@ -1,0 +1,52 @@
+import { useMutation } from '@tanstack/react-query'
+import type { Credential } from '#sdk/types.ts'
+import { api } from '../../api/client.ts'
+import { Button } from '../../ui/button.tsx'
+import { ErrorBox } from '../../ui/error-box.tsx'
+
+/** Sends a person to the issuer of a credential, in another tab. */
+export function ConnectButton({
+  project_id,
+  credential: { id, name, status },
+  size,
+  refused,
+}: {
+  project_id: string
+  credential: Credential
+  size?: 'small'
+  refused: string | undefined
+}) {
+  const connect = useMutation({
+    // The address is good once.
+    gcTime: 0,
+    mutationFn: async () => {
+      const begun = await api.credentials.authorize(project_id, id)
+      globalThis.open(begun.url, '_blank', 'noopener')
+      return begun.url
+    },
+  })
+  return (
+    <span className="inline-flex flex-col gap-1">
+      <Button
+        kind={status === 'connected' ? 'plain' : 'primary'}
+        {...(size ? { size } : {})}
+        aria-label={`Connect ${name}`}
+        reason={refused}
+        disabled={connect.isPending}
+        onClick={() => connect.mutate()}
+      >
+        {status === 'connected' ? 'Connect again' : 'Connect'}
+      </Button>
+      {connect.data !== undefined && (
+        <span role="status" className="text-sm text-soft">
+          Continue at{' '}
+          <a href={connect.data} target="_blank" rel="noreferrer">
+            {new URL(connect.data).host}
+          </a>
+          .
+        </span>
+      )}
+      <ErrorBox error={connect.error} />
+    </span>
+  )
+}

@@ -1,0 +1,171 @@
+import { useState } from 'react'
+import type { NewCredential } from '#sdk/types.ts'
+import { api } from '../../api/client.ts'
+import { Button } from '../../ui/button.tsx'
+import { Choices } from '../../ui/choices.tsx'
+import { CodeBlock } from '../../ui/copy.tsx'
+import { Field, SelectInput, TextInput } from '../../ui/field.tsx'
+import { Options } from '../parts/options.tsx'
+
+type Way = 'secret' | 'mcp' | 'issuer' | 'endpoints'
+const ways = [
+  ['secret', 'Secret'],
+  ['mcp', 'OAuth of an MCP server'],
+  ['issuer', 'OAuth issuer'],
+  ['endpoints', 'OAuth endpoints'],
+] as const
+const leads: Record<Way, string> = {
+  secret: 'An API key, a password or a token, as it is.',
+  mcp: 'The server says who its issuer is, and this service registers there. You connect it in the browser.',
+  issuer: 'The service reads the issuer’s metadata, asks for access tokens and renews them.',
+  endpoints: 'For an issuer without metadata.',
+}
+
+/** A new credential: its value goes to the service and never comes back. */
+export function CredentialForm({ isBusy, submit }: { isBusy: boolean; submit: (body: NewCredential) => void }) {
+  const [way, setWay] = useState<Way>('secret')
+  const [name, setName] = useState('')
+  const [value, setValue] = useState('')
+  const [address, setAddress] = useState('')
+  const [authorization, setAuthorization] = useState('')
+  const [client_id, setClient] = useState('')
+  const [client_secret, setSecret] = useState('')
+  const [scopes, setScopes] = useState('')
+  const [grant, setGrant] = useState<NonNullable<NewCredential['grant']>>('authorization_code')
+  const isClient = way === 'issuer' || way === 'endpoints'
+  const reason = !/^[A-Za-z_][A-Za-z0-9_]*$/.test(name)
+    ? 'Enter a name of letters, digits and _'
+    : way === 'secret'
+      ? value === ''
+        ? 'Enter the secret'
+        : undefined
+      : address.trim() === ''
+        ? 'Enter the address'
+        : isClient && client_id.trim() === ''
+          ? 'Enter the client id'
+          : way === 'endpoints' && grant === 'authorization_code' && authorization.trim() === ''
+            ? 'Enter the authorization endpoint'
+            : undefined
+  const body = (): NewCredential => {
+    if (way === 'secret') return { name, type: 'secret', value }
+    const asked = scopes.split(/\s+/).filter((scope) => scope !== '')
+    const shared = { name, type: 'oauth2' as const, ...(asked.length === 0 ? {} : { scopes: asked }) }
+    if (way === 'mcp') return { ...shared, mcp_url: address.trim() }
+    const where =
+      way === 'issuer'
+        ? { issuer: address.trim() }
+        : {
+            token_endpoint: address.trim(),
+            ...(authorization.trim() === '' ? {} : { authorization_endpoint: authorization.trim() }),
+          }
+    const secret = client_secret === '' ? {} : { client_secret }
+    return { ...shared, ...where, client_id: client_id.trim(), ...secret, grant }
+  }
+  return (
+    <form
+      className="space-y-4"
+      onSubmit={(event) => {
+        event.preventDefault()
+        if (!reason) submit(body())
+      }}
+    >
+      <div>
+        <div className="overflow-x-auto">
+          <Choices label="Kind" value={way} options={ways} onChange={setWay} />
+        </div>
+        <p className="mt-1 text-sm text-soft">{leads[way]}</p>
+      </div>
+      <Field label="Name" hint={`Tools take it as \${credentials.${name === '' ? 'NAME' : name}}.`}>
+        <TextInput
+          value={name}
+          autoComplete="off"
+          spellCheck={false}
+          placeholder="WEATHER_KEY"
+          onChange={({ target }) => setName(target.value)}
+        />
+      </Field>
+      {way === 'secret' && (
+        <Field label="Secret" hint="It is stored encrypted. It is never shown again.">
+          <TextInput
+            type="password"
+            autoComplete="new-password"
+            value={value}
+            onChange={({ target }) => setValue(target.value)}
+          />
+        </Field>
+      )}
+      {way !== 'secret' && (
+        <Field label={way === 'mcp' ? 'Address of the MCP server' : way === 'issuer' ? 'Issuer' : 'Token endpoint'}>
+          <TextInput
+            inputMode="url"
+            spellCheck={false}
+            placeholder={way === 'mcp' ? 'https://mcp.example.com/mcp' : 'https://id.example.com'}
+            value={address}
+            onChange={({ target }) => setAddress(target.value)}
+          />
+        </Field>
+      )}
+      {isClient && (
+        <>
+          <Field label="How tokens are given">
+            <SelectInput value={grant} onChange={({ target }) => setGrant(target.value as typeof grant)}>
+              <Options
+                of={{
+                  authorization_code: 'A person connects it in the browser',
+                  client_credentials: 'To this service itself, by its secret',
+                }}
+              />
+            </SelectInput>
+          </Field>
+          {way === 'endpoints' && grant === 'authorization_code' && (
+            <Field label="Authorization endpoint">
+              <TextInput
+                inputMode="url"
+                spellCheck={false}
+                value={authorization}
+                onChange={({ target }) => setAuthorization(target.value)}
+              />
+            </Field>
+          )}
+          <div className="grid gap-4 sm:grid-cols-2">
+            <Field label="Client id">
+              <TextInput
+                autoComplete="off"
+                spellCheck={false}
+                value={client_id}
+                onChange={({ target }) => setClient(target.value)}
+              />
+            </Field>
+            <Field label="Client secret (optional)">
+              <TextInput
+                type="password"
+                autoComplete="new-password"
+                value={client_secret}
+                onChange={({ target }) => setSecret(target.value)}
+              />
+            </Field>
+          </div>
+          {grant === 'authorization_code' && (
+            <div>
+              <p className="mb-1 font-medium">Redirect URI to register at the issuer</p>
+              <CodeBlock
+                text={new URL(api.credentials.callbackUrl(), location.href).href}
+                label="Copy the redirect URI"
+              />
+            </div>
+          )}
+        </>
+      )}
+      {way !== 'secret' && (
+        <Field label="Scopes (optional)" hint="With spaces between.">
+          <TextInput spellCheck={false} value={scopes} onChange={({ target }) => setScopes(target.value)} />
+        </Field>
+      )}
+      <div className="flex justify-end">
+        <Button kind="primary" type="submit" reason={reason} disabled={isBusy}>
+          Save credential
+        </Button>
+      </div>
+    </form>
+  )
+}

@@ -1,0 +1,15 @@
+import type { Credential } from '#sdk/types.ts'
+
+/** States of a credential as people read them. */
+export const stateWords = {
+  connected: 'connected',
+  needs_authorization: 'not connected',
+  failing: 'failing',
+} as const
+
+export const typeNames: Record<Credential['type'], string> = { secret: 'Secret', oauth2: 'OAuth' }
+
+/** Whether a person connects it in a browser. */
+export function isConnectable({ type, grant }: Pick<Credential, 'type' | 'grant'>): boolean {
+  return type === 'oauth2' && grant === 'authorization_code'
+}

@@ -1,0 +1,291 @@
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { Link, useNavigate, useParams } from '@tanstack/react-router'
+import { useState } from 'react'
+import type { Credential } from '#sdk/types.ts'
+import { api } from '../../api/client.ts'
+import { useProjectId } from '../../api/queries.ts'
+import { paths } from '../../paths.ts'
+import { useSearchText } from '../../search-state.ts'
+import { Button } from '../../ui/button.tsx'
+import { CopyId } from '../../ui/copy.tsx'
+import { ConfirmDialog, Dialog } from '../../ui/dialog.tsx'
+import { ErrorBox } from '../../ui/error-box.tsx'
+import { Field, TextInput } from '../../ui/field.tsx'
+import { Facts, Panel } from '../../ui/page.tsx'
+import { Skeleton } from '../../ui/skeleton.tsx'
+import { Time } from '../../ui/time.tsx'
+import { tell } from '../../ui/toast.tsx'
+import { PageFrame } from '../parts/page-frame.tsx'
+import { useWhyNotWrite } from '../parts/why-not-write.ts'
+import { Agents, useToolStatistics } from '../tools/tools.tsx'
+import { ConnectButton } from './connect-button.tsx'
+import { isConnectable, typeNames } from './credential-words.ts'
+import { State } from './credentials.tsx'
+
+/** One credential: whether it is good, who uses it, and what can be done. Its value is never shown. */
+export default function CredentialPage() {
+  const project_id = useProjectId()
+  const { credential_id: id = '' } = useParams({ strict: false })
+  const [words, setWords] = useSearchText()
+  const navigate = useNavigate()
+  const queries = useQueryClient()
+  const { data, error, isPending, refetch } = useQuery({
+    queryKey: ['project', project_id, 'credentials', id],
+    queryFn: () => api.credentials.get(project_id, id),
+    refetchInterval: 5_000,
+  })
+  const close = () => {
+    setWords({ panel: undefined })
+    save.reset()
+  }
+  const save = useMutation({
+    mutationFn: (body: Parameters<typeof api.credentials.update>[2]) => api.credentials.update(project_id, id, body),
+    gcTime: 0,
+    onSuccess: () => {
+      tell('Saved. Calls that begin now use it')
+      close()
+      return queries.invalidateQueries({ queryKey: ['project', project_id, 'credentials'] })
+    },
+  })
+  const remove = async () => {
+    await api.credentials.delete(project_id, id)
+    tell('The credential is deleted')
+    await navigate(paths.credentials(project_id))
+    await queries.invalidateQueries({
+      queryKey: ['project', project_id, 'credentials'],
+      predicate: ({ queryKey }) => queryKey[3] !== id,
+    })
+  }
+  const refused = useWhyNotWrite('agents')
+  const mayNot = refused ?? (data ? undefined : 'The credential is not shown yet')
+  const isSecret = data?.type !== 'oauth2'
+  return (
+    <PageFrame
+      title={data?.name ?? 'Credential'}
+      lead={<Link {...paths.credentials(project_id)}>All credentials</Link>}
+      path={`/api/v1/projects/${project_id}/credentials/${id}`}
+      actions={
+        <>
+          {data && isConnectable(data) && <ConnectButton project_id={project_id} credential={data} refused={refused} />}
+          <Button reason={mayNot} onClick={() => setWords({ panel: 'rotate' })}>
+            {isSecret ? 'Rotate' : 'Replace client secret'}
+          </Button>
+          <Button reason={mayNot} onClick={() => setWords({ panel: 'rename' })}>
+            Rename
+          </Button>
+          <Button kind="danger" reason={mayNot} onClick={() => setWords({ panel: 'delete' })}>
+            Delete
+          </Button>
+        </>
+      }
+    >
+      {isPending && <Skeleton label="Loading the credential" />}
+      <ErrorBox error={error} retry={() => void refetch()} />
+      {data && (
+        <>
+          <Panel className="mb-5 p-4">
+            <CredentialFacts credential={data} />
+          </Panel>
+          <UsedBy project_id={project_id} credential={data} />
+          <Dialog
+            title={isSecret ? `Rotate ${data.name}` : 'Replace the client secret'}
+            isOpen={words.panel === 'rotate'}
+            close={close}
+            refused={refused}
+          >
+            <ErrorBox error={save.error} />
+            <TextForm
+              label={isSecret ? 'New secret' : 'New client secret'}
+              hint="Calls that begin afterwards use it. Calls under way keep the old one."
+              type="password"
+              action={isSecret ? 'Rotate' : 'Replace'}
+              isBusy={save.isPending}
+              submit={(text) => save.mutate(isSecret ? { value: text } : { client_secret: text })}
+            />
+          </Dialog>
+          <Dialog title={`Rename ${data.name}`} isOpen={words.panel === 'rename'} close={close} refused={refused}>
+            <ErrorBox error={save.error} />
+            <TextForm
+              label="Name"
+              hint={
+                data.used_by.length > 0
+                  ? `Change it in these tools too: ${data.used_by.map(({ name }) => name).join(', ')}. Their calls fail until then.`
+                  : 'No tool names it.'
+              }
+              type="text"
+              initial={data.name}
+              action="Rename"
+              isBusy={save.isPending}
+              submit={(name) => save.mutate({ name })}
+            />
+          </Dialog>
+        </>
+      )}
+      <ConfirmDialog
+        title="Delete the credential"
+        action="Delete credential"
+        isOpen={words.panel === 'delete'}
+        close={close}
+        refused={refused}
+        run={remove}
+        typed={data?.name}
+      >
+        <p>
+          {data && data.used_by.length > 0
+            ? `Calls of these tools will fail: ${data.used_by.map(({ name }) => name).join(', ')}.`
+            : 'No tool uses it.'}
+        </p>
+      </ConfirmDialog>
+    </PageFrame>
+  )
+}
+
+function CredentialFacts({ credential }: { credential: Credential }) {
+  const { id, name, type, status, error, grant, issuer, mcp_url, client_id, scopes, expires_at, connected_at } =
+    credential
+  const { authorization_endpoint, token_endpoint } = credential
+  const known: [string, string | undefined][] = [
+    ['Issuer', issuer],
+    ['MCP server', mcp_url],
+    ['Authorization endpoint', authorization_endpoint],
+    ['Token endpoint', token_endpoint],
+    ['Client id', client_id],
+    ['Scopes', scopes?.join(' ')],
+  ]
+  return (
+    <Facts>
+      <dt>State</dt>
+      <dd>
+        <State of={credential} />
+        {error && (
+          <span className="ml-2 text-bad">
+            {error.message} <code>{error.code}</code>
+          </span>
+        )}
+        {status === 'needs_authorization' && grant === 'authorization_code' && (
+          <span className="ml-2 text-soft">Tasks that need it wait until a person connects it.</span>
+        )}
+      </dd>
+      <dt>Kind</dt>
+      <dd>{typeNames[type]}</dd>
+      <dt>In a tool</dt>
+      <dd>
+        <CopyId id={`\${credentials.${name}}`} />
+      </dd>
+      {type === 'secret' && (
+        <>
+          <dt>Value</dt>
+          <dd>••••••••, never shown</dd>
+        </>
+      )}
+      {known.map(
+        ([label, text]) =>
+          text !== undefined &&
+          text !== '' && (
+            <Fact key={label} label={label}>
+              <code className="break-all">{text}</code>
+            </Fact>
+          ),
+      )}
+      {connected_at != null && (
+        <Fact label="Connected">
+          <Time at={connected_at} />
+        </Fact>
+      )}
+      {expires_at != null && (
+        <Fact label="Token">
+          renewed before it ends, <Time at={expires_at} />
+        </Fact>
+      )}
+      <dt>Changed</dt>
+      <dd>
+        <Time at={credential.updated_at} />
+      </dd>
+      <dt>Identifier</dt>
+      <dd>
+        <CopyId id={id} />
+      </dd>
+    </Facts>
+  )
+}
+
+function Fact({ label, children }: { label: string; children: React.ReactNode }) {
+  return (
+    <>
+      <dt>{label}</dt>
+      <dd>{children}</dd>
+    </>
+  )
+}
+
+/** Tools that name it, and the agents that have them: whom a change concerns. */
+function UsedBy({ project_id, credential: { used_by } }: { project_id: string; credential: Credential }) {
+  const statistics = useToolStatistics(
+    project_id,
+    used_by.slice(0, 100).map(({ tool_id }) => tool_id),
+  )
+  return (
+    <Panel title="Used by">
+      {used_by.length === 0 ? (
+        <p className="p-4 text-soft">No tool uses it. Name it in a header or an address of a tool.</p>
+      ) : (
+        <ul className="divide-y divide-line">
+          {used_by.map(({ tool_id, name }) => (
+            <li key={tool_id} data-row={tool_id} className="flex flex-wrap items-center gap-x-4 gap-y-1 px-4 py-2">
+              <Link {...paths.tool(project_id, tool_id)} className="min-w-32 font-medium">
+                {name}
+              </Link>
+              <span className="text-soft">
+                agents: <Agents project_id={project_id} of={statistics.data?.get(tool_id)} />
+              </span>
+            </li>
+          ))}
+        </ul>
+      )}
+    </Panel>
+  )
+}
+
+function TextForm({
+  label,
+  hint,
+  type,
+  initial = '',
+  action,
+  isBusy,
+  submit,
+}: {
+  label: string
+  hint: string
+  type: 'text' | 'password'
+  initial?: string
+  action: string
+  isBusy: boolean
+  submit: (text: string) => void
+}) {
+  const [text, setText] = useState(initial)
+  return (
+    <form
+      className="space-y-4"
+      onSubmit={(event) => {
+        event.preventDefault()
+        if (text !== '') submit(text)
+      }}
+    >
+      <Field label={label} hint={hint}>
+        <TextInput
+          type={type}
+          autoComplete={type === 'password' ? 'new-password' : 'off'}
+          spellCheck={false}
+          value={text}
+          onChange={({ target }) => setText(target.value)}
+        />
+      </Field>
+      <div className="flex justify-end">
+        <Button kind="primary" type="submit" reason={text === '' ? 'Enter it' : undefined} disabled={isBusy}>
+          {action}
+        </Button>
+      </div>
+    </form>
+  )
+}

@@ -1,0 +1,190 @@
+import { keepPreviousData, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
+import { scheduleStates } from '#contract/tasks/schedule-lifecycle.ts'
+import type { NewSchedule, Schedule } from '#sdk/types.ts'
+import { useAgentNames } from '../../agents/agent-names.ts'
+import { AgentPicker } from '../../agents/agent-picker.tsx'
+import { api } from '../../api/client.ts'
+import { useProjectId } from '../../api/queries.ts'
+import { formatCount, zoneName } from '../../format.ts'
+import { paths } from '../../paths.ts'
+import { useSearchText } from '../../search-state.ts'
+import { Button } from '../../ui/button.tsx'
+import type { Column } from '../../ui/data-table.tsx'
+import { Dialog } from '../../ui/dialog.tsx'
+import { EmptyState } from '../../ui/empty-state.tsx'
+import { ErrorBox } from '../../ui/error-box.tsx'
+import { FilterSelect } from '../../ui/field.tsx'
+import { Panel } from '../../ui/page.tsx'
+import { PagedTable } from '../../ui/paged-table.tsx'
+import { Status } from '../../ui/status.tsx'
+import { Time, useTimeZone } from '../../ui/time.tsx'
+import { tell } from '../../ui/toast.tsx'
+import { Options } from '../parts/options.tsx'
+import { PageFrame } from '../parts/page-frame.tsx'
+import { useWhyNotWrite } from '../parts/why-not-write.ts'
+import { cronWords } from './cron-words.ts'
+import { moment } from './run-times.tsx'
+import { ScheduleForm } from './schedule-form.tsx'
+
+const pageSize = 20
+
+/** Agents that are given tasks by the clock. */
+export default function Schedules() {
+  const project_id = useProjectId()
+  const [words, setWords] = useSearchText()
+  const [zone] = useTimeZone()
+  const offset = Number(words.offset ?? 0)
+  const status = scheduleStates.find((one) => one === words.status)
+  const agent_id = words.agent
+  const query = { limit: pageSize, offset, ...(status ? { status } : {}), ...(agent_id ? { agent_id } : {}) }
+  const isFiltered = status !== undefined || agent_id !== undefined
+  const queries = useQueryClient()
+  const schedules = useQuery({
+    queryKey: ['project', project_id, 'schedules', query],
+    queryFn: () => api.schedules.list(project_id, query).page(query),
+    placeholderData: keepPreviousData,
+    refetchInterval: 15_000,
+  })
+  const names = useAgentNames(project_id, schedules.data?.items.map((one) => one.agent_id) ?? [])
+  const close = () => {
+    setWords({ panel: undefined })
+    create.reset()
+  }
+  const create = useMutation({
+    mutationFn: (body: NewSchedule) => api.schedules.create(project_id, body),
+    onSuccess: ({ name }) => {
+      tell(`${name} is set`)
+      close()
+      return queries.invalidateQueries({ queryKey: ['project', project_id, 'schedules'] })
+    },
+  })
+  const mayNot = useWhyNotWrite('agents')
+  const isEmpty = schedules.data?.total === 0 && !isFiltered
+  const add = (label: string) => (
+    <Button kind="primary" reason={mayNot} onClick={() => setWords({ panel: 'new' })}>
+      {label}
+    </Button>
+  )
+  const columns: Column<Schedule>[] = [
+    {
+      id: 'name',
+      header: 'Name',
+      isWide: true,
+      cell: ({ id, name }) => (
+        <Link {...paths.schedule(project_id, id)} className="font-medium">
+          {name}
+        </Link>
+      ),
+    },
+    {
+      id: 'agent',
+      header: 'Agent',
+      cell: ({ agent_id: agent }) => (
+        <Link {...paths.agent(project_id, agent)} className="whitespace-nowrap">
+          {names.get(agent) ?? agent}
+        </Link>
+      ),
+    },
+    {
+      id: 'runs',
+      header: 'Runs',
+      cell: ({ cron, time_zone }) => (
+        <span title={`${cron}, ${time_zone}`} className="whitespace-nowrap">
+          {cronWords(cron) ?? <code>{cron}</code>}
+        </span>
+      ),
+    },
+    {
+      id: 'next',
+      header: 'Next run',
+      cell: ({ next_run_at }) =>
+        next_run_at === null ? (
+          <span className="text-soft">–</span>
+        ) : (
+          <time dateTime={next_run_at} className="whitespace-nowrap">
+            {moment(next_run_at, zoneName(zone))}
+          </time>
+        ),
+    },
+    {
+      id: 'last',
+      header: 'Last run',
+      cell: ({ last_run_at, last_task_id, last_error }) => (
+        <span className="whitespace-nowrap">
+          {last_task_id !== null ? (
+            <Link {...paths.task(project_id, last_task_id)}>
+              <Time at={last_run_at} />
+            </Link>
+          ) : (
+            <span className="text-soft">not yet</span>
+          )}
+          {last_error && (
+            <span title={last_error.message} className="ml-2">
+              <Status state="error" label="skipped" tone="warn" />
+            </span>
+          )}
+        </span>
+      ),
+    },
+    { id: 'tasks', header: 'Tasks', align: 'right', cell: ({ tasks_created }) => formatCount(tasks_created) },
+    { id: 'state', header: 'State', cell: ({ status: state }) => <Status state={state} /> },
+  ]
+  return (
+    <PageFrame
+      title="Schedules"
+      lead={`Tasks that begin by the clock, exactly one for each due time. Times are in ${zoneName(zone)}.`}
+      path={`/api/v1/projects/${project_id}/schedules`}
+      query={query}
+      actions={isEmpty ? undefined : add('New schedule')}
+    >
+      {!isEmpty && (
+        <div className="mb-3 flex flex-wrap gap-2">
+          <AgentPicker
+            project_id={project_id}
+            label="Agent"
+            value={agent_id}
+            any="Any agent"
+            className="!w-48"
+            onChange={(agent) => setWords({ agent, offset: undefined })}
+          />
+          <FilterSelect
+            label="State"
+            value={status ?? ''}
+            onChange={({ target }) => setWords({ status: target.value || undefined, offset: undefined })}
+          >
+            <Options of={{ '': 'Any state', active: 'Active', paused: 'Paused' }} />
+          </FilterSelect>
+        </div>
+      )}
+      <Panel>
+        <PagedTable
+          label="Schedules"
+          noun="schedules"
+          query={schedules}
+          columns={columns}
+          keyOf={({ id }) => id}
+          offset={offset}
+          limit={pageSize}
+          go={(to) => setWords({ offset: to ? String(to) : undefined })}
+          empty={
+            isEmpty ? (
+              <EmptyState title="Let agents work by the clock" actions={add('Create a schedule')}>
+                <p>
+                  A schedule gives an agent a task again and again: a report every weekday at 07:30, a check every 15
+                  minutes. Summer time, restarts and slow tasks are taken care of.
+                </p>
+              </EmptyState>
+            ) : (
+              <p className="p-4 text-soft">No schedule matches.</p>
+            )
+          }
+        />
+      </Panel>
+      <Dialog title="New schedule" isOpen={words.panel === 'new'} close={close} width="max-w-3xl" refused={mayNot}>
+        <ErrorBox error={create.error} />
+        <ScheduleForm project_id={project_id} isBusy={create.isPending} submit={(body) => create.mutate(body)} />
+      </Dialog>
+    </PageFrame>
+  )
+}

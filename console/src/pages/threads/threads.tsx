@@ -1,0 +1,204 @@
+import { keepPreviousData, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { Link, useNavigate } from '@tanstack/react-router'
+import { useState } from 'react'
+import type { Thread } from '#sdk/types.ts'
+import { useAgentNames } from '../../agents/agent-names.ts'
+import { AgentPicker } from '../../agents/agent-picker.tsx'
+import { api } from '../../api/client.ts'
+import { useProjectId } from '../../api/queries.ts'
+import { formatCount } from '../../format.ts'
+import { paths } from '../../paths.ts'
+import { useSearchText } from '../../search-state.ts'
+import { Button } from '../../ui/button.tsx'
+import { curlOf } from '../../ui/copy-as-curl.tsx'
+import { CodeBlock } from '../../ui/copy.tsx'
+import type { Column } from '../../ui/data-table.tsx'
+import { Dialog } from '../../ui/dialog.tsx'
+import { EmptyState } from '../../ui/empty-state.tsx'
+import { ErrorBox } from '../../ui/error-box.tsx'
+import { Field, TextArea } from '../../ui/field.tsx'
+import { LiveBadge } from '../../ui/live-badge.tsx'
+import { Panel } from '../../ui/page.tsx'
+import { PagedTable } from '../../ui/paged-table.tsx'
+import { Status } from '../../ui/status.tsx'
+import { Time } from '../../ui/time.tsx'
+import { PageFrame } from '../parts/page-frame.tsx'
+import { useWhyNotWrite } from '../parts/why-not-write.ts'
+
+const pageSize = 20
+
+/** Conversations with agents. */
+export default function Threads() {
+  const project_id = useProjectId()
+  const [words, setWords] = useSearchText()
+  const offset = Number(words.offset ?? 0)
+  const agent_id = words.agent
+  const query = { limit: pageSize, offset, ...(agent_id ? { agent_id } : {}) }
+  const queries = useQueryClient()
+  const navigate = useNavigate()
+  const threads = useQuery({
+    // Beside the tasks, whose events make them change.
+    queryKey: ['project', project_id, 'tasks', 'threads', query],
+    queryFn: () => api.threads.list(project_id, query).page(query),
+    placeholderData: keepPreviousData,
+  })
+  const names = useAgentNames(project_id, threads.data?.items.map((one) => one.agent_id) ?? [])
+  const close = () => {
+    setWords({ panel: undefined })
+    begin.reset()
+  }
+  const begin = useMutation({
+    mutationFn: async ({ agent, input }: { agent: string; input: string }) => {
+      const { id } = await api.threads.create(project_id, { agent_id: agent })
+      await api.tasks.create(project_id, agent, { input, thread_id: id })
+      return id
+    },
+    onSuccess: async (id) => {
+      await queries.invalidateQueries({ queryKey: ['project', project_id, 'tasks'] })
+      await navigate(paths.thread(project_id, id))
+    },
+  })
+  const mayNot = useWhyNotWrite('agents')
+  const isEmpty = threads.data?.total === 0 && agent_id === undefined
+  const add = (label: string) => (
+    <Button kind="primary" reason={mayNot} onClick={() => setWords({ panel: 'new' })}>
+      {label}
+    </Button>
+  )
+  const columns: Column<Thread>[] = [
+    {
+      id: 'title',
+      header: 'Began with',
+      isWide: true,
+      cell: ({ id, title }) => (
+        <Link {...paths.thread(project_id, id)} className="font-medium">
+          {title ?? <span className="text-soft">nothing said yet</span>}
+        </Link>
+      ),
+    },
+    {
+      id: 'agent',
+      header: 'Agent',
+      cell: ({ agent_id: agent }) => (
+        <Link {...paths.agent(project_id, agent)} className="whitespace-nowrap">
+          {names.get(agent) ?? agent}
+        </Link>
+      ),
+    },
+    {
+      id: 'state',
+      header: 'State',
+      cell: ({ status }) => <Status state={status} label={status === 'busy' ? 'working' : status} />,
+    },
+    { id: 'tasks', header: 'Tasks', align: 'right', cell: ({ tasks }) => formatCount(tasks) },
+    {
+      id: 'last',
+      header: 'Last message',
+      cell: ({ last_task_at, created_at }) => <Time at={last_task_at ?? created_at} />,
+    },
+  ]
+  return (
+    <PageFrame
+      title="Threads"
+      lead="Conversations with agents. Each task knows what was said before it."
+      path={`/api/v1/projects/${project_id}/threads`}
+      query={query}
+      actions={
+        <>
+          <LiveBadge />
+          {isEmpty ? undefined : add('New thread')}
+        </>
+      }
+    >
+      {!isEmpty && (
+        <div className="mb-3">
+          <AgentPicker
+            project_id={project_id}
+            label="Agent"
+            value={agent_id}
+            any="Any agent"
+            className="!w-48"
+            onChange={(agent) => setWords({ agent, offset: undefined })}
+          />
+        </div>
+      )}
+      <Panel>
+        <PagedTable
+          label="Threads"
+          noun="threads"
+          query={threads}
+          columns={columns}
+          keyOf={({ id }) => id}
+          offset={offset}
+          limit={pageSize}
+          go={(to) => setWords({ offset: to ? String(to) : undefined })}
+          empty={
+            isEmpty ? (
+              <EmptyState title="Talk with an agent over several tasks" actions={add('Begin a thread')}>
+                <p>
+                  Tasks of one thread run one after the other, and each knows what was said before. Your program begins
+                  one so, and gives its <code>id</code> to tasks as <code>thread_id</code>:
+                </p>
+                <div className="text-left">
+                  <CodeBlock
+                    text={curlOf('POST', `/api/v1/projects/${project_id}/threads`, { body: { agent_id: 'agent_…' } })}
+                    label="Copy the example"
+                  />
+                </div>
+              </EmptyState>
+            ) : (
+              <p className="p-4 text-soft">This agent has no threads.</p>
+            )
+          }
+        />
+      </Panel>
+      <Dialog title="New thread" isOpen={words.panel === 'new'} close={close} refused={mayNot}>
+        <ErrorBox error={begin.error} />
+        <BeginForm
+          project_id={project_id}
+          agent_id={agent_id}
+          isBusy={begin.isPending}
+          submit={(agent, input) => begin.mutate({ agent, input })}
+        />
+      </Dialog>
+    </PageFrame>
+  )
+}
+
+function BeginForm({
+  project_id,
+  agent_id,
+  isBusy,
+  submit,
+}: {
+  project_id: string
+  agent_id: string | undefined
+  isBusy: boolean
+  submit: (agent_id: string, input: string) => void
+}) {
+  const [agent, setAgent] = useState(agent_id)
+  const [input, setInput] = useState('')
+  const reason = agent === undefined ? 'Choose an agent' : input.trim() === '' ? 'Write the first message' : undefined
+  return (
+    <form
+      className="space-y-4"
+      onSubmit={(event) => {
+        event.preventDefault()
+        if (agent !== undefined && reason === undefined) submit(agent, input)
+      }}
+    >
+      <div>
+        <div className="mb-1 font-medium">Agent</div>
+        <AgentPicker project_id={project_id} label="Agent" value={agent} onChange={setAgent} />
+      </div>
+      <Field label="First message">
+        <TextArea rows={3} value={input} onChange={({ target }) => setInput(target.value)} />
+      </Field>
+      <div className="flex justify-end">
+        <Button kind="primary" type="submit" reason={reason} disabled={isBusy}>
+          Send
+        </Button>
+      </div>
+    </form>
+  )
+}

@@ -1,0 +1,39 @@
+import { useQueryClient } from '@tanstack/react-query'
+import { toolKinds } from '#contract/resources/tools.ts'
+import { api } from '../../api/client.ts'
+import { useProjectId } from '../../api/queries.ts'
+import { paths } from '../../paths.ts'
+import { useSearchText } from '../../search-state.ts'
+import { PageHeader } from '../../ui/page.tsx'
+import { tell } from '../../ui/toast.tsx'
+import { useWhyNotWrite } from '../parts/why-not-write.ts'
+import { emptyDraft, weatherDraft } from './tool-draft.ts'
+import { ToolForm } from './tool-form.tsx'
+
+/** A new tool, of a kind or by the example that the address names. */
+export default function NewTool() {
+  const project_id = useProjectId()
+  const [words] = useSearchText()
+  const queries = useQueryClient()
+  const refused = useWhyNotWrite('agents')
+  const kind = toolKinds.find((one) => one === words.kind) ?? 'http'
+  return (
+    <>
+      <PageHeader title="New tool">Something agents of this project can call.</PageHeader>
+      <ToolForm
+        project_id={project_id}
+        before={words.example === 'weather' ? weatherDraft : { ...emptyDraft, kind }}
+        isNew
+        action="Create tool"
+        refused={refused}
+        request={{ method: 'POST', path: `/api/v1/projects/${project_id}/tools` }}
+        save={async (body) => {
+          const { id, name } = await api.tools.create(project_id, body)
+          await queries.invalidateQueries({ queryKey: ['project', project_id, 'tools'] })
+          tell(`${name} is ready. Give it to an agent in its configuration`)
+          return paths.tool(project_id, id)
+        }}
+      />
+    </>
+  )
+}
