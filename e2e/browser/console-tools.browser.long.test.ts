@@ -43,8 +43,13 @@ test('a tool is made from the example, tried with a hidden secret, and used by a
     response.writeHead(isBad ? 503 : 200, { 'content-type': 'application/json' })
     response.end(JSON.stringify({ celsius: 7, sent: request.headers.authorization }))
   })
-  await make(`${base}/credentials`, { name: 'WEATHER_KEY', value: 'canary-of-the-weather' })
-  const page = await cadre.open(`/p/${project}/tools`)
+  await make(`${base}/credentials`, {
+    name: 'WEATHER_KEY',
+    value: 'canary-of-the-weather',
+    allowed_hosts: ['127.0.0.1'],
+  })
+  // One request is refused on purpose.
+  const page = await cadre.open(`/p/${project}/tools`, { allowed: /400 \(Bad Request\).*\/tools\)$/ })
   await page.getByText('Give agents something to do').waitFor()
   await screen(page, 'tools-empty')
   await page.getByRole('link', { name: 'Start from an example' }).click()
@@ -212,6 +217,7 @@ test('credentials are added, used, rotated and renamed, and their values never c
   await press(page, 'Add a credential')
   await dialog.getByLabel('Name', { exact: true }).fill('GITHUB_TOKEN')
   await dialog.getByLabel('Secret', { exact: true }).fill('canary-of-github')
+  await dialog.getByLabel('Hosts it may be sent to').fill('api.example.com')
   await screen(page, 'credential-new')
   await dialog.getByRole('button', { name: 'Save credential' }).click()
   await page.getByText('GITHUB_TOKEN is saved').waitFor()
@@ -221,6 +227,7 @@ test('credentials are added, used, rotated and renamed, and their values never c
   await dialog.getByLabel('Token endpoint').fill('https://id.example.com/token')
   await dialog.getByLabel('Authorization endpoint').fill('https://id.example.com/authorize')
   await dialog.getByLabel('Client id').fill('cadre')
+  await dialog.getByLabel('Hosts it may be sent to').fill('calendar.example.com')
   await dialog.getByText('/api/v1/credentials/callback').waitFor()
   await screen(page, 'credential-new-oauth')
   await dialog.getByRole('button', { name: 'Save credential' }).click()
@@ -238,7 +245,11 @@ test('credentials are added, used, rotated and renamed, and their values never c
   await make(`${at}/tools`, { name: 'github', description: 'Reads.', kind: 'http', http })
   await make(`${at}/agents`, { name: 'reviewer', config: { model: 'builtin/echo', tools: ['github'] } })
   await page.goto(`/p/proj_${other.id}/credentials`)
-  await page.getByRole('row').filter({ hasText: 'GITHUB_TOKEN' }).getByRole('link', { name: 'github' }).waitFor()
+  await page
+    .getByRole('row')
+    .filter({ hasText: 'GITHUB_TOKEN' })
+    .getByRole('link', { name: 'github', exact: true })
+    .waitFor()
   await screen(page, 'credentials')
   await page.getByRole('link', { name: 'GITHUB_TOKEN' }).click()
   await page.getByRole('link', { name: 'reviewer' }).waitFor()
@@ -249,6 +260,15 @@ test('credentials are added, used, rotated and renamed, and their values never c
   await page.getByRole('button', { name: 'Rename', exact: true }).click()
   await dialog.getByText('Change it in these tools too: github').waitFor()
   await page.keyboard.press('Escape')
+  await page.getByRole('button', { name: 'Change hosts' }).click()
+  await dialog.getByLabel('Hosts it may be sent to').fill('api.example.com, *.example.org')
+  assert.equal(
+    await dialog.getByRole('button', { name: 'Save' }).getAttribute('title'),
+    'Enter the secret to add a host',
+  )
+  await dialog.getByLabel('Secret', { exact: true }).fill('canary-of-github-2')
+  await dialog.getByRole('button', { name: 'Save' }).click()
+  await page.getByText('api.example.com, *.example.org').waitFor()
   await screen(page, 'credential')
   assert.doesNotMatch(await page.content(), /canary/)
   await page.getByRole('button', { name: 'Delete', exact: true }).click()

@@ -31,9 +31,10 @@ export function CredentialForm({ isBusy, submit }: { isBusy: boolean; submit: (b
   const [client_id, setClient] = useState('')
   const [client_secret, setSecret] = useState('')
   const [scopes, setScopes] = useState('')
+  const [hosts, setHosts] = useState('')
   const [grant, setGrant] = useState<NonNullable<NewCredential['grant']>>('authorization_code')
   const isClient = way === 'issuer' || way === 'endpoints'
-  const reason = !/^[A-Za-z_][A-Za-z0-9_]*$/.test(name)
+  const missing = !/^[A-Za-z_][A-Za-z0-9_]*$/.test(name)
     ? 'Enter a name of letters, digits and _'
     : way === 'secret'
       ? value === ''
@@ -46,8 +47,11 @@ export function CredentialForm({ isBusy, submit }: { isBusy: boolean; submit: (b
           : way === 'endpoints' && grant === 'authorization_code' && authorization.trim() === ''
             ? 'Enter the authorization endpoint'
             : undefined
+  const reason =
+    missing ?? (way !== 'mcp' && hostsOf(hosts).length === 0 ? 'Name the hosts it may be sent to' : undefined)
+  const allowed_hosts = hostsOf(hosts)
   const body = (): NewCredential => {
-    if (way === 'secret') return { name, type: 'secret', value }
+    if (way === 'secret') return { name, type: 'secret', value, allowed_hosts }
     const asked = scopes.split(/\s+/).filter((scope) => scope !== '')
     const shared = { name, type: 'oauth2' as const, ...(asked.length === 0 ? {} : { scopes: asked }) }
     if (way === 'mcp') return { ...shared, mcp_url: address.trim() }
@@ -59,7 +63,7 @@ export function CredentialForm({ isBusy, submit }: { isBusy: boolean; submit: (b
             ...(authorization.trim() === '' ? {} : { authorization_endpoint: authorization.trim() }),
           }
     const secret = client_secret === '' ? {} : { client_secret }
-    return { ...shared, ...where, client_id: client_id.trim(), ...secret, grant }
+    return { ...shared, ...where, allowed_hosts, client_id: client_id.trim(), ...secret, grant }
   }
   return (
     <form
@@ -161,6 +165,7 @@ export function CredentialForm({ isBusy, submit }: { isBusy: boolean; submit: (b
           <TextInput spellCheck={false} value={scopes} onChange={({ target }) => setScopes(target.value)} />
         </Field>
       )}
+      {way !== 'mcp' && <HostsField value={hosts} onChange={setHosts} />}
       <div className="flex justify-end">
         <Button kind="primary" type="submit" reason={reason} disabled={isBusy}>
           Save credential
@@ -168,4 +173,35 @@ export function CredentialForm({ isBusy, submit }: { isBusy: boolean; submit: (b
       </div>
     </form>
   )
+}
+
+/** Hosts that a credential may be sent to, as they are typed. */
+export function HostsField({
+  value,
+  onChange,
+  hint,
+}: {
+  value: string
+  onChange: (value: string) => void
+  hint?: string
+}) {
+  return (
+    <Field
+      label="Hosts it may be sent to"
+      hint={hint ?? 'Tools cannot send it anywhere else. *.example.com means all names below example.com.'}
+    >
+      <TextInput
+        spellCheck={false}
+        autoComplete="off"
+        placeholder="api.example.com"
+        value={value}
+        onChange={({ target }) => onChange(target.value)}
+      />
+    </Field>
+  )
+}
+
+/** Hosts with spaces or commas between. */
+export function hostsOf(text: string): string[] {
+  return text.split(/[\s,]+/).filter((host) => host !== '')
 }

@@ -19,6 +19,7 @@ import { PageFrame } from '../parts/page-frame.tsx'
 import { useWhyNotWrite } from '../parts/why-not-write.ts'
 import { Agents, useToolStatistics } from '../tools/tools.tsx'
 import { ConnectButton } from './connect-button.tsx'
+import { hostsOf, HostsField } from './credential-form.tsx'
 import { isConnectable, typeNames } from './credential-words.ts'
 import { State } from './credentials.tsx'
 
@@ -70,6 +71,9 @@ export default function CredentialPage() {
           <Button reason={mayNot} onClick={() => setWords({ panel: 'rotate' })}>
             {isSecret ? 'Rotate' : 'Replace client secret'}
           </Button>
+          <Button reason={mayNot} onClick={() => setWords({ panel: 'hosts' })}>
+            Change hosts
+          </Button>
           <Button reason={mayNot} onClick={() => setWords({ panel: 'rename' })}>
             Rename
           </Button>
@@ -101,6 +105,15 @@ export default function CredentialPage() {
               action={isSecret ? 'Rotate' : 'Replace'}
               isBusy={save.isPending}
               submit={(text) => save.mutate(isSecret ? { value: text } : { client_secret: text })}
+            />
+          </Dialog>
+          <Dialog title={`Hosts of ${data.name}`} isOpen={words.panel === 'hosts'} close={close} refused={refused}>
+            <ErrorBox error={save.error} />
+            <HostsForm
+              key={data.updated_at}
+              credential={data}
+              isBusy={save.isPending}
+              submit={(body) => save.mutate(body)}
             />
           </Dialog>
           <Dialog title={`Rename ${data.name}`} isOpen={words.panel === 'rename'} close={close} refused={refused}>
@@ -171,6 +184,14 @@ function CredentialFacts({ credential }: { credential: Credential }) {
       <dt>In a tool</dt>
       <dd>
         <CopyId id={`\${credentials.${name}}`} />
+      </dd>
+      <dt>Sent only to</dt>
+      <dd>
+        {credential.allowed_hosts === null ? (
+          <span className="text-warn">any host. Name its hosts, so that no tool can send it elsewhere.</span>
+        ) : (
+          <code className="break-all">{credential.allowed_hosts.join(', ')}</code>
+        )}
       </dd>
       {type === 'secret' && (
         <>
@@ -243,6 +264,66 @@ function UsedBy({ project_id, credential: { used_by } }: { project_id: string; c
         </ul>
       )}
     </Panel>
+  )
+}
+
+/** Another list of hosts. Who adds one has to know the secret. */
+function HostsForm({
+  credential: { type, allowed_hosts },
+  isBusy,
+  submit,
+}: {
+  credential: Credential
+  isBusy: boolean
+  submit: (body: { allowed_hosts: string[]; value?: string; client_secret?: string }) => void
+}) {
+  const [hosts, setHosts] = useState(allowed_hosts?.join(', ') ?? '')
+  const [secret, setSecret] = useState('')
+  const next = hostsOf(hosts)
+  const isMore = allowed_hosts !== null && next.some((host) => !allowed_hosts.includes(host))
+  const isSecret = type === 'secret'
+  const reason =
+    next.length === 0
+      ? 'Name at least one host'
+      : isMore && isSecret && secret === ''
+        ? 'Enter the secret to add a host'
+        : undefined
+  return (
+    <form
+      className="space-y-4"
+      onSubmit={(event) => {
+        event.preventDefault()
+        if (reason !== undefined) return
+        submit({
+          allowed_hosts: next,
+          ...(secret === '' ? {} : isSecret ? { value: secret } : { client_secret: secret }),
+        })
+      }}
+    >
+      <HostsField value={hosts} onChange={setHosts} />
+      {isMore && (
+        <Field
+          label={isSecret ? 'Secret' : 'Client secret'}
+          hint={
+            isSecret
+              ? 'Only who knows the secret can send it to another host.'
+              : 'Without it, the credential has to be connected again.'
+          }
+        >
+          <TextInput
+            type="password"
+            autoComplete="new-password"
+            value={secret}
+            onChange={({ target }) => setSecret(target.value)}
+          />
+        </Field>
+      )}
+      <div className="flex justify-end">
+        <Button kind="primary" type="submit" reason={reason} disabled={isBusy}>
+          Save
+        </Button>
+      </div>
+    </form>
   )
 }
 

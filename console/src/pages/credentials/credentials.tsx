@@ -102,6 +102,19 @@ export default function Credentials() {
           <span className="text-soft">no tool</span>
         ),
     },
+    {
+      id: 'hosts',
+      header: 'Sent only to',
+      cell: ({ allowed_hosts }) =>
+        allowed_hosts === null ? (
+          <span className="text-warn">any host</span>
+        ) : (
+          <code className="break-all" title={allowed_hosts.join(', ')}>
+            {allowed_hosts[0]}
+            {allowed_hosts.length > 1 && ` +${allowed_hosts.length - 1}`}
+          </code>
+        ),
+    },
     { id: 'changed', header: 'Changed', cell: ({ updated_at }) => <Time at={updated_at} /> },
   ]
   return (

@@ -5,13 +5,23 @@ import { paths } from '../../paths.ts'
 import { useTimeZone } from '../../ui/time.tsx'
 
 const looks: Record<string, string> = {
-  completed: 'bg-good border-good',
-  failed: 'bg-bad border-bad',
-  expired: 'bg-bad-soft border-bad',
-  canceled: 'bg-quiet border-edge',
-  running: 'bg-info-soft border-info animate-pulse',
-  waiting: 'bg-warn-soft border-warn',
-  queued: 'bg-panel border-edge border-dashed',
+  completed: 'bg-good-soft border-good text-good',
+  failed: 'bg-bad-soft border-bad text-bad',
+  expired: 'bg-bad-soft border-bad text-bad',
+  canceled: 'bg-quiet border-edge text-soft',
+  running: 'bg-info-soft border-info text-info animate-pulse',
+  waiting: 'bg-warn-soft border-warn text-warn',
+  queued: 'bg-panel border-edge border-dashed text-soft',
+}
+
+/** Beside the colour, so that no state is told by that alone. */
+const marks: Record<string, string> = {
+  completed: '✓',
+  failed: '✕',
+  expired: '⏱',
+  canceled: '–',
+  waiting: '…',
+  running: '▸',
 }
 
 /** Tasks of a schedule as a strip of bars, the newest at the right: each one tells its end, and leads there. Taller means longer. */
@@ -40,7 +50,9 @@ export function HistoryStrip({ project_id, tasks }: { project_id: string; tasks:
                   aria-hidden
                   className={`flex w-full items-end justify-center rounded-sm border text-[0.65rem] leading-4 ${looks[status] ?? ''}`}
                   style={{ height: `${28 + Math.round((length / longest) * 72)}%` }}
-                />
+                >
+                  {marks[status] ?? ''}
+                </span>
               </Link>
             </li>
           )

@@ -11,6 +11,8 @@ export function RunTimes({ runs, time_zone, label }: { runs: readonly string[]; 
       {runs.map((at) => {
         const here = moment(at, mine)
         const there = moment(at, time_zone)
+        const [day, time] = there.split(', ') as [string, string]
+        const theirs = here.startsWith(day) ? time : there
         return (
           <li key={at} className="flex flex-wrap items-baseline justify-between gap-x-4 py-1.5">
             <time dateTime={at}>
@@ -18,7 +20,7 @@ export function RunTimes({ runs, time_zone, label }: { runs: readonly string[]; 
               {there !== here && (
                 <span className="text-soft">
                   {' '}
-                  · {there} in {placeOf(time_zone)}
+                  · {theirs} in {placeOf(time_zone)}
                 </span>
               )}
             </time>

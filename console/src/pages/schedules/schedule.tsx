@@ -117,7 +117,8 @@ export default function SchedulePage() {
             className="xl:col-span-2"
             actions={
               <span className="text-sm text-soft">
-                {formatCount(data.tasks_created)} {data.tasks_created === 1 ? 'task' : 'tasks'}
+                {formatCount(history.data?.total ?? data.tasks_created)}{' '}
+                {(history.data?.total ?? data.tasks_created) === 1 ? 'task' : 'tasks'}
                 {data.skipped > 0 && `, ${formatCount(data.skipped)} skipped`}
               </span>
             }

@@ -58,6 +58,15 @@ describe('tools before agents call them', () => {
     assert.equal(body.response.body, '{"echo":"Bearer [redacted]"}')
     assert.deepEqual([body.content, body.error], ['{"echo":"Bearer [redacted]"}', null])
     assert.ok(!JSON.stringify(body).includes('canary'))
+    // It goes nowhere else, also by hand.
+    const elsewhere = await attempt({
+      kind: 'http',
+      http: { method: 'GET', url: url.replace('127.0.0.1', 'localhost'), headers: { A: '${credentials.WEATHER_KEY}' } },
+    })
+    assert.deepEqual(
+      [elsewhere.status, elsewhere.body.error?.code, elsewhere.body.request, seen.length],
+      [200, 'credential_not_allowed', null, 1],
+    )
     const [entry] = await test.sql<{ target: string; detail: object }>`
       select target, detail from audit where action = 'project.tool_tried'`
     assert.ok(entry && base.endsWith(entry.target))
