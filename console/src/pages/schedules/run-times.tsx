@@ -1,6 +1,5 @@
-import { ago } from '../../format.ts'
+import { ago, zoneName } from '../../format.ts'
 import { useTimeZone } from '../../ui/time.tsx'
-import { zoneName } from '../../format.ts'
 
 /** Due times in words, in the zone of Preferences, and in the schedule's own where that says something else. */
 export function RunTimes({ runs, time_zone, label }: { runs: readonly string[]; time_zone: string; label: string }) {

@@ -77,7 +77,12 @@ async function operations(context: Context, project_id: number, draft: ToolDraft
   const found = await lookUp(context, project_id, draft, (pinning) => previewOpenapi(definition, draft, pinning))
   return found.map(({ operation: { id, method, path, operation }, tool }) => ({
     ...(typeof tool === 'string'
-      ? { name: id, description: String(operation.summary ?? ''), safety: 'unsafe' as const, parameters: {} }
+      ? {
+          name: id,
+          description: typeof operation.summary === 'string' ? operation.summary : '',
+          safety: 'unsafe' as const,
+          parameters: {},
+        }
       : { name: tool.name, description: tool.description, safety: tool.safety, parameters: tool.parameters }),
     operation: { id, method, path },
     problem: typeof tool === 'string' ? tool : null,
