@@ -4,6 +4,7 @@ import { bounds } from '#contract/core/limits.ts'
 import { invalid, Problem } from '#contract/core/problems.ts'
 import type { Context } from './context.ts'
 import { isOurs } from './engine/dispatch/lease-tokens.ts'
+import { judgeBody } from './engine/tools/schemas/schema-judge.ts'
 import { registerCanonicalHost } from './http/connection/canonical-host.ts'
 import { basePathOf, registerBasePath } from './http/connection/base-path.ts'
 import { registerCors } from './http/connection/cors.ts'
@@ -190,6 +191,7 @@ function httpContext(context: Context, app: FastifyInstance): HttpContext {
   return {
     sql: context.sql,
     secrets: context.secrets,
+    judgeBody,
     public_origin: () => new URL(context.public_url()).origin,
     authentication: {
       sql: context.auth_sql,

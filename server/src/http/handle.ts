@@ -253,6 +253,8 @@ async function serve<O extends Operation, Loaded>(
     if (!finished) return reply
     return reply.code(finished.status).send(finished.body)
   }
+  if (principal && raw.body !== undefined)
+    await context.judgeBody?.(raw.body, { org_id: principal.org_id, project_id: loading.params['project_id'] ?? '' })
   const received = await handlers.receive?.(loading, () => {
     if (principal) authorizeRole(operation, principal)
     return validate(operation, raw) as { query: QueryOf<O>; body: BodyOf<O> }

@@ -31,6 +31,8 @@ export interface HttpContext {
   public_origin: () => string
   /** Told about leases that this service never gave out. */
   onForgedLease?: (request: FastifyRequest) => void
+  /** Looks through a body for what takes long to judge, before anything is done with it and outside of any transaction. */
+  judgeBody?: (body: unknown, party: { org_id: string; project_id: string }) => Promise<void>
   /** Told about every 500, to make it an event (decision D94). */
   onInternalError?: (problem: Problem, request: FailedRequest) => void
 }

@@ -15,7 +15,7 @@ import { beginModelCall, discardedMessage, factsOf, fallBack, resolvedName, type
 import { messageId, type CallResult } from './model-call-result.ts'
 import type { Prices } from '../budgets/prices.ts'
 import type { StartedCall, Run } from './run.ts'
-import { judgeOutput, outputInvalid, outputSchema, repairOf } from './task-output.ts'
+import { judgeOutput, outputInvalid, outputSchema, prejudgeOutput, repairOf } from './task-output.ts'
 import { checkCalls, planCalls, planned, type PlannedCall } from './tool-plan.ts'
 import { policyOf } from './tool-policy.ts'
 import { currentModel } from './run-model.ts'
@@ -88,6 +88,7 @@ const over = (error?: TaskError): Turn => ({ next: 'over', error })
 
 async function takeTurn(run: Run, context: RunContext, pending: Change | undefined): Promise<Turn> {
   const open = callsOf(run.steps).filter(({ at }) => at.state !== 'done')
+  if (open.length === 0) await prejudgeOutput(run, lastAnswer(run))
   const next = open.length > 0 ? ({ do: 'tools' } as const) : afterAnswer(run)
   const failure = tooManySteps(run, open, next) ?? tooLong(run, next)
   if (failure) return end(run, context, pending, failure)

@@ -2,6 +2,7 @@ import { isObject } from '#contract/core/merge-patch.ts'
 import { cleanValue } from '../../platform/clean-text.ts'
 import type { ModelCallInput, ModelCallOutput } from '../conversation/conversation.ts'
 import type { Run } from './run.ts'
+import { judgeValue } from '../tools/schemas/schema-judge.ts'
 import { dataError } from '../tools/arguments.ts'
 import type { TaskError, Step } from '../task.ts'
 
@@ -16,6 +17,16 @@ export function outputSchema({ work }: Run): Record<string, unknown> | undefined
   const schema = work.output_schema ?? work.config.output_schema
   // An agent that was stored before the member had a meaning may have anything there.
   return isObject(schema) && schema['type'] === 'object' ? schema : undefined
+}
+
+/** Lets the thread for schemas judge the last answer of a task with a schema, so that `judgeOutput` need not. */
+export async function prejudgeOutput(run: Run, answer: Step | undefined): Promise<void> {
+  const schema = outputSchema(run)
+  if (!schema || !answer) return
+  const { text, tool_calls } = answer.output as ModelCallOutput
+  const value = tool_calls.length > 0 ? undefined : readJson(text)
+  if (value === undefined) return
+  await judgeValue(schema, value, { org_id: run.spender.org_id ?? '', project_id: run.project_id })
 }
 
 /** Judges an answer: a text where the task has no schema, else JSON that meets it. */

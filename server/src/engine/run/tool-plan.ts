@@ -16,6 +16,7 @@ import type { Decide } from '../journal/journal.ts'
 import type { ModelToolCall } from '../models/model.ts'
 import type { Run } from './run.ts'
 import { isAllowed } from './run-model.ts'
+import { judgeValue } from '../tools/schemas/schema-judge.ts'
 import { checkArguments } from '../tools/arguments.ts'
 import { policyOf } from './tool-policy.ts'
 import { engineTools, safetyOf, type Tool } from '../tools/tool.ts'
@@ -56,7 +57,7 @@ export type CallProblems = ReadonlyMap<string, string>
  * Checks the arguments of calls that may begin, before their intents are written: a check may take a while, and must
  * block neither the task's lock nor this process.
  */
-export async function checkCalls({ steps, toolset }: Run): Promise<CallProblems> {
+export async function checkCalls({ steps, toolset, spender }: Run): Promise<CallProblems> {
   const complaints = new Map<string, string>()
   for (const { call, at } of callsOf(steps).slice(0, callsMax)) {
     const tool = toolset.tools.get(call.name)
@@ -64,6 +65,7 @@ export async function checkCalls({ steps, toolset }: Run): Promise<CallProblems>
       at.state === 'fresh' ? call.arguments : at.state === 'approved' && (at.step.output as ApprovedCall).arguments
     if (!tool || (at.state !== 'fresh' && at.state !== 'approved')) continue
     const began_at = performance.now()
+    await judgeValue(tool.parameters, args, { org_id: spender.org_id ?? '', project_id: spender.project_id })
     const complaint = checkArguments(tool, args)
     if (complaint !== undefined) complaints.set(call.id, complaint)
     if (performance.now() - began_at > slowCheck_ms) await setImmediate()

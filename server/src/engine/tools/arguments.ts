@@ -6,6 +6,8 @@ import { isObject } from '#contract/core/merge-patch.ts'
 import { runBounded, TookTooLong } from './schemas/bounded-run.ts'
 import { isPlainSchema } from './plain-schema.ts'
 import { schemaExcess } from './schemas/schema-bounds.ts'
+import type { ValueVerdict } from './schemas/schema-task.ts'
+import { knownSchema, knownValue } from './schemas/verdicts.ts'
 import type { Tool } from './tool.ts'
 
 /** Characters of a call's arguments as JSON. */
@@ -45,6 +47,14 @@ const compiled = new Map<string, Compiled>()
  * the moment when a tool is registered or found: 2020-12, and draft-07 where `$schema` says so.
  */
 export function schemaError(schema: unknown): string | undefined {
+  const excess = schemaExcess(schema)
+  if (excess !== undefined) return excess
+  const known = knownSchema(schema)
+  return known ? known.fault : judgeSchemaHere(schema)
+}
+
+/** The same in this thread, whatever is known: up to 500 ms of it. */
+export function judgeSchemaHere(schema: unknown): string | undefined {
   const result = compile(schema)
   return 'fault' in result ? result.fault : undefined
 }
@@ -61,12 +71,12 @@ export function checkArguments(
   if (!isObject(args)) return `The arguments of ${name} must be a JSON object.`
   if (JSON.stringify(args).length > argumentsMax)
     return `The arguments of ${name} must have at most ${argumentsMax} characters as JSON.`
-  const result = validateValue(parameters, args)
+  const result = verdictOf(parameters, args)
   if ('fault' in result) return `The arguments of ${name} cannot be checked: its parameters ${result.fault}.`
   if (result.outcome === 'valid') return undefined
   if (result.outcome === 'late')
     return `The arguments of ${name} could not be checked in time. Use simpler or shorter ones.`
-  const { path, message } = describe(result.error)
+  const { path, message } = result
   return `The arguments of ${name} are not valid: ${path === '' ? 'they' : path} ${message}.`
 }
 
@@ -77,20 +87,20 @@ export function checkArguments(
 export function dataError(schema: unknown, value: unknown): { path: string; message: string } | undefined {
   if (JSON.stringify(value).length > argumentsMax)
     return { path: '', message: `must have at most ${argumentsMax} characters as JSON` }
-  const result = validateValue(schema, value)
+  const result = verdictOf(schema, value)
   if ('fault' in result) return { path: '', message: `cannot be checked, because its schema ${result.fault}` }
   if (result.outcome === 'valid') return undefined
   if (result.outcome === 'late') return { path: '', message: 'could not be checked against its schema in time' }
-  return describe(result.error)
+  return { path: result.path, message: result.message }
 }
 
-type Validated =
-  | { fault: string }
-  | { outcome: 'valid' }
-  | { outcome: 'late' }
-  | { outcome: 'invalid'; error: ErrorObject | undefined }
+/** What the thread for schemas has found out, or what this one does. */
+function verdictOf(schema: unknown, value: unknown): ValueVerdict {
+  return knownValue(schema, value) ?? judgeValueHere(schema, value)
+}
 
-function validateValue(schema: unknown, value: unknown): Validated {
+/** Checks a value in this thread: up to 100 ms of it, and 500 ms where the schema was never compiled. */
+export function judgeValueHere(schema: unknown, value: unknown): ValueVerdict {
   const result = compile(schema)
   if ('fault' in result) return result
   const { validate, isPlain } = result
@@ -102,7 +112,7 @@ function validateValue(schema: unknown, value: unknown): Validated {
     if (!(error instanceof TookTooLong) && !(error instanceof RangeError)) throw error
     return { outcome: 'late' }
   }
-  return { outcome: 'invalid', error: validate.errors?.[0] }
+  return { outcome: 'invalid', ...describe(validate.errors?.[0]) }
 }
 
 function compile(schema: unknown): Compiled {

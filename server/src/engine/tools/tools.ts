@@ -13,6 +13,7 @@ import type { OpenedTools, Opening } from './opened.ts'
 import { fillPlaceholders, namedCredentials } from './placeholders.ts'
 import { growingRedaction, type Redaction } from './redaction.ts'
 import type { Sandboxes } from './sandbox/sandbox.ts'
+import { judgeSchemas } from './schemas/schema-judge.ts'
 import { ToolError, type Tool, type ToolScope, type Toolset, type ToolSource } from './tool.ts'
 import { listToolRows, type ToolRow } from './tool-rows.ts'
 import { withTokens } from './with-tokens.ts'
@@ -69,6 +70,8 @@ async function openTools(options: ToolsOptions, scope: ToolScope): Promise<Tools
       return [row.name, { ...rest, tools: tools.map((tool) => withTokens(tool, used)) }]
     }),
   )
+  const found = [...opened.values()].flatMap(({ tools }) => tools.map(({ parameters }) => parameters))
+  await judgeSchemas(found, { org_id: '', project_id })
   const choice = new Choice(redaction)
   for (const name of names) {
     const tool = own.get(name)

@@ -7,6 +7,7 @@ import type { Context } from '../../context.ts'
 import { leaseRefused, type ToolCallAnswer } from '../../engine/commands/answer-tool-calls.ts'
 import { isOurs, leaseHash } from '../../engine/dispatch/lease-tokens.ts'
 import { extendLease } from '../../engine/journal/tool-calls.queries.ts'
+import { judgeValue } from '../../engine/tools/schemas/schema-judge.ts'
 import { resultIssues } from '../../engine/tools/data-schema.ts'
 import { recordAudit } from '../../events/audit/audit.ts'
 import { untilClosed } from '../../http/connection/until-closed.ts'
@@ -110,6 +111,7 @@ export function toolCallRoutes(
       }
       if (!error) {
         const schema = await findResultSchema(sql, { project_id, task_id: call.task_id, name: call.name })
+        if (schema) await judgeValue(schema, output, { org_id: principal.org_id, project_id })
         const issues = schema ? resultIssues(schema, output) : []
         if (issues.length > 0) throw new Problem('invalid_tool_result', issues)
       }

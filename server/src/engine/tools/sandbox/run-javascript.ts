@@ -1,7 +1,7 @@
 import { builtinToolDefinitions, javascriptFiles, javascriptTime_seconds } from '#contract/resources/builtin-tools.ts'
 import { fileBounds } from '#contract/resources/files.ts'
 import { requireCallFile } from '../builtin/task-files.ts'
-import { TooManyWait } from './fair-turns.ts'
+import { TooManyWait } from '../../../platform/fair-turns.ts'
 import type { SandboxHost, Sandboxes, SandboxOptions } from './sandbox.ts'
 import type { SandboxResult } from './sandbox-job.ts'
 import { ToolError, type CallFiles, type KnownFile, type Tool, type ToolAnswer } from '../tool.ts'

@@ -1,6 +1,6 @@
 import { MessageChannel, Worker } from 'node:worker_threads'
 import type { Logger } from 'pino'
-import { FairTurns, type FairTurnsOptions, type Party } from './fair-turns.ts'
+import { FairTurns, type FairTurnsOptions, type Party } from '../../../platform/fair-turns.ts'
 import type { SandboxJob, SandboxReply, SandboxRequest, SandboxResult, SandboxThread } from './sandbox-job.ts'
 
 /**

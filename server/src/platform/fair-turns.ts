@@ -1,7 +1,7 @@
 /** Who wants a place: a project of an organization. */
 export interface Party {
   org_id: string
-  project_id: number
+  project_id: number | string
 }
 
 export interface FairTurnsOptions {
@@ -39,7 +39,7 @@ export class FairTurns {
     const organization = this.#organizations.get(org_id) ?? {
       taken: 0,
       waiting: 0,
-      projects: new Map<number, Project>(),
+      projects: new Map<number | string, Project>(),
     }
     const project = organization.projects.get(project_id) ?? { taken: 0, queue: [] }
     const { ofProject, ofOrganization, all } = this.#options.waiting
@@ -120,7 +120,7 @@ export class FairTurns {
 interface Organization {
   taken: number
   waiting: number
-  projects: Map<number, Project>
+  projects: Map<number | string, Project>
 }
 
 interface Project {

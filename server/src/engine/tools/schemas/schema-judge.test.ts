@@ -1,0 +1,49 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { checkArguments, dataError, schemaError } from '../arguments.ts'
+import { schemaIssues } from '../data-schema.ts'
+import { judgeBody, judgeSchemas, judgeValue } from './schema-judge.ts'
+import { knownSchema, knownValue } from './verdicts.ts'
+
+const party = { org_id: 'org_1', project_id: 1 }
+let count = 0
+/** Takes long to try, and its check longer than any may. */
+const hostile = (): Record<string, unknown> => ({
+  type: 'object',
+  properties: { [`a${++count}`]: { type: 'string', pattern: '^(a+)+$' } },
+})
+const victim = (): object => ({ [`a${count}`]: `${'a'.repeat(40)}!` })
+
+describe('schemas of others are judged in a thread of their own', () => {
+  it('and what it found out is what the checks say, without this thread doing it again', async () => {
+    const schema = hostile()
+    await judgeBody({ tools: [{ function: { parameters: schema } }] }, party)
+    assert.match(schemaIssues('parameters', schema)[0]?.message ?? '', /pattern that takes too long/)
+    await judgeValue(schema, victim(), party)
+    const began = performance.now()
+    assert.match(checkArguments({ name: 't', parameters: schema }, victim()) ?? '', /could not be checked in time/)
+    // Here it would have taken 100 ms of the processor.
+    assert.ok(performance.now() - began < 50)
+  })
+
+  it('a value gets the same words as in this thread', async () => {
+    const schema = { ...hostile(), required: ['b'], additionalProperties: false }
+    for (const value of [{}, { b: 1 }, { [`a${count}`]: 5, b: 1 }]) {
+      const here = dataError(schema, value)
+      await judgeValue(schema, value, party)
+      assert.ok(knownValue(schema, value))
+      await judgeValue(schema, value, party)
+      assert.deepEqual(dataError(schema, value), here)
+    }
+  })
+
+  it('one that cannot be used is told as before, and a plain one is not sent there', async () => {
+    const [broken, plain] = [{ type: 'object', properties: { a: { type: 'strng', pattern: 'a' } } }, { type: 'object' }]
+    const before = schemaError(broken)
+    assert.match(before ?? '', /are not a JSON Schema/)
+    await judgeSchemas([broken, plain, { type: 'object', properties: { a: { pattern: '(' } } }, 'no schema'], party)
+    assert.equal(schemaError(broken), before)
+    assert.equal(knownSchema(plain), undefined)
+    assert.equal(schemaError(plain), undefined)
+  })
+})
