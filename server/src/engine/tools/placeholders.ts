@@ -51,7 +51,7 @@ export function fillPlaceholders(
 }
 
 /** The code of a call that would have sent a credential to a host that it does not name. Nothing was sent. */
-export const credentialElsewhere = 'credential_not_allowed'
+const credentialElsewhere = 'credential_not_allowed'
 
 /** Why a credential is not sent to the host of `target`, as a sentence. */
 export function elsewhere(name: string, allowed: readonly string[], target: string): string {
