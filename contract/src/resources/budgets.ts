@@ -100,7 +100,7 @@ const limits = {
         minimum: 0,
         maximum: 1_000_000_000,
         description:
-          'Seconds of programs in the sandbox. A program that has none left is not run, and the model is told.',
+          'Seconds of programs in the sandbox. A program that has none left is not run, and its model gets an error.',
       }),
     ),
   ),

@@ -19,7 +19,7 @@ export interface FairTurnsOptions {
 export class TooManyWait extends Error {}
 
 /**
- * Places that organizations, and the projects of each, take in turn: whoever waits gets the next place after at most one of
+ * Places that organizations, and the projects of each, take in turn: a caller that waits gets the next place after at most one of
  * each other organization, however many requests one of them has. A place is given back by the function that `take` resolves
  * with. Throws `TooManyWait` where the queue is full, and the reason of `signal`.
  */
@@ -78,7 +78,7 @@ export class FairTurns {
     return this.#taken < places && organization.taken < ofOrganization && project.taken < ofProject
   }
 
-  /** Gives free places to those whose turn it is. */
+  /** Hands out free places to those whose turn it is. */
   #give(): void {
     for (let found = this.#next(); found; found = this.#next()) {
       const { org_id, project_id, organization, project } = found

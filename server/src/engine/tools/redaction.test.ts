@@ -90,7 +90,7 @@ it('text in percent-encoding or HTML without a secret stays as it is, also where
     assert.equal(text(given), given)
 })
 
-it('of secrets that overlap in code no part is told', () => {
+it('no part of secrets that overlap in code remains', () => {
   assert.equal(replaceEncoded('a first%26second b', ['&second', 'first&'], '[redacted]'), 'a [redacted][redacted] b')
 })
 

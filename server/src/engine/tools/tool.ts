@@ -49,7 +49,7 @@ export interface ToolCallContext {
 export interface SandboxAllowance {
   /** Takes so many, or those that are left. Throws `ToolError` where none are. */
   take(seconds: number): Promise<number>
-  /** Gives back those that were not used. */
+  /** Returns those that were not used. */
   settle(used: number): Promise<void>
 }
 

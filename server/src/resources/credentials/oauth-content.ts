@@ -90,7 +90,7 @@ function normalHosts(given: readonly string[]): string[] {
 
 /**
  * Where a credential may be sent from now on; undefined where that stays. Another host takes the secret itself, so that who may only
- * use a credential cannot send it to a host of their own; without a secret of a client a person consents anew (`dropsTokens`).
+ * use a credential cannot send it to another host; without a secret of a client a person consents anew (`dropsTokens`).
  */
 export function changedHosts(
   { type, allowed_hosts: before, oauth }: CredentialRow,

@@ -14,7 +14,7 @@ const hostile = (): Record<string, unknown> => ({
 })
 const victim = (): object => ({ [`a${count}`]: `${'a'.repeat(40)}!` })
 
-describe('schemas of others are judged in a thread of their own', () => {
+describe('schemas of others are judged in a separate thread', () => {
   it('and what it found out is what the checks say, without this thread doing it again', async () => {
     const schema = hostile()
     await judgeBody({ tools: [{ function: { parameters: schema } }] }, party)
@@ -37,7 +37,7 @@ describe('schemas of others are judged in a thread of their own', () => {
     }
   })
 
-  it('one that cannot be used is told as before, and a plain one is not sent there', async () => {
+  it('one that cannot be used is refused as before, and a plain one is not sent there', async () => {
     const [broken, plain] = [{ type: 'object', properties: { a: { type: 'strng', pattern: 'a' } } }, { type: 'object' }]
     const before = schemaError(broken)
     assert.match(before ?? '', /are not a JSON Schema/)

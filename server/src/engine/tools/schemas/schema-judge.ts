@@ -6,7 +6,7 @@ import type { SchemaTask, SchemaVerdict, ValueVerdict } from './schema-task.ts'
 import { hasSchema, keepSchema, keepValue, verdictKey } from './verdicts.ts'
 
 /**
- * Schemas of users and servers can take long to compile and to check, so a thread of their own does it, one after the other:
+ * Schemas of users and servers can take long to compile and to check, so a separate thread does it, one after the other:
  * organizations and their projects take turns. What it found out is kept, and `schemaError`, `dataError` and their like read it
  * there. Where they find nothing they do the work in their own thread, within its bounds.
  */
@@ -24,7 +24,7 @@ const never = new AbortController().signal
 
 /** Members of bodies that hold schemas. */
 const schemaMembers = new Set(['parameters', 'result_schema', 'input_schema', 'output_schema', 'inputSchema', 'schema'])
-/** So far down a body has schemas of its own. */
+/** So far down a body has schemas. */
 const levelsMax = 6
 const schemasMax = 300
 
@@ -36,7 +36,7 @@ export async function judgeBody(body: unknown, party: Party): Promise<void> {
 /** Finds out whether schemas can be used. Never throws for what is wrong with one. */
 export async function judgeSchemas(schemas: readonly unknown[], party: Party): Promise<void> {
   for (const schema of schemas) {
-    // What is too large to be compiled is told without the thread.
+    // What is too large to be compiled is refused without the thread.
     if (schemaExcess(schema) !== undefined) continue
     const key = verdictKey(schema)
     if (key === undefined || hasSchema(key)) continue

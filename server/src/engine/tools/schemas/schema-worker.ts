@@ -16,7 +16,7 @@ parentPort?.on('message', ({ id, task }: { id: number; task: SchemaTask }) => {
   try {
     verdict = judge(task)
   } catch {
-    // A mistake of ours: whoever asked decides by themselves.
+    // A mistake of ours: the thread that asked decides.
   }
   // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread's port has no origins
   parentPort?.postMessage({ id, verdict })
