@@ -1,14 +1,30 @@
 import tailwindcss from '@tailwindcss/vite'
 import react from '@vitejs/plugin-react'
 import { fileURLToPath } from 'node:url'
-import { defineConfig } from 'vite'
+import { defineConfig, type Plugin } from 'vite'
 
 const folder = (path: string): string => fileURLToPath(new URL(path, import.meta.url))
+
+/** Has the font of Latin letters come with the first files, so that no text changes its width. */
+const preloadFont: Plugin = {
+  name: 'preload-font',
+  transformIndexHtml: {
+    order: 'post',
+    handler: (_, { bundle = {} }) =>
+      Object.keys(bundle)
+        .filter((file) => /inter-latin-wght-normal.*[.]woff2$/.test(file))
+        .map((file) => ({
+          tag: 'link',
+          attrs: { rel: 'preload', as: 'font', type: 'font/woff2', href: `./${file}`, crossorigin: true },
+          injectTo: 'head',
+        })),
+  },
+}
 
 /** Every address in the build is relative, so that it works below any path. The server compresses nothing: the build does. */
 export default defineConfig({
   base: './',
-  plugins: [react(), tailwindcss()],
+  plugins: [react(), tailwindcss(), preloadFont],
   resolve: {
     alias: [
       { find: /^#contract\//, replacement: folder('../contract/src/') },

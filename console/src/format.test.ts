@@ -1,6 +1,19 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { ago, clockTime, exactTime, formatCost, formatCount, formatDuration, logTime, zoneName } from './format.ts'
+import {
+  ago,
+  clockTime,
+  exactTime,
+  formatCost,
+  formatCount,
+  formatDuration,
+  formatShare,
+  formatShort,
+  formatSize,
+  logTime,
+  writeAs,
+  zoneName,
+} from './format.ts'
 
 // test: own process, because it sets the time zone
 const at = '2026-03-29T00:59:59.250Z'
@@ -13,8 +26,8 @@ describe('times of the console', () => {
     assert.equal(exactTime(at, 'local'), '29 Mar 2026, 01:59:59')
     assert.equal(clockTime(at, 'UTC'), '00:59:59.250')
     assert.equal(clockTime(at, 'local'), '01:59:59.250')
-    assert.equal(logTime(at, 'UTC'), '29/03, 00:59:59.250')
-    assert.equal(logTime(at, 'local'), '29/03, 01:59:59.250')
+    assert.equal(logTime(at, 'UTC'), '29 Mar, 00:59:59.250')
+    assert.equal(logTime(at, 'local'), '29 Mar, 01:59:59.250')
   })
 
   it('follow a change of the offset of their zone', () => {
@@ -23,6 +36,18 @@ describe('times of the console', () => {
 
   it('are to the millisecond where that is asked for', () => {
     assert.equal(exactTime(at, 'UTC', { precise: true }), '29 Mar 2026, 00:59:59.250')
+  })
+
+  it('are written in the form that the user chose', () => {
+    const texts = (['month', 'iso', 'day'] as const).map((form) => {
+      writeAs(form)
+      return [exactTime(at, 'UTC'), formatCount(1234567)].join(' · ').replaceAll(/\s/g, ' ')
+    })
+    assert.deepEqual(texts, [
+      'Mar 29, 2026, 12:59:59 AM · 1,234,567',
+      '2026-03-29 00:59:59 · 1 234 567',
+      '29 Mar 2026, 00:59:59 · 1,234,567',
+    ])
   })
 
   it('name their zone', () => {
@@ -44,6 +69,19 @@ describe('figures of the console', () => {
     assert.equal(formatCount(1234567), '1,234,567')
   })
 
+  it('are short where there is little room', () => {
+    assert.deepEqual([0, 0.0123, 4.25, 1234, 12_345, 4_500_000].map(formatShort), [
+      '0',
+      '0.012',
+      '4.3',
+      '1,234',
+      '12.3K',
+      '4.5M',
+    ])
+    assert.deepEqual([0, 0.004, 0.5, 0.996].map(formatShare), ['0%', '0.4%', '50%', '100%'])
+    assert.deepEqual([0, 999, 1500, 2_500_000, 3e12].map(formatSize), ['0 B', '999 B', '1.5 kB', '2.5 MB', '3 TB'])
+  })
+
   it('of spans of time have the two units that matter', () => {
     assert.deepEqual(
       [0, 840, 3210, 42_400, 250_000, 11_100_000, 187_200_000].map((ms) => formatDuration(ms)),
@@ -54,7 +92,7 @@ describe('figures of the console', () => {
   it('of an unknown cost are not zero', () => {
     assert.deepEqual(
       [null, 0, 0.00123, 0.25, 12].map((usd) => formatCost(usd)),
-      ['unknown', '$0', '$0.0012', '$0.250', '$12.00'],
+      ['unknown', '$0', '$0.0012', '$0.25', '$12.00'],
     )
   })
 })

@@ -1,6 +1,5 @@
 import type { Step } from './task-parts/types.ts'
 
-const number = new Intl.NumberFormat('en')
 const relative = new Intl.RelativeTimeFormat('en', { numeric: 'auto', style: 'short' })
 const units: [Intl.RelativeTimeFormatUnit, number][] = [
   ['day', 86_400_000],
@@ -17,46 +16,65 @@ export function zoneName(zone: TimeZone): string {
   return zone === 'UTC' ? 'UTC' : Intl.DateTimeFormat().resolvedOptions().timeZone
 }
 
+/** How dates and numbers are written. A user chooses one in Preferences. */
+export const forms = { day: 'en-GB', month: 'en-US', iso: 'sv-SE' } as const
+export type Form = keyof typeof forms
+
+let form: Form = 'day'
+/** From here on every date and number is written so. */
+export function writeAs(next: Form): void {
+  form = next
+}
+
+const made = new Map<string, Intl.DateTimeFormat | Intl.NumberFormat>()
+function once<T extends Intl.DateTimeFormat | Intl.NumberFormat>(key: string, make: () => T): T {
+  const known = made.get(key) ?? make()
+  made.set(key, known)
+  return known as T
+}
+
+const day = { month: 'short', day: '2-digit' } as const
+const clock = { hour: '2-digit', minute: '2-digit' } as const
+const second = { ...clock, second: '2-digit' } as const
+const parts = {
+  exact: { year: 'numeric', ...day, ...second },
+  precise: { year: 'numeric', ...day, ...second, fractionalSecondDigits: 3 },
+  minute: { ...day, ...clock },
+  date: { year: 'numeric', ...day },
+  day,
+  hour: clock,
+  clock: { ...second, fractionalSecondDigits: 3 },
+  log: { ...day, ...second, fractionalSecondDigits: 3 },
+} as const satisfies Record<string, Intl.DateTimeFormatOptions>
+
+function written(at: string | number | Date, zone: TimeZone, name: keyof typeof parts): string {
+  const options: Intl.DateTimeFormatOptions = parts[name]
+  const format = once(`${form} ${zone} ${name}`, () => {
+    const iso = form === 'iso' && options.month !== undefined ? ({ month: '2-digit' } as const) : {}
+    return new Intl.DateTimeFormat(forms[form], { ...options, ...iso, ...(zone === 'UTC' ? { timeZone: 'UTC' } : {}) })
+  })
+  // Some locales put the fraction behind a comma; there is one form of it.
+  return format.format(new Date(at)).replace(/(:\d\d),(\d{3})/, '$1.$2')
+}
+
 /** Date and time in full, to the millisecond where `precise`. */
 export function exactTime(at: string | number | Date, zone: TimeZone, { precise = false } = {}): string {
-  return new Date(at).toLocaleString('en-GB', {
-    ...zoneOption(zone),
-    year: 'numeric',
-    month: 'short',
-    day: '2-digit',
-    hour: '2-digit',
-    minute: '2-digit',
-    second: '2-digit',
-    ...(precise ? { fractionalSecondDigits: 3 } : {}),
-  })
+  return written(at, zone, precise ? 'precise' : 'exact')
 }
 
 /** The time of day to the millisecond. */
 export function clockTime(at: string | number | Date, zone: TimeZone): string {
-  return new Date(at).toLocaleTimeString('en-GB', {
-    ...zoneOption(zone),
-    hour: '2-digit',
-    minute: '2-digit',
-    second: '2-digit',
-    fractionalSecondDigits: 3,
-  })
+  return written(at, zone, 'clock')
 }
 
 /** Day, month and time of day to the millisecond, as lines of a log show it. */
 export function logTime(at: string | number | Date, zone: TimeZone): string {
-  return new Date(at).toLocaleString('en-GB', {
-    ...zoneOption(zone),
-    month: '2-digit',
-    day: '2-digit',
-    hour: '2-digit',
-    minute: '2-digit',
-    second: '2-digit',
-    fractionalSecondDigits: 3,
-  })
+  return written(at, zone, 'log')
 }
 
-function zoneOption(zone: TimeZone): { timeZone?: string } {
-  return zone === 'UTC' ? { timeZone: 'UTC' } : {}
+/** A moment as it stands below a chart: the day, the minute of a day, or the time of day. */
+export function axisTime(at: string | number | Date, zone: TimeZone, unit: 'day' | 'minute' | 'hour' | 'date'): string {
+  return written(at, zone, unit)
 }
 
 /** How long ago, or in how long, rounded to one unit. */
@@ -66,8 +84,34 @@ export function ago(at: string | number | Date, now = Date.now()): string {
   return Math.abs(distance_ms) < 5_000 ? 'just now' : relative.format(Math.round(distance_ms / size_ms), unit)
 }
 
+function number(value: number, options: Intl.NumberFormatOptions): string {
+  const locale = form === 'iso' ? 'fr-FR' : 'en'
+  return once(`${locale} ${JSON.stringify(options)}`, () => new Intl.NumberFormat(locale, options)).format(value)
+}
+
+/** A whole number, grouped by thousands. */
 export function formatCount(value: number): string {
-  return number.format(value)
+  return number(value, {})
+}
+
+/** A number of any size in few digits: 0.012, 4.2, 1,234, 12.3K, 4.5M. */
+export function formatShort(value: number): string {
+  if (value !== 0 && Math.abs(value) < 1) return number(value, { maximumSignificantDigits: 2 })
+  if (Math.abs(value) < 10_000) return number(value, { maximumFractionDigits: Math.abs(value) < 100 ? 1 : 0 })
+  return number(value, { notation: 'compact', maximumFractionDigits: 1 })
+}
+
+/** A part of 1 in percent. */
+export function formatShare(share: number): string {
+  return number(share, { style: 'percent', maximumFractionDigits: share !== 0 && Math.abs(share) < 0.1 ? 1 : 0 })
+}
+
+const sizes = ['B', 'kB', 'MB', 'GB', 'TB'] as const
+
+/** A size, in thousands of bytes. */
+export function formatSize(bytes: number): string {
+  const power = bytes < 1000 ? 0 : Math.min(sizes.length - 1, Math.floor(Math.log10(bytes) / 3))
+  return `${number(bytes / 1000 ** power, { maximumFractionDigits: power === 0 ? 0 : 1 })} ${sizes[power]}`
 }
 
 /** Tokens that a model read and wrote, with what of them was cached and what was reasoning. */
@@ -81,11 +125,12 @@ export function formatTokens(usage: Partial<Record<string, unknown>>): { in: str
   }
 }
 
-/** US dollars; null where a price is not known, which is not nothing. */
+/** US dollars, to the cent from ten cents on; null where a price is not known, which is not nothing. */
 export function formatCost(usd: number | null | undefined): string {
   if (usd === null || usd === undefined) return 'unknown'
   if (usd === 0) return '$0'
-  return usd < 0.01 ? `$${usd.toPrecision(2)}` : `$${usd.toFixed(usd < 1 ? 3 : 2)}`
+  const digits = usd < 0.1 ? { maximumSignificantDigits: 2 } : { minimumFractionDigits: 2, maximumFractionDigits: 2 }
+  return `$${number(usd, digits)}`
 }
 
 /** A span of time: 840 ms, 3.21 s, 4 min 10 s, 3 h 5 min, 2 d 4 h. */

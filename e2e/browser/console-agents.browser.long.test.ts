@@ -7,7 +7,7 @@ import { promisify } from 'node:util'
 import type { Locator, Page } from 'playwright-core'
 import { eventually } from '../../server/test/harness.ts'
 import { inBrowser } from './chromium.ts'
-import { checkPage, checkScreen, startConsole, type TestConsole } from './console.ts'
+import { checkPage, checkScreen, choose, startConsole, type TestConsole } from './console.ts'
 
 let cadre: TestConsole
 let project: number
@@ -76,7 +76,7 @@ test('agents are narrowed by text, model, tag and state, all of it in the addres
   await page.getByRole('combobox', { name: 'Model' }).fill('builtin/echo')
   await page.getByText('1–36 of 36 agents').waitFor()
   await page.getByRole('combobox', { name: 'Tag' }).fill('night')
-  await page.getByRole('combobox', { name: 'State' }).selectOption('running')
+  await choose(page, 'State', 'running')
   await page.getByRole('heading', { name: 'No matching agents' }).waitFor()
   const address = new URL(page.url())
   assert.deepEqual(Object.fromEntries(address.searchParams), {
@@ -173,7 +173,7 @@ test('an agent is written with models and tools that are known, and tried beside
   await page.getByLabel('Tags').fill('eu, night, eu')
   await page.getByLabel('current_time', { exact: true }).check()
   await page.getByLabel('weather', { exact: true }).check()
-  await page.getByLabel('When it wants to call weather').selectOption('ask a person first')
+  await choose(page, 'When it wants to call weather', 'ask a person first')
   for (const [name, argument] of [
     ['current_time', '"time_zone"'],
     ['weather', '"city"'],
@@ -235,12 +235,12 @@ test('a model that will not take a dial says so beside it, as it is typed', inBr
   await page.getByRole('combobox', { name: 'Model' }).fill('openai/o3')
   await page.getByLabel('Temperature').fill('1')
   await note('o3 does not take a temperature; it is left out.').waitFor()
-  await page.getByLabel('Effort').selectOption('max')
+  await choose(page, 'Effort', 'max')
   await note('o3 has no effort “max”; “high” is used.').waitFor()
-  await page.getByLabel('Service tier').selectOption('flex')
+  await choose(page, 'Service tier', 'flex')
   await openDetails(page)
   await checkScreen(page, 'agent-form-dials')
-  await page.getByLabel('Effort').selectOption("Model's default")
+  await choose(page, 'Effort', "Model's default")
   await note('“high” is used').waitFor({ state: 'detached' })
   await page.getByLabel('Temperature').fill('')
   await note('it is left out').waitFor({ state: 'detached' })

@@ -72,7 +72,11 @@ test('the first load is at most 300 KB, compressed by gzip', inBrowser, async ()
   await fillSignIn(page)
   await page.getByRole('heading', { level: 1 }).waitFor({ timeout: 60_000 })
   const loaded = await page.evaluate(() => performance.getEntriesByType('resource').map(({ name }) => name))
-  const files = [...new Set(loaded)].filter((name) => /[.](js|css|svg)$/.test(name))
+  const files = [...new Set(loaded)].filter((name) => /[.](js|css|svg|woff2)$/.test(name))
+  assert.ok(
+    files.some((name) => /inter-latin[^/]*[.]woff2$/.test(name)),
+    'the font comes with the service',
+  )
   const sizes = await Promise.all(files.map(compressedSize))
   const bytes = sizes.reduce((sum, size) => sum + size, 0)
   assert.ok(bytes > 50_000 && bytes <= 300_000, `${bytes} bytes in ${files.length} files`)

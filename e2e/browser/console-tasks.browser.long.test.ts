@@ -4,7 +4,7 @@ import { after, before, test } from 'node:test'
 import { eventually } from '../../server/test/harness.ts'
 import { isLongRun } from '../../server/test/long-run.ts'
 import { inBrowser } from './chromium.ts'
-import { checkPage, checkScreen, startConsole, type TestConsole } from './console.ts'
+import { checkPage, checkScreen, choose, startConsole, type TestConsole } from './console.ts'
 
 let cadre: TestConsole
 let project: string
@@ -378,7 +378,7 @@ test('tasks are filtered in the address, and canceled and retried together with 
   const page = await cadre.open(`/p/${project}/tasks`)
   await page.getByRole('link', { name: 'Wait long, 3.' }).waitFor()
   await checkScreen(page, 'tasks')
-  await page.getByLabel('Status', { exact: true }).selectOption('running')
+  await choose(page, 'Status', 'running')
   await page.waitForURL(/status=running/)
   await page.getByRole('link', { name: 'It is' }).waitFor({ state: 'detached' })
   await page.getByLabel('Part of the input, or task id').fill('LONG, 2')
@@ -401,7 +401,7 @@ test('tasks are filtered in the address, and canceled and retried together with 
   await views.getByRole('link', { name: 'The second' }).waitFor({ state: 'detached' })
   await views.getByRole('link', { name: 'Running' }).click()
   for (const n of [1, 2]) await page.getByRole('checkbox', { name: `Choose Wait long, ${n}.` }).check()
-  await page.getByLabel('Status', { exact: true }).selectOption('')
+  await choose(page, 'Status', 'Any status')
   await page.getByRole('button', { name: 'Cancel' }).click()
   await page.getByText('2 of 2 done').waitFor()
   for (const id of ids.slice(0, 2)) await taskIs(id, 'canceled')
@@ -488,7 +488,7 @@ test('many thousand lines of a log scroll, and what comes meanwhile moves nothin
   await page.getByLabel('Text in the message').fill('')
   await page.getByRole('button', { name: 'UTC' }).click()
   await page.getByRole('button', { name: 'Roomy' }).click()
-  await page.getByLabel('Time', { exact: true }).selectOption('custom')
+  await choose(page, 'Time', 'From … to …')
   await page.getByLabel('From, UTC').fill(from.slice(0, 19))
   await page.getByLabel('To, UTC').fill(to.slice(0, 19))
   await page.getByText(new RegExp(`· ${between.pagination.total} lines`)).waitFor()

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { eventually } from '../../server/test/harness.ts'
 import { inBrowser } from './chromium.ts'
-import { checkScreen, startConsole, type TestConsole } from './console.ts'
+import { checkScreen, choose, startConsole, type TestConsole } from './console.ts'
 
 let cadre: TestConsole
 let project: string
@@ -85,11 +85,11 @@ test('tasks are found by the protocol that they came by, which the list shows', 
   await agent('greeter', {}, [{ text: 'Good morning.' }])
   await post('/v1/chat/completions', { model: 'shop/greeter', messages: [{ role: 'user', content: 'Hello' }] })
   const page = await cadre.open(`/p/${project}/tasks`)
-  await page.getByLabel('Trigger', { exact: true }).selectOption('OpenAI Chat Completions')
+  await choose(page, 'Trigger', 'OpenAI Chat Completions')
   await page.waitForURL((url) => url.searchParams.get('door') === 'openai.chat')
   await page.getByText('1–1 of 1 task').waitFor()
   await page.getByRole('table').getByText('OpenAI Chat Completions').waitFor()
   await checkScreen(page, 'tasks-by-protocol')
-  await page.getByLabel('Trigger', { exact: true }).selectOption('MCP')
+  await choose(page, 'Trigger', 'MCP')
   await page.getByText('No task matches').waitFor()
 })

@@ -4,7 +4,7 @@ import { after, before, test } from 'node:test'
 import { promisify } from 'node:util'
 import { maker } from '../../server/test/contract/full-installation.ts'
 import { eventually } from '../../server/test/harness.ts'
-import { checkPage, checkScreen, chooseAgent, startConsole, type TestConsole } from './console.ts'
+import { checkPage, checkScreen, choose, chooseAgent, startConsole, type TestConsole } from './console.ts'
 import { inBrowser } from './chromium.ts'
 
 let cadre: TestConsole
@@ -32,9 +32,9 @@ test(
     await button('Create the first trigger').click()
     await dialog.getByLabel('Name').fill('Greetings')
     await chooseAgent(page, 'echo')
-    await dialog.getByLabel('Source').selectOption('slack')
+    await choose(page, 'Source', 'Slack')
     await dialog.getByLabel('Secret').waitFor()
-    await dialog.getByLabel('Source').selectOption('hmac')
+    await choose(page, 'Source', 'Any, signed by HMAC')
     await dialog.getByLabel('Filter (optional)').fill('[{"path": ')
     await dialog.getByText('This is no JSON list of conditions').waitFor()
     await dialog.getByLabel('Filter (optional)').fill('[{"path": "body.hello", "op": "exists"}]')

@@ -265,3 +265,10 @@ export async function chooseAgent(page: Page, name: string, label = 'Agent'): Pr
   await page.getByRole('option', { name, exact: true }).click()
   await page.getByRole('combobox', { name: `${label}: ${name}` }).waitFor()
 }
+
+/** Chooses in a list that `label` names, by what the choice says. */
+export async function choose(page: Page, label: string | RegExp, choice: string): Promise<void> {
+  await page.getByRole('combobox', { name: label, ...(typeof label === 'string' ? { exact: true } : {}) }).click()
+  await page.getByRole('option', { name: choice, exact: true }).click()
+  await page.getByRole('listbox').waitFor({ state: 'detached' })
+}

@@ -15,6 +15,10 @@ interface Live {
   listen: (listener: (event: ProjectStreamEvent) => void) => () => void
   /** Hands the tab's connection to the page's stream; returns a function that takes it back. */
   lend: () => () => void
+  /** Whether the page has a stream of its own. */
+  isLent: boolean
+  /** How that stream is. */
+  tellOwn: (state: LiveState) => void
 }
 
 const LiveContext = createContext<Live | undefined>(undefined)
@@ -32,6 +36,8 @@ export function LiveProvider({ project_id, children }: { project_id: string; chi
   const [state, setState] = useState<LiveState>('reconnecting')
   const [isPaused, setPaused] = useState(() => false)
   const [lent, setLent] = useState(0)
+  const [own, tellOwn] = useState<LiveState>('reconnecting')
+  const isLent = lent > 0
   const lastEventId = useRef<string>(undefined)
   const listeners = useRef(new Set<(event: ProjectStreamEvent) => void>())
 
@@ -40,7 +46,7 @@ export function LiveProvider({ project_id, children }: { project_id: string; chi
       setState('paused')
       return
     }
-    if (lent > 0) return
+    if (isLent) return
     const end = new AbortController()
     const due = new Set<string>()
     let timer: ReturnType<typeof setTimeout> | undefined
@@ -91,11 +97,13 @@ export function LiveProvider({ project_id, children }: { project_id: string; chi
       clearTimeout(timer)
       refreshDue()
     }
-  }, [project_id, isPaused, lent > 0, queries])
+  }, [project_id, isPaused, isLent, queries])
 
   const live = useMemo<Live>(
     () => ({
-      state,
+      state: isLent ? own : state,
+      isLent,
+      tellOwn,
       pause: () => setPaused(true),
       resume: () => {
         setPaused(false)
@@ -110,7 +118,7 @@ export function LiveProvider({ project_id, children }: { project_id: string; chi
         return () => setLent((before) => before - 1)
       },
     }),
-    [state, queries, project_id],
+    [state, own, isLent, queries, project_id],
   )
   return <LiveContext value={live}>{children}</LiveContext>
 }
@@ -130,8 +138,9 @@ export function useProjectEvents(listener: (event: ProjectStreamEvent) => void):
   useEffect(() => listen((event) => latest.current(event)), [listen])
 }
 
-/** The page opens its own stream for now, so that a tab never has two. */
-export function useOwnStream(isOwn: boolean): void {
-  const { lend } = useLive()
+/** The page opens its own stream for now, so that a tab never has two; `state` is how that one is. */
+export function useOwnStream(isOwn: boolean, state: LiveState): void {
+  const { lend, tellOwn } = useLive()
+  useEffect(() => tellOwn(state), [state, tellOwn])
   useEffect(() => (isOwn ? lend() : undefined), [isOwn])
 }

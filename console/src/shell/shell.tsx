@@ -37,6 +37,7 @@ import { usePendingApprovals, userQuery, useWaiting } from '../api/queries.ts'
 import { paths } from '../paths.ts'
 import { IconButton } from '../ui/button.tsx'
 import { Dialog } from '../ui/dialog.tsx'
+import { liveSlot } from '../ui/live-badge.tsx'
 import { AccountMenu } from './account-menu.tsx'
 import { CommandMenu } from './command-menu.tsx'
 import { useOpenProject } from './open-project.ts'
@@ -79,6 +80,7 @@ export function Shell({ children }: { children: ReactNode }) {
           </IconButton>
           <ProjectSwitcher project_id={project_id} />
           <span className="flex-1" />
+          <span id={liveSlot} className="inline-flex min-h-8 items-center" />
           <IconButton label={`Go to, or do… (${menuKeys})`} onClick={openers.menu}>
             <Search size={16} aria-hidden />
           </IconButton>

@@ -2,18 +2,13 @@ import { useQuery } from '@tanstack/react-query'
 import { fileBounds } from '#contract/resources/files.ts'
 import type { Task } from './types.ts'
 import { api } from '../api/client.ts'
+import { formatSize } from '../format.ts'
 import { ErrorBox } from '../ui/error-box.tsx'
 
 /** Where the bytes of a file are. */
 export function contentUrl(project_id: string, file_id: string): string {
   const path = ['projects', project_id, 'files', file_id, 'content'].map(encodeURIComponent).join('/')
   return api.url(`/api/v1/${path}`)
-}
-
-/** A size as people say it. */
-export function sizeOf(bytes: number): string {
-  if (bytes < 1000) return `${bytes} B`
-  return bytes < 1_000_000 ? `${(bytes / 1000).toFixed(1)} kB` : `${(bytes / 1_000_000).toFixed(1)} MB`
 }
 
 const shown: readonly string[] = ['image/png', 'image/jpeg', 'image/gif', 'image/webp']
@@ -40,7 +35,7 @@ export function FileLine({
       <a href={url} download={name} className="truncate">
         {name}
       </a>
-      <span className="shrink-0 text-soft">{sizeOf(bytes)}</span>
+      <span className="shrink-0 text-soft">{formatSize(bytes)}</span>
     </span>
   )
 }
@@ -103,5 +98,5 @@ export function Artifacts({ task: { id, project_id, usage, status } }: { task: T
 
 /** Why a file is not taken; undefined where it is. */
 export function tooLarge({ size, name }: Pick<globalThis.File, 'size' | 'name'>): string | undefined {
-  return size > fileBounds.bytes ? `${name} has more than ${sizeOf(fileBounds.bytes)}` : undefined
+  return size > fileBounds.bytes ? `${name} has more than ${formatSize(fileBounds.bytes)}` : undefined
 }

@@ -2,42 +2,25 @@ import {
   Ban,
   Bot,
   CircleAlert,
-  CircleCheck,
   CircleDashed,
   CircleHelp,
   Clock,
   FoldVertical,
-  Hourglass,
-  LoaderCircle,
   ShieldQuestion,
-  TimerOff,
   Wrench,
 } from 'lucide-react'
 import { Button } from '../ui/button.tsx'
+import { Status } from '../ui/status.tsx'
 import { formatCount, words } from '../format.ts'
-import type { Step, Task, TaskStatus } from './types.ts'
+import type { Step, Task } from './types.ts'
 import type { Follow } from './use-follow.ts'
 
-const looks: Record<TaskStatus, { icon: typeof Ban; tone: string }> = {
-  queued: { icon: CircleDashed, tone: 'text-soft' },
-  running: { icon: LoaderCircle, tone: 'text-accent' },
-  waiting: { icon: Hourglass, tone: 'text-warn' },
-  completed: { icon: CircleCheck, tone: 'text-good' },
-  failed: { icon: CircleAlert, tone: 'text-bad' },
-  canceled: { icon: Ban, tone: 'text-soft' },
-  expired: { icon: TimerOff, tone: 'text-bad' },
-}
-
-/** How a task stands: an icon and the word, and what it waits for. */
+/** How a task stands, and what it waits for. */
 export function TaskBadge({ task }: { task: Pick<Task, 'status' | 'wait' | 'cancel_requested_at'> }) {
-  const { icon: Icon, tone } = looks[task.status]
   const isEnding = task.cancel_requested_at !== null && ['queued', 'running', 'waiting'].includes(task.status)
+  if (isEnding) return <Status state="canceling" />
   return (
-    <span className={`inline-flex items-center gap-1.5 text-sm font-medium whitespace-nowrap ${tone}`}>
-      <Icon size={15} aria-hidden="true" className={task.status === 'running' ? 'motion-safe:animate-spin' : ''} />
-      {isEnding ? 'canceling' : task.status}
-      {task.wait && !isEnding && <span className="font-normal">for {words(task.wait.reason)}</span>}
-    </span>
+    <Status state={task.status} label={task.wait ? `${task.status} for ${words(task.wait.reason)}` : task.status} />
   )
 }
 

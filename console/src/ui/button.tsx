@@ -5,7 +5,7 @@ import type { ComponentProps, ReactNode } from 'react'
 type Kind = 'plain' | 'primary' | 'danger' | 'ghost'
 
 const kinds: Record<Kind, string> = {
-  plain: 'border-line bg-panel hover:border-edge text-text',
+  plain: 'border-edge bg-panel hover:bg-quiet text-text',
   primary: 'border-accent bg-accent text-on-accent hover:bg-accent-over hover:border-accent-over font-medium',
   danger: 'border-bad text-bad bg-panel hover:bg-bad-soft font-medium',
   ghost: 'border-transparent text-soft hover:bg-quiet hover:text-text',

@@ -12,14 +12,14 @@ export function Choices<T extends string>({
   onChange: (value: T) => void
 }) {
   return (
-    <div role="group" aria-label={label} className="inline-flex rounded-md border border-line bg-quiet p-0.5">
+    <div role="group" aria-label={label} className="inline-flex min-h-8 rounded-md border border-edge bg-quiet p-px">
       {options.map(([name, text]) => (
         <button
           key={name}
           type="button"
           aria-pressed={name === value}
           onClick={() => onChange(name)}
-          className={`min-h-7 cursor-pointer rounded px-2.5 text-xs font-medium whitespace-nowrap ${name === value ? 'bg-panel text-text shadow-xs' : 'text-soft hover:text-text'}`}
+          className={`cursor-pointer rounded px-2.5 text-sm max-sm:min-h-9 font-medium whitespace-nowrap ${name === value ? 'bg-panel text-text shadow-xs' : 'text-soft hover:text-text'}`}
         >
           {text}
         </button>

@@ -29,6 +29,9 @@ export interface TableProps<Row> {
   isBusy?: boolean
 }
 
+/** A table stands in a card: its own, or that of the part of the page that it fills. */
+export const card = 'table-card rounded-lg border border-line bg-panel'
+
 const cellShape =
   'px-3 py-1.5 text-left align-middle max-sm:flex max-sm:items-start max-sm:justify-between max-sm:gap-4 max-sm:px-0 max-sm:py-1'
 
@@ -52,7 +55,7 @@ export function DataTable<Row extends object>({
     selection?.change(next)
   }
   return (
-    <div className="overflow-x-auto">
+    <div className={`overflow-x-auto ${card}`}>
       <table aria-label={label} aria-busy={isBusy} className="w-full border-collapse max-sm:block" role="table">
         <thead className="max-sm:sr-only">
           <tr role="row" className="border-b border-line text-sm text-soft">

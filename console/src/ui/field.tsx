@@ -1,10 +1,9 @@
 import { Field as Base } from '@base-ui/react/field'
 import type { ComponentProps, ReactNode } from 'react'
+import { control } from './control.ts'
+import { Select, type SelectProps } from './select.tsx'
 
-/** The look of a control in which something is written or chosen. */
-export const control =
-  'w-full rounded-md border border-edge bg-panel px-2.5 py-1.5 text-base text-text placeholder:text-soft ' +
-  'aria-invalid:border-bad data-[invalid]:border-bad disabled:bg-quiet disabled:text-soft'
+export { control } from './control.ts'
 
 /** A control with its name, what helps, and what is wrong with it. `children` is `TextInput`, `TextArea` or `SelectInput`. */
 export function Field({
@@ -42,23 +41,14 @@ export function TextArea({ className = '', ...props }: ComponentProps<'textarea'
   return <Base.Control render={<textarea {...props} />} className={`${control} min-h-20 ${className}`} />
 }
 
-/** The system's own choice list: it works with every keyboard, reader and telephone. */
-export function SelectInput({ className = '', children, ...props }: ComponentProps<'select'>) {
-  return <Base.Control render={<select {...props}>{children}</select>} className={`${control} ${className}`} />
+/** A choice from a list, below its label. */
+export function SelectInput(props: SelectProps) {
+  return <Select {...props} />
 }
 
 /** A choice in a bar of filters, whose name is read and not shown. */
-export function FilterSelect({
-  label,
-  className = '',
-  children,
-  ...props
-}: ComponentProps<'select'> & { label: string }) {
-  return (
-    <select aria-label={label} {...props} className={`${control} !w-auto min-h-8 max-sm:min-h-10 ${className}`}>
-      {children}
-    </select>
-  )
+export function FilterSelect({ className = '', ...props }: SelectProps & { label: string }) {
+  return <Select {...props} className={`!w-auto max-w-full ${className}`} />
 }
 
 /** Words to look for, in a bar of filters. `/` puts the cursor here. */

@@ -1,27 +1,51 @@
-import { Pause, Play, Radio, RefreshCw } from 'lucide-react'
+import { Pause, Play, RefreshCw } from 'lucide-react'
+import { useEffect, useState } from 'react'
+import { createPortal } from 'react-dom'
 import { useLive } from '../api/live.tsx'
 import { Button } from './button.tsx'
 
-/** Whether this page follows what happens, and the button that makes it stop and go on. */
+/** Identifies the place in the bar above every page where it is said whether the page is live. */
+export const liveSlot = 'live'
+
+const looks = {
+  live: ['text-good', 'open'],
+  paused: ['text-warn', 'paused'],
+  reconnecting: ['text-warn', 'reconnecting'],
+}
+
+/** Whether this page follows what happens, and the button that makes it stop and go on: in the bar above the page. */
 export function LiveBadge() {
-  const { state, pause, resume } = useLive()
+  const [slot, setSlot] = useState<HTMLElement | null>(null)
+  useEffect(() => setSlot(document.getElementById(liveSlot)), [])
+  return slot && createPortal(<Badge />, slot)
+}
+
+function Badge() {
+  const { state, isLent, pause, resume } = useLive()
   const isPaused = state === 'paused'
-  const Icon = state === 'live' ? Radio : state === 'paused' ? Pause : RefreshCw
+  const [tone, connection] = looks[state]
+  const word = state === 'live' ? 'Live' : isPaused ? 'Paused' : 'Reconnecting'
   return (
-    <span className="inline-flex items-center gap-1">
+    <span className="inline-flex items-center">
       <span
         role="status"
-        className={`inline-flex items-center gap-1 text-sm ${state === 'live' ? 'text-good' : 'text-warn'}`}
+        data-connection={connection}
+        className={`inline-flex w-28 items-center justify-end gap-1.5 text-sm max-sm:w-auto ${tone}`}
       >
-        <Icon size={14} aria-hidden />
-        {state === 'live' ? 'Live' : isPaused ? 'Paused' : 'Reconnecting'}
+        {state === 'reconnecting' ? (
+          <RefreshCw size={13} aria-hidden className="motion-safe:animate-spin" />
+        ) : (
+          <span aria-hidden className={`size-2 rounded-full ${isPaused ? 'bg-warn' : 'bg-good'}`} />
+        )}
+        <span className="max-sm:sr-only">{word}</span>
       </span>
       <Button
         kind="ghost"
-        className="!min-h-6 !px-1.5"
+        className="!px-2"
         onClick={isPaused ? resume : pause}
-        aria-label={isPaused ? 'Follow again' : 'Stop following'}
-        title={isPaused ? 'Follow again' : 'Stop following'}
+        reason={isLent ? 'The page of a task that goes on always follows it' : undefined}
+        aria-label={isPaused ? 'Resume live updates' : 'Pause live updates'}
+        title={isPaused ? 'Resume live updates' : 'Pause live updates'}
       >
         {isPaused ? <Play size={14} aria-hidden /> : <Pause size={14} aria-hidden />}
       </Button>

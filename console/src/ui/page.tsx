@@ -41,7 +41,7 @@ export function Panel({
   return (
     <section
       {...(title === undefined ? {} : { 'aria-label': title })}
-      className={`rounded-lg border border-line bg-panel ${className}`}
+      className={`card rounded-lg border border-line bg-panel ${className}`}
     >
       {title && (
         <div className="flex min-h-11 flex-wrap items-center justify-between gap-2 border-b border-line px-4 py-1.5">

@@ -1,5 +1,5 @@
 import type { ReactNode } from 'react'
-import { DataTable, type TableProps } from './data-table.tsx'
+import { card, DataTable, type TableProps } from './data-table.tsx'
 import { ErrorBox } from './error-box.tsx'
 import { Pager } from './pager.tsx'
 import { Skeleton } from './skeleton.tsx'
@@ -31,7 +31,7 @@ export function PagedTable<Row extends object>({
   skeletonRows?: number
 }) {
   return (
-    <>
+    <div className={data && data.items.length > 0 ? card : ''}>
       <ErrorBox error={error} retry={() => void refetch()} />
       {!data && error == null && <Skeleton {...(skeletonRows === undefined ? {} : { rows: skeletonRows })} />}
       {data?.total === 0 && empty}
@@ -42,6 +42,6 @@ export function PagedTable<Row extends object>({
       {data && (data.total > 0 || empty === undefined) && (
         <Pager offset={offset} limit={limit} total={data.total} noun={noun} go={go} />
       )}
-    </>
+    </div>
   )
 }

@@ -35,6 +35,7 @@ const looks: Record<string, { icon: LucideIcon; tone: Tone; isMoving?: boolean }
   waiting: { icon: Hourglass, tone: 'warn' },
   completed: { icon: CircleCheck, tone: 'good' },
   failed: { icon: CircleAlert, tone: 'bad' },
+  canceling: { icon: LoaderCircle, tone: 'warn', isMoving: true },
   canceled: { icon: Ban, tone: 'quiet' },
   expired: { icon: Clock, tone: 'quiet' },
   pending: { icon: Hourglass, tone: 'warn' },
@@ -60,9 +61,9 @@ export function Status({ state, label = state, tone }: { state: string; label?: 
   const Icon = look.icon
   return (
     <span
-      className={`inline-flex items-center gap-1 rounded px-1.5 py-0.5 text-sm font-medium whitespace-nowrap ${tones[tone ?? look.tone]}`}
+      className={`inline-flex items-center gap-1 rounded-full px-2 py-0.5 text-xs font-medium whitespace-nowrap ${tones[tone ?? look.tone]}`}
     >
-      <Icon size={14} aria-hidden className={look.isMoving ? 'animate-spin' : ''} />
+      <Icon size={13} aria-hidden className={look.isMoving ? 'motion-safe:animate-spin' : ''} />
       {label.replaceAll('_', ' ')}
     </span>
   )

@@ -1,5 +1,5 @@
 import { useSyncExternalStore } from 'react'
-import { ago, clockTime, exactTime, zoneName, type TimeZone } from '../format.ts'
+import { ago, clockTime, exactTime, forms, writeAs, zoneName, type Form, type TimeZone } from '../format.ts'
 import { keptWord } from '../kept-word.ts'
 
 const useKeptZone = keptWord('cadre.time_zone')
@@ -8,6 +8,22 @@ const useKeptZone = keptWord('cadre.time_zone')
 export function useTimeZone(): [TimeZone, (zone: TimeZone) => void] {
   const [zone, keep] = useKeptZone()
   return [zone === 'UTC' ? 'UTC' : 'local', keep]
+}
+
+const useKeptForm = keptWord('cadre.form')
+const formOf = (word: string | null): Form => (word !== null && Object.hasOwn(forms, word) ? (word as Form) : 'day')
+writeAs(formOf(localStorage.getItem('cadre.form')))
+
+/** How this browser writes dates and numbers, as its user has chosen. */
+export function useForm(): [Form, (form: Form) => void] {
+  const [word, keep] = useKeptForm()
+  return [
+    formOf(word),
+    (next) => {
+      writeAs(next)
+      keep(next)
+    },
+  ]
 }
 
 const ticking = new Set<() => void>()
@@ -31,6 +47,7 @@ export function Time({
   className?: string
 }) {
   const [zone] = useTimeZone()
+  useForm()
   const now = useSyncExternalStore(
     (tick) => {
       ticking.add(tick)

@@ -13,7 +13,6 @@ import { CopyId } from '../../ui/copy.tsx'
 import { CopyAsCurl } from '../../ui/copy-as-curl.tsx'
 import { ConfirmDialog } from '../../ui/dialog.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
-import { LiveBadge } from '../../ui/live-badge.tsx'
 import { Menu, MenuItem } from '../../ui/menu.tsx'
 import { PageHeader } from '../../ui/page.tsx'
 import { Skeleton } from '../../ui/skeleton.tsx'
@@ -77,7 +76,6 @@ export default function AgentPage() {
         }
         actions={
           <>
-            <LiveBadge />
             <CopyAsCurl path={`/api/v1/projects/${project_id}/agents/${agent_id}`} />
             <ButtonLink {...paths.editAgent(project_id, agent_id)}>Edit</ButtonLink>
             <Menu

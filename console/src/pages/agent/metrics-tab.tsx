@@ -5,7 +5,7 @@ import { paths } from '../../paths.ts'
 import { ErrorBox } from '../../ui/error-box.tsx'
 import { Facts, Panel } from '../../ui/page.tsx'
 import { Skeleton } from '../../ui/skeleton.tsx'
-import { formatDuration } from '../../format.ts'
+import { formatDuration, formatShort } from '../../format.ts'
 import type { TabProps } from './tab.ts'
 
 /** How it did in the last 24 hours, in figures. */
@@ -39,9 +39,9 @@ export function MetricsTab({ project_id, agent }: TabProps) {
               {formatDuration(data.metrics.performance.p99_response_time * 1000)}
             </dd>
             <dt>Tokens a minute</dt>
-            <dd className="tabular-nums">{data.metrics.performance.tokens_per_minute.toFixed(1)}</dd>
+            <dd className="tabular-nums">{formatShort(data.metrics.performance.tokens_per_minute)}</dd>
             <dt>Calls of models a minute</dt>
-            <dd className="tabular-nums">{data.metrics.performance.requests_per_minute.toFixed(2)}</dd>
+            <dd className="tabular-nums">{formatShort(data.metrics.performance.requests_per_minute)}</dd>
           </Facts>
         )}
       </div>

@@ -1,5 +1,5 @@
 import { Facts, Panel } from '../../ui/page.tsx'
-import { formatCount, formatDuration } from '../../format.ts'
+import { formatCount, formatDuration, formatShare } from '../../format.ts'
 import { Time } from '../../ui/time.tsx'
 import type { TabProps } from './tab.ts'
 
@@ -19,9 +19,7 @@ export function Overview({ agent }: TabProps) {
             <dt>Failed</dt>
             <dd className="tabular-nums">{formatCount(stats.failed_tasks)}</dd>
             <dt>Success rate</dt>
-            <dd className="tabular-nums">
-              {counted === 0 ? '–' : stats.success_rate.toLocaleString('en', { style: 'percent' })}
-            </dd>
+            <dd className="tabular-nums">{counted === 0 ? '–' : formatShare(stats.success_rate)}</dd>
             <dt>Average time</dt>
             <dd className="tabular-nums">{counted === 0 ? '–' : formatDuration(stats.avg_response_time * 1000)}</dd>
             <dt>Last activity</dt>

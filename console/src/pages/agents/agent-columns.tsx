@@ -6,14 +6,12 @@ import { CopyId } from '../../ui/copy.tsx'
 import type { Column } from '../../ui/data-table.tsx'
 import { Sparkline } from '../../ui/sparkline.tsx'
 import { Badge, Status } from '../../ui/status.tsx'
-import { formatCount, formatDuration } from '../../format.ts'
+import { formatCount, formatDuration, formatShare } from '../../format.ts'
 import { Time } from '../../ui/time.tsx'
 import type { Outcome } from './bulk-bar.tsx'
 
 /** Columns that are there only for who asks for them. */
 export const hiddenAtFirst = 'id,description'
-
-const percent = new Intl.NumberFormat('en', { style: 'percent', maximumFractionDigits: 1 })
 
 /** What the table shows of an agent; figures are of the last 24 hours. */
 export function agentColumns(
@@ -59,7 +57,7 @@ export function agentColumns(
       header: 'Success',
       align: 'right',
       cell: figure(({ completed, failed, success_rate }) =>
-        completed + failed === 0 ? undefined : percent.format(success_rate),
+        completed + failed === 0 ? undefined : formatShare(success_rate),
       ),
     },
     {

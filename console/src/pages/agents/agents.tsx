@@ -12,7 +12,6 @@ import { Button, ButtonLink } from '../../ui/button.tsx'
 import { CopyAsCurl } from '../../ui/copy-as-curl.tsx'
 import { EmptyState } from '../../ui/empty-state.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
-import { LiveBadge } from '../../ui/live-badge.tsx'
 import { PageHeader, Panel } from '../../ui/page.tsx'
 import { PagedTable } from '../../ui/paged-table.tsx'
 import { agentColumns, hiddenAtFirst } from './agent-columns.tsx'
@@ -84,7 +83,6 @@ export default function AgentsPage() {
         title="Agents"
         actions={
           <>
-            <LiveBadge />
             <CopyAsCurl path={`/api/v1/projects/${project_id}/agents`} query={query} />
             <ButtonLink kind="primary" {...paths.newAgent(project_id)}>
               <Plus size={14} aria-hidden /> New agent

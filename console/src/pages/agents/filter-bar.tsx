@@ -74,7 +74,7 @@ export function FilterBar({
         </Button>
       )}
       <details className="relative">
-        <summary className="inline-flex min-h-8 list-none items-center gap-1.5 rounded-md border border-line bg-panel px-2.5 hover:border-edge max-sm:min-h-10">
+        <summary className="inline-flex min-h-8 list-none items-center gap-1.5 rounded-md border border-edge bg-panel px-2.5 max-sm:min-h-10 hover:border-edge max-sm:min-h-10">
           <Columns3 size={14} aria-hidden /> Columns
         </summary>
         <div className="absolute z-20 mt-1 w-48 space-y-1 rounded-md border border-line bg-raised p-3 shadow-lg">

@@ -13,7 +13,6 @@ import { useSearchState } from '../../search-state.ts'
 import { usePathIds } from '../../task-parts/links.tsx'
 import { useAgentNames } from '../../agents/agent-names.ts'
 import type { Approval } from '../../task-parts/types.ts'
-import { LiveBadge } from '../../ui/live-badge.tsx'
 
 const states = [
   ['pending', 'Waiting'],
@@ -47,7 +46,6 @@ export function ApprovalsPage() {
     <div className="w-full max-w-4xl">
       <header className="mb-4 flex flex-wrap items-center gap-3">
         <h1>Approvals</h1>
-        <LiveBadge />
         <Choices
           label="State"
           value={status}

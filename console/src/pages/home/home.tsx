@@ -11,10 +11,9 @@ import { inputText } from '../../task-parts/input-words.ts'
 import { Button, ButtonLink } from '../../ui/button.tsx'
 import { CopyAsCurl } from '../../ui/copy-as-curl.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
-import { LiveBadge } from '../../ui/live-badge.tsx'
 import { Facts, PageHeader, Panel } from '../../ui/page.tsx'
 import { Status } from '../../ui/status.tsx'
-import { formatCount, formatDuration } from '../../format.ts'
+import { formatCost, formatCount, formatDuration } from '../../format.ts'
 import { Time } from '../../ui/time.tsx'
 import { AllAgentsDialog } from './all-agents-dialog.tsx'
 import { Waiting } from './waiting.tsx'
@@ -40,7 +39,6 @@ export default function HomePage() {
         title={project.data?.name ?? 'Home'}
         actions={
           <>
-            <LiveBadge />
             <CopyAsCurl path={`/api/v1/projects/${project_id}`} />
             <Button
               reason={count('running') > 0 ? undefined : 'No agent is running'}
@@ -149,7 +147,7 @@ function Spent({ project_id }: { project_id: string }) {
           <Facts>
             <dt>Cost</dt>
             <dd className="tabular-nums">
-              {data.cost_usd.toLocaleString('en', { style: 'currency', currency: 'USD', maximumFractionDigits: 4 })}
+              {formatCost(data.cost_usd)}
               {data.unpriced_calls > 0 && (
                 <span className="text-soft"> and {formatCount(data.unpriced_calls)} calls without a known price</span>
               )}

@@ -1,64 +1,59 @@
+import { formatDuration, formatShare, formatShort, formatSize } from '../../format.ts'
 import type { AgentMetrics } from '#sdk/types.ts'
 import { change } from './periods.ts'
 
 type Metrics = AgentMetrics['metrics']
 
-const percent = new Intl.NumberFormat('en', { style: 'percent', maximumFractionDigits: 1 })
-const whole = new Intl.NumberFormat('en', { maximumFractionDigits: 1 })
-const small = new Intl.NumberFormat('en', { maximumSignificantDigits: 2 })
-const units = ['B', 'kB', 'MB', 'GB', 'TB']
-
-/** A number, with the digits that say something also where it is small. */
-export const number = (value: number): string => (value > 0 && value < 1 ? small : whole).format(value)
-export const seconds = (value: number): string =>
-  value < 1 ? `${Math.round(value * 1000)} ms` : `${whole.format(value)} s`
-/** Bytes, in thousands of them. */
-export function bytes(value: number): string {
-  const unit = value < 1 ? 0 : Math.min(units.length - 1, Math.floor(Math.log10(value) / 3))
-  return `${whole.format(value / 1000 ** unit)} ${units[unit]}`
-}
+/** Seconds as a span of time. */
+export const seconds = (value: number): string => formatDuration(value * 1000)
+export { formatShort as number, formatSize as bytes } from '../../format.ts'
 
 const figures: { label: string; of: (metrics: Metrics) => number; format: (value: number) => string; hint?: string }[] =
   [
-    { label: 'Tasks', of: ({ tasks }) => tasks.total, format: number },
+    { label: 'Tasks', of: ({ tasks }) => tasks.total, format: formatShort },
     {
       label: 'In progress',
       of: ({ tasks }) => tasks.in_progress,
-      format: number,
+      format: formatShort,
       hint: 'Not ended at the end of the period',
     },
-    { label: 'Failed', of: ({ tasks }) => tasks.failed, format: number },
+    { label: 'Failed', of: ({ tasks }) => tasks.failed, format: formatShort },
     {
       label: 'Success',
       of: ({ tasks }) => tasks.success_rate,
-      format: percent.format,
+      format: formatShare,
       hint: 'Of the tasks that ended',
     },
     { label: 'Average time', of: ({ performance }) => performance.avg_response_time, format: seconds },
     { label: 'p95', of: ({ performance }) => performance.p95_response_time, format: seconds },
     { label: 'p99', of: ({ performance }) => performance.p99_response_time, format: seconds },
-    { label: 'Tokens a minute', of: ({ performance }) => performance.tokens_per_minute, format: number },
-    { label: 'Model calls a minute', of: ({ performance }) => performance.requests_per_minute, format: number },
+    { label: 'Tokens a minute', of: ({ performance }) => performance.tokens_per_minute, format: formatShort },
+    { label: 'Model calls a minute', of: ({ performance }) => performance.requests_per_minute, format: formatShort },
     {
       label: 'Processors',
       of: ({ resource_usage }) => resource_usage.cpu_usage,
-      format: percent.format,
+      format: formatShare,
       hint: 'Of a worker, while the agent had tasks',
     },
     {
       label: 'Memory',
       of: ({ resource_usage }) => resource_usage.memory_usage,
-      format: percent.format,
+      format: formatShare,
       hint: 'Of a worker, while the agent had tasks',
     },
     {
       label: 'Storage',
       of: ({ resource_usage }) => resource_usage.disk_usage,
-      format: percent.format,
+      format: formatShare,
       hint: 'Of the 1 GiB that is an agent’s share',
     },
-    { label: 'From models', of: ({ resource_usage }) => resource_usage.network_in, format: bytes, hint: 'Received' },
-    { label: 'To models', of: ({ resource_usage }) => resource_usage.network_out, format: bytes, hint: 'Sent' },
+    {
+      label: 'From models',
+      of: ({ resource_usage }) => resource_usage.network_in,
+      format: formatSize,
+      hint: 'Received',
+    },
+    { label: 'To models', of: ({ resource_usage }) => resource_usage.network_out, format: formatSize, hint: 'Sent' },
   ]
 
 /** Figures of a period, and how they stand to those of the one before. */
@@ -85,5 +80,5 @@ function against(now: number, before: number, format: (value: number) => string)
   const by = change(now, before)
   if (by === undefined) return now === 0 ? 'as before' : 'nothing before'
   if (Math.abs(by) < 0.0005) return 'as before'
-  return `${by > 0 ? '↑' : '↓'} ${percent.format(Math.abs(by))}, was ${format(before)}`
+  return `${by > 0 ? '↑' : '↓'} ${formatShare(Math.abs(by))}, was ${format(before)}`
 }

@@ -1,7 +1,7 @@
 import { useMemo } from 'react'
 import type { AgentMetrics } from '#sdk/types.ts'
 import { Panel } from '../../ui/page.tsx'
-import { exactTime } from '../../format.ts'
+import { exactTime, formatShare } from '../../format.ts'
 import { useTimeZone } from '../../ui/time.tsx'
 import { DataTable, type Column } from '../../ui/data-table.tsx'
 import { Chart, type Line } from './chart.tsx'
@@ -21,7 +21,6 @@ interface SeriesProps {
 }
 
 const whole = (value: number): string => (Number.isInteger(value) ? String(value) : '')
-const percent = (value: number): string => `${(value * 100).toFixed(value < 0.1 ? 1 : 0)} %`
 
 // Where nothing ended there is no time to draw or to tell.
 const time = ({ tasks_completed, tasks_failed, avg_response_time }: Point): number | null =>
@@ -61,7 +60,7 @@ export function Series({ now, before, minutes, isTable, ...cursor }: SeriesProps
           line('processors', ({ cpu_usage }) => cpu_usage),
           line('memory', ({ memory_usage }) => memory_usage, '--warn'),
         ],
-        format: percent,
+        format: formatShare,
       },
       {
         title: 'Bytes from and to models',
@@ -115,8 +114,8 @@ function SeriesTable({ now, before, minutes }: Pick<SeriesProps, 'now' | 'before
     column('average', 'Average time', timeOf),
     column('tokens', 'Tokens a minute', ({ tokens }) => number(tokens / minutes)),
     column('requests', 'Model calls a minute', ({ requests }) => number(requests / minutes)),
-    column('processors', 'Processors', ({ cpu_usage }) => percent(cpu_usage), false),
-    column('memory', 'Memory', ({ memory_usage }) => percent(memory_usage), false),
+    column('processors', 'Processors', ({ cpu_usage }) => formatShare(cpu_usage), false),
+    column('memory', 'Memory', ({ memory_usage }) => formatShare(memory_usage), false),
     column('from', 'From models', ({ network_in }) => bytes(network_in), false),
     column('to', 'To models', ({ network_out }) => bytes(network_out), false),
   ]

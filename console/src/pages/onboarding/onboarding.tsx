@@ -10,7 +10,6 @@ import { paths } from '../../paths.ts'
 import { Button, ButtonLink } from '../../ui/button.tsx'
 import { CopyAsCurl } from '../../ui/copy-as-curl.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
-import { LiveBadge } from '../../ui/live-badge.tsx'
 import { PageHeader } from '../../ui/page.tsx'
 import { Skeleton } from '../../ui/skeleton.tsx'
 import { Status } from '../../ui/status.tsx'
@@ -44,7 +43,6 @@ export default function OnboardingPage() {
         title="First steps"
         actions={
           <>
-            <LiveBadge />
             <CopyAsCurl path={`/api/v1/projects/${project_id}/agents`} />
           </>
         }

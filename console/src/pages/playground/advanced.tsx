@@ -35,7 +35,7 @@ export function Advanced({ project_id, agent_id, version, onVersion, schemaText,
       <div className="mt-3 space-y-4">
         <Field label="Version" hint="Tasks run with the newest version unless you choose another.">
           <SelectInput
-            value={version ?? ''}
+            value={version === undefined ? '' : String(version)}
             onChange={({ target: { value } }) => onVersion(value === '' ? undefined : Number(value))}
           >
             <option value="">Newest</option>

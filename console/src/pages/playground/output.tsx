@@ -1,4 +1,4 @@
-import { formatTokens, formatDuration } from '../../format.ts'
+import { formatCost, formatTokens, formatDuration } from '../../format.ts'
 import { Link } from '@tanstack/react-router'
 import { Check, CircleAlert, FoldVertical, LoaderCircle, ShieldQuestion } from 'lucide-react'
 import { useEffect, useState } from 'react'
@@ -10,7 +10,6 @@ import { Status } from '../../ui/status.tsx'
 import type { Item } from './transcript.ts'
 import type { Run } from './use-runs.ts'
 
-const dollars = new Intl.NumberFormat('en', { style: 'currency', currency: 'USD', maximumFractionDigits: 6 })
 /** Characters of an answer that is still being written up to which each word more is laid out as Markdown. */
 const laidOutLive = 10_000
 
@@ -73,7 +72,7 @@ function Facts({ run, project_id }: { run: Run; project_id: string }) {
         <>
           <span>{tokens.in} in</span>
           <span>{tokens.out} out</span>
-          <span>{usage.cost_usd === null ? 'price not known' : dollars.format(usage.cost_usd)}</span>
+          <span>{usage.cost_usd === null ? 'price not known' : formatCost(usage.cost_usd)}</span>
         </>
       )}
       {run.task_id !== undefined && <Link {...paths.task(project_id, run.task_id)}>Open the task</Link>}

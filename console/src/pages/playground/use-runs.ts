@@ -96,6 +96,6 @@ export function useRuns(project_id: string) {
       setRuns((known) => known.map((run) => (run.key === running.key ? { ...run, error } : run)))
     }
   }
-  useOwnStream(running !== undefined)
+  useOwnStream(running !== undefined, 'live')
   return { runs, begin, stop, isRunning: running !== undefined }
 }

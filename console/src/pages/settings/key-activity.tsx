@@ -1,4 +1,4 @@
-import { formatCount } from '../../format.ts'
+import { formatCost, formatCount } from '../../format.ts'
 import { useQuery, type UseQueryResult } from '@tanstack/react-query'
 import { hasScope } from '#contract/core/scopes.ts'
 import { api } from '../../api/client.ts'
@@ -11,8 +11,6 @@ import type { Scope } from './scope-presets.ts'
 
 type Activity = Operations['getApiKeyActivity']['result']
 type Call = Activity['calls'][number]
-
-const dollars = new Intl.NumberFormat('en', { style: 'currency', currency: 'USD', maximumFractionDigits: 4 })
 
 export function useKeyActivity(id: string): UseQueryResult<Activity> {
   return useQuery({
@@ -32,7 +30,7 @@ export function KeyActivity({ data, error, isPending, refetch }: UseQueryResult<
       <h3 className="mb-1 text-sm font-semibold">Used in the last 30 days</h3>
       <p className="mb-2 text-sm text-soft">
         Its tasks took {formatCount(usage.input_tokens)} input and {formatCount(usage.output_tokens)} output tokens in{' '}
-        {formatCount(usage.calls)} calls of models and tools: {dollars.format(usage.cost_usd)}.
+        {formatCount(usage.calls)} calls of models and tools: {formatCost(usage.cost_usd)}.
       </p>
       {calls.length > 0 && (
         <details>

@@ -12,7 +12,8 @@ import { Field, SelectInput, TextInput } from '../../ui/field.tsx'
 import { Facts, PageHeader, Panel } from '../../ui/page.tsx'
 import { Skeleton } from '../../ui/skeleton.tsx'
 import { tell } from '../../ui/toast.tsx'
-import { useTimeZone } from '../../ui/time.tsx'
+import type { Form } from '../../format.ts'
+import { useForm, useTimeZone } from '../../ui/time.tsx'
 import { traceAddressFault, useTraceAddress } from '../../trace-address.ts'
 import { scopeWords, type Scope } from './scope-presets.ts'
 
@@ -22,6 +23,7 @@ export default function PreferencesPage() {
   const permissions = useQuery(permissionsQuery)
   const [theme, setTheme] = useTheme()
   const [zone, setZone] = useTimeZone()
+  const [form, setForm] = useForm()
   return (
     <>
       <PageHeader title="Preferences" actions={<CopyAsCurl path="/api/v1/auth/user" />} />
@@ -57,6 +59,13 @@ export default function PreferencesPage() {
               <SelectInput value={zone} onChange={(event) => setZone(event.target.value === 'UTC' ? 'UTC' : 'local')}>
                 <option value="local">{Intl.DateTimeFormat().resolvedOptions().timeZone} (here)</option>
                 <option value="UTC">UTC</option>
+              </SelectInput>
+            </Field>
+            <Field label="Dates and numbers">
+              <SelectInput value={form} onChange={(event) => setForm(event.target.value as Form)}>
+                <option value="day">24 Nov 2026, 14:08 · 1,234.5</option>
+                <option value="month">Nov 24, 2026, 02:08 PM · 1,234.5</option>
+                <option value="iso">2026-11-24 14:08 · 1 234,5</option>
               </SelectInput>
             </Field>
             <TraceForm />

@@ -240,7 +240,7 @@ function useTaskLive(project: string, id: string): TaskLive {
     return () => live.stop()
   }, [live])
   useSyncExternalStore(live.subscribe, live.snapshot)
-  useOwnStream(live.isWatching)
+  useOwnStream(live.isWatching, live.connection === 'open' ? 'live' : 'reconnecting')
   return live
 }
 

@@ -9,7 +9,6 @@ import { CopyAsCurl } from '../../ui/copy-as-curl.tsx'
 import { CodeBlock } from '../../ui/copy.tsx'
 import { EmptyState } from '../../ui/empty-state.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
-import { LiveBadge } from '../../ui/live-badge.tsx'
 import { PageHeader } from '../../ui/page.tsx'
 import { Pager } from '../../ui/pager.tsx'
 import { saveFile } from '../../ui/save-file.ts'
@@ -62,11 +61,6 @@ export function TasksPage() {
     <>
       <PageHeader
         title="Tasks"
-        label={
-          <>
-            Tasks <LiveBadge />
-          </>
-        }
         actions={
           <>
             <CopyAsCurl path={filter.path} query={filter.query} />

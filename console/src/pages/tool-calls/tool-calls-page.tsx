@@ -5,7 +5,6 @@ import { Choices } from '../../ui/choices.tsx'
 import { CopyButton } from '../../ui/copy.tsx'
 import { EmptyState } from '../../ui/empty-state.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
-import { LiveBadge } from '../../ui/live-badge.tsx'
 import { Button } from '../../ui/button.tsx'
 import { formatCount } from '../../format.ts'
 import { useSearchState } from '../../search-state.ts'
@@ -44,7 +43,6 @@ export function ToolCallsPage() {
     <div className="w-full max-w-4xl">
       <header className="mb-4 flex flex-wrap items-center gap-3">
         <h1>Tool calls</h1>
-        <LiveBadge />
         <Choices
           label="State"
           value={status}

@@ -1,4 +1,4 @@
-import { formatCount } from '../../format.ts'
+import { formatCost, formatCount } from '../../format.ts'
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { api } from '../../api/client.ts'
 import { Button } from '../../ui/button.tsx'
@@ -15,8 +15,6 @@ import { BudgetForm, budgetPeriods, budgetScopes } from './budget-form.tsx'
 import { SubjectName } from './budget-subject.tsx'
 import { Meter } from './meter.tsx'
 import type { Budget } from '#sdk/types.ts'
-
-const dollars = new Intl.NumberFormat(undefined, { style: 'currency', currency: 'USD', maximumFractionDigits: 4 })
 
 /** Limits of what may be spent: real ones, which calls wait at. */
 export function Budgets({ project }: { project: string }) {
@@ -113,9 +111,7 @@ function Item({
     resets_at,
   } = budget
   const bars = [
-    ...(max_cost_usd === null
-      ? []
-      : [{ unit: 'cost', spent: spent.cost_usd, limit: max_cost_usd, of: dollars.format }]),
+    ...(max_cost_usd === null ? [] : [{ unit: 'cost', spent: spent.cost_usd, limit: max_cost_usd, of: formatCost }]),
     ...(max_tokens === null
       ? []
       : [{ unit: 'tokens', spent: spent.tokens, limit: max_tokens, of: (value: number) => formatCount(value) }]),

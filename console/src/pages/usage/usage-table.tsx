@@ -1,4 +1,4 @@
-import { formatCount } from '../../format.ts'
+import { formatCost, formatCount } from '../../format.ts'
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { api } from '../../api/client.ts'
 import { Button } from '../../ui/button.tsx'
@@ -24,7 +24,6 @@ const pageSize = 50
 const exportedMax = 10_000
 
 const titles = { agent: 'Agent', model: 'Model', tool: 'Tool', api_key: 'Key' } as const
-const dollars = new Intl.NumberFormat('en', { style: 'currency', currency: 'USD', maximumFractionDigits: 4 })
 
 /** What a row is about, by its own identifier: names may be those of several. */
 function idOf({ agent_id, api_key_id, model, tool }: Usage['usage'][number]): string {
@@ -105,7 +104,7 @@ export function UsageTable({ project }: { project: string }) {
     { id: 'input_tokens', header: 'Input tokens', align: 'right', cell: (row) => formatCount(row.input_tokens) },
     { id: 'output_tokens', header: 'Output tokens', align: 'right', cell: (row) => formatCount(row.output_tokens) },
     { id: 'cached_tokens', header: 'Cached tokens', align: 'right', cell: (row) => formatCount(row.cached_tokens) },
-    { id: 'cost', header: 'Cost', align: 'right', cell: (row) => dollars.format(row.cost_usd) },
+    { id: 'cost', header: 'Cost', align: 'right', cell: (row) => formatCost(row.cost_usd) },
   ]
   return (
     <>
@@ -140,7 +139,7 @@ export function UsageTable({ project }: { project: string }) {
         <dl className="mb-4 grid grid-cols-2 gap-3 sm:grid-cols-4">
           {(
             [
-              ['Cost', dollars.format(total.cost_usd)],
+              ['Cost', formatCost(total.cost_usd)],
               ['Input tokens', formatCount(total.input_tokens)],
               ['Output tokens', formatCount(total.output_tokens)],
               ['Calls', formatCount(total.calls)],

@@ -1,3 +1,4 @@
+import { formatSize } from '../../format.ts'
 import { useQuery } from '@tanstack/react-query'
 import { api } from '../../api/client.ts'
 import { useProjectId } from '../../api/queries.ts'
@@ -33,13 +34,6 @@ type Standing = Operations['getRateLimits']['result']
 function storedOf(limits: Standing | undefined): number | undefined {
   const told = limits?.retention.flatMap(({ bytes }) => (bytes === null ? [] : [bytes])) ?? []
   return told.length === 0 ? undefined : told.reduce((sum, bytes) => sum + bytes, 0)
-}
-
-const units = ['KiB', 'MiB', 'GiB', 'TiB'] as const
-
-function bytesInWords(bytes: number): string {
-  const power = Math.min(units.length, Math.max(1, Math.floor(Math.log2(Math.max(1, bytes)) / 10)))
-  return `${(bytes / 1024 ** power).toLocaleString('en', { maximumFractionDigits: power > 1 ? 1 : 0 })} ${units[power - 1]}`
 }
 
 /** What was used, what may be, and how long it is kept. */
@@ -92,7 +86,7 @@ export default function UsagePage() {
                       id: 'takes',
                       header: 'Takes on disk',
                       align: 'right' as const,
-                      cell: ({ bytes }: { bytes: number | null }) => bytesInWords(bytes ?? 0),
+                      cell: ({ bytes }: { bytes: number | null }) => formatSize(bytes ?? 0),
                     },
                   ]),
             ]}
@@ -106,7 +100,7 @@ export default function UsagePage() {
           <p className="mt-2 max-w-prose text-sm text-soft">
             {stored === undefined
               ? 'Disk usage by kind is shown to owners and admins where the service has one organization: with several, PostgreSQL cannot tell them apart.'
-              : `${bytesInWords(stored)} in all, of every project, with indexes and with room that was freed and not used again: what is removed makes room for what comes.`}
+              : `${formatSize(stored)} in all, of every project, with indexes and with room that was freed and not used again: what is removed makes room for what comes.`}
           </p>
         </>
       )}
