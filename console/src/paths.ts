@@ -34,6 +34,11 @@ export const paths = {
     params: { project_id, task_id },
     search: search as never,
   }),
+  compareTasks: (project_id: string, search: { left: string; right: string }): LinkProps => ({
+    to: '/p/$project_id/tasks/compare',
+    params: { project_id },
+    search: search as never,
+  }),
   toolCalls: (project_id: string, search: object = {}): LinkProps => ({
     to: '/p/$project_id/tool-calls',
     params: { project_id },

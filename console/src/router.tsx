@@ -75,6 +75,7 @@ const tree = root.addChildren([
     projectPage('/agents/$agent_id', () => import('./pages/agent/agent.tsx')),
     projectPage('/agents/$agent_id/edit', () => import('./pages/agent-form/edit-agent.tsx')),
     projectPage('/tasks', () => import('./pages/tasks/tasks.tsx')),
+    projectPage('/tasks/compare', () => import('./pages/compare-tasks/compare-tasks.tsx')),
     projectPage('/tasks/$task_id', () => import('./pages/task/task.tsx')),
     projectPage('/tool-calls', () => import('./pages/tool-calls/tool-calls.tsx')),
     projectPage('/tools', () => import('./pages/tools/tools.tsx')),

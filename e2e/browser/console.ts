@@ -267,8 +267,8 @@ export async function chooseAgent(page: Page, name: string, label = 'Agent'): Pr
 }
 
 /** Chooses in a list that `label` names, by what the choice says. */
-export async function choose(page: Page, label: string | RegExp, choice: string): Promise<void> {
+export async function choose(page: Page, label: string | RegExp, choice: string | RegExp): Promise<void> {
   await page.getByRole('combobox', { name: label, ...(typeof label === 'string' ? { exact: true } : {}) }).click()
-  await page.getByRole('option', { name: choice, exact: true }).click()
+  await page.getByRole('option', { name: choice, ...(typeof choice === 'string' ? { exact: true } : {}) }).click()
   await page.getByRole('listbox').waitFor({ state: 'detached' })
 }

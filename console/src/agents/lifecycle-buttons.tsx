@@ -47,17 +47,3 @@ export function LifecycleButtons({
     </div>
   )
 }
-
-/** Why the other actions are not there now, in words: for who has no pointer to hold over a button. */
-export function LifecycleReasons({ status }: { status: AgentState }) {
-  const refused = actions.flatMap((action) => {
-    const reason = reasonAgainst(action, status)
-    return reason === undefined ? [] : [{ action, reason }]
-  })
-  if (refused.length === 0) return null
-  return (
-    <p className="mb-4 text-sm text-soft">
-      {refused.map(({ action, reason }) => `${actionLabels[action]}: ${reason}.`).join(' ')}
-    </p>
-  )
-}

@@ -23,13 +23,13 @@ export function FileLine({
 }) {
   const url = contentUrl(project_id, file_id)
   return (
-    <span className="flex min-w-0 items-center gap-2 text-sm">
+    <span className="flex min-w-0 flex-wrap items-center gap-2 text-sm">
       {shown.includes(media_type) && (
         <img
           src={url}
           alt={name}
           loading="lazy"
-          className="size-12 shrink-0 rounded border border-line object-contain"
+          className="h-40 w-auto max-w-64 shrink-0 rounded border border-line object-contain"
         />
       )}
       <a href={url} download={name} className="truncate">

@@ -1,6 +1,7 @@
 import Type from 'typebox'
 import { anyCredential, defineOperation, type Operation } from '../core/operation.ts'
 import {
+  Choice,
   Named,
   Nullable,
   OffsetPagination,
@@ -118,9 +119,89 @@ export const getUsage = defineOperation({
   problems: ['project_not_found'],
 })
 
+/** Groups that a series of usage tells apart: the dearest, and the others together. */
+export const usageSeriesMax = 8
+/** Buckets that a series of usage has at most. */
+export const usagePointsMax = 1500
+export const usageIntervals = { '1h': 3600, '1d': 86_400 } as const
+
+export const getUsageSeries = defineOperation({
+  error_format: 'agents',
+  tag: 'Budgets and usage',
+  credentials: anyCredential,
+  extension: true,
+  id: 'getUsageSeries',
+  command: 'usage series',
+  sdk: 'usage.series',
+  method: 'GET',
+  path: '/api/v1/projects/{project_id}/usage/series',
+  params: { project_id: projectParameter },
+  summary: 'Read what was used over time',
+  description:
+    `What a project spent by day or hour of UTC, by one kind of group: the ${usageSeriesMax - 1} dearest groups, and the others together. ` +
+    `The last 30 days unless said otherwise; at most ${usagePointsMax} buckets, and empty ones are there.`,
+  scope: 'agents:read',
+  bucket: 'tasks.read',
+  query: Type.Object({
+    group_by: Type.Optional(Choice(usageGroups, { default: 'model', description: 'What is told apart.' })),
+    start_time: Type.Optional(TimestampInput),
+    end_time: Type.Optional(TimestampInput),
+    interval: Type.Optional(Choice(['1h', '1d'] as const, { default: '1d', description: 'Length of a bucket.' })),
+  }),
+  responses: [
+    {
+      status: 200,
+      description: 'A series for each group, the dearest first.',
+      schema: Named(
+        'UsageSeries',
+        Type.Object({
+          series: Type.Array(
+            Type.Object({
+              group: Nullable(
+                Type.String({
+                  description:
+                    'The agent, model, tool or key. Empty for what has none, such as calls of tools by model. Null for the other groups together.',
+                }),
+              ),
+              name: Nullable(Type.String({ description: 'Of the agent or key, where it is known to the caller.' })),
+              cost_usd: amount('US dollars in the period, of the calls whose price is known.'),
+              tokens: count('Input and output tokens in the period.'),
+              points: Type.Array(
+                Type.Object({
+                  timestamp: Timestamp,
+                  cost_usd: amount('In the bucket.'),
+                  tokens: count('In the bucket.'),
+                }),
+              ),
+            }),
+          ),
+          period: Type.Object({
+            start_time: Timestamp,
+            end_time: Timestamp,
+            interval: Choice(['1h', '1d'] as const),
+          }),
+        }),
+      ),
+      example: {
+        series: [
+          {
+            group: 'openai/gpt-4o-mini-2024-07-18',
+            name: null,
+            cost_usd: 3.1874,
+            tokens: 1_204_331,
+            points: [{ timestamp: '2026-11-20T00:00:00.000Z', cost_usd: 3.1874, tokens: 1_204_331 }],
+          },
+        ],
+        period: { start_time: '2026-11-20T00:00:00.000Z', end_time: '2026-11-20T09:30:00.000Z', interval: '1d' },
+      },
+    },
+  ],
+  problems: ['project_not_found'],
+})
+
 /** `group_by` of a request that was found valid, without repetitions. */
 export function readGroups(text = 'agent'): UsageGroup[] {
   return usageGroups.filter((name) => text.split(',').includes(name))
 }
 
-export const usageOperations: Operation[] = [getUsage] as Operation[]
+export const usageOperations: Operation[] = [getUsage, getUsageSeries] as Operation[]

@@ -191,6 +191,8 @@ export const projects = {
   delete: call('deleteProject', 'DELETE', '/api/v1/projects/{project_id}'),
   /** Read the statistics of several projects. */
   statistics: call('listProjectStatistics', 'GET', '/api/v1/projects/statistics', 'query'),
+  /** Read a project's metrics. */
+  metrics: call('getProjectMetrics', 'GET', '/api/v1/projects/{project_id}/metrics', 'query'),
   /** Read the logs of a project's agents. */
   logs: list('listProjectLogs', 'GET', '/api/v1/projects/{project_id}/logs', 'logs'),
   /** Stream a project. The response, to be read as it comes; `stream` reads it. */
@@ -403,6 +405,8 @@ export const triggers = {
 export const usage = {
   /** Read what was used and what it cost. Groups are the entries; their sum is in the body of a page. */
   get: list('getUsage', 'GET', '/api/v1/projects/{project_id}/usage', 'usage'),
+  /** Read what was used over time. */
+  series: call('getUsageSeries', 'GET', '/api/v1/projects/{project_id}/usage/series', 'query'),
 }
 
 export const user = {

@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query'
 import { Link, useNavigate, useParams } from '@tanstack/react-router'
 import { Ellipsis } from 'lucide-react'
 import { useState } from 'react'
-import { LifecycleButtons, LifecycleReasons } from '../../agents/lifecycle-buttons.tsx'
+import { LifecycleButtons } from '../../agents/lifecycle-buttons.tsx'
 import { agentQuery } from '../../agents/agent-queries.ts'
 import { api } from '../../api/client.ts'
 import { useProjectId } from '../../api/queries.ts'
@@ -101,10 +101,9 @@ export default function AgentPage() {
         <CopyId id={agent.id} />
         {agent.description !== '' && <p className="mt-1 max-w-3xl">{agent.description}</p>}
       </PageHeader>
-      <div className="mb-2">
+      <div className="mb-4">
         <LifecycleButtons project_id={project_id} agent_id={agent_id} status={agent.status} />
       </div>
-      <LifecycleReasons status={agent.status} />
       <TabLinks
         label="Of this agent"
         current={tab.id}

@@ -1,6 +1,7 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import type { AgentVersion } from '#sdk/types.ts'
+import { Maker } from '../../agents/maker.tsx'
 import { DiffTable } from '../../agents/diff-table.tsx'
 import { withoutValues } from '../../agents/variables.ts'
 import { api } from '../../api/client.ts'
@@ -10,6 +11,8 @@ import { Button, ButtonLink } from '../../ui/button.tsx'
 import { CodeBlock } from '../../ui/copy.tsx'
 import { ConfirmDialog } from '../../ui/dialog.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
+import { FilterSelect } from '../../ui/field.tsx'
+import { TextDiff } from '../../ui/numbered-text.tsx'
 import { Panel } from '../../ui/page.tsx'
 import { Pager } from '../../ui/pager.tsx'
 import { Skeleton } from '../../ui/skeleton.tsx'
@@ -22,7 +25,11 @@ const pageSize = 20
 
 /** What it is made of, what that was in each version, and the way back. */
 export function ConfigTab({ project_id, agent }: TabProps) {
-  const [search, change] = useSearchState<{ version?: number | string; offset?: number | string }>()
+  const [search, change] = useSearchState<{
+    version?: number | string
+    with?: number | string
+    offset?: number | string
+  }>()
   const queries = useQueryClient()
   const [rollingTo, rollTo] = useState<number>()
   const offset = Number(search.offset ?? 0)
@@ -36,6 +43,17 @@ export function ConfigTab({ project_id, agent }: TabProps) {
     queryFn: () => api.agents.getVersion(project_id, agent.id, open ?? 0),
     enabled: open !== undefined,
   })
+  const against = search.with === undefined ? undefined : Number(search.with)
+  const other = useQuery({
+    queryKey: ['project', project_id, 'agents', 'version', agent.id, against],
+    queryFn: () => api.agents.getVersion(project_id, agent.id, against ?? 0),
+    enabled: open !== undefined && against !== undefined,
+  })
+  // One that an address names may be on another page of the list.
+  const known = new Set([
+    ...(against === undefined ? [] : [against]),
+    ...(versions.data?.items.map(({ version }) => version) ?? []),
+  ])
   return (
     <div className="grid grid-cols-1 items-start gap-4 xl:grid-cols-2">
       <Panel title="Now" actions={<ButtonLink {...paths.editAgent(project_id, agent.id)}>Edit</ButtonLink>}>
@@ -54,18 +72,21 @@ export function ConfigTab({ project_id, agent }: TabProps) {
             <li key={version.version} className="border-b border-line last:border-0">
               <VersionLine
                 version={version}
+                agent_id={agent.id}
                 isOpen={open === version.version}
-                toggle={() => change({ version: open === version.version ? undefined : version.version })}
+                toggle={() =>
+                  change({ version: open === version.version ? undefined : version.version, with: undefined })
+                }
                 rollBack={() => rollTo(version.version)}
               />
               {open === version.version && old.data && (
-                <div className="px-4 pb-4">
-                  <DiffTable
-                    label={`From version ${version.version} to now`}
-                    before={{ name: old.data.name, description: old.data.description, config: old.data.config }}
-                    after={{ name: agent.name, description: agent.description, config: agent.config }}
-                  />
-                </div>
+                <VersionDiff
+                  old={old.data}
+                  other={against === undefined ? { ...agent, version: undefined } : other.data}
+                  choices={[...known].filter((one) => one !== version.version)}
+                  against={against}
+                  compareWith={(next) => change({ with: next })}
+                />
               )}
             </li>
           ))}
@@ -102,13 +123,67 @@ export function ConfigTab({ project_id, agent }: TabProps) {
   )
 }
 
+type Compared = Pick<AgentVersion, 'name' | 'description' | 'config'> & { version: number | undefined }
+
+/** What differs between a version and another one, or the agent as it is now: instructions line by line, the rest by member. */
+function VersionDiff({
+  old,
+  other,
+  choices,
+  against,
+  compareWith,
+}: {
+  old: AgentVersion
+  other: Compared | undefined
+  choices: readonly number[]
+  against: number | undefined
+  compareWith: (version: number | undefined) => void
+}) {
+  if (!other) return <Skeleton rows={3} />
+  const to = other.version === undefined ? 'now' : `version ${other.version}`
+  const rest = ({ name, description, config: { system_prompt: _, ...config } }: Compared | AgentVersion) => ({
+    name,
+    description,
+    config,
+  })
+  const [before, after] = [old.config.system_prompt ?? '', other.config.system_prompt ?? '']
+  return (
+    <div className="space-y-3 px-4 pb-4">
+      <p className="flex flex-wrap items-center gap-2 text-sm">
+        From version {old.version} to
+        <FilterSelect
+          label="Compared with"
+          value={against === undefined ? '' : String(against)}
+          onChange={({ target }) => compareWith(target.value === '' ? undefined : Number(target.value))}
+        >
+          <option value="">now</option>
+          {choices.map((one) => (
+            <option key={one} value={String(one)}>
+              version {one}
+            </option>
+          ))}
+        </FilterSelect>
+      </p>
+      {before !== after && (
+        <div>
+          <h3 className="mb-1 text-sm font-medium">Instructions</h3>
+          <TextDiff label={`Instructions from version ${old.version} to ${to}`} before={before} after={after} />
+        </div>
+      )}
+      <DiffTable label={`From version ${old.version} to ${to}`} before={rest(old)} after={rest(other)} />
+    </div>
+  )
+}
+
 function VersionLine({
   version,
+  agent_id,
   isOpen,
   toggle,
   rollBack,
 }: {
   version: AgentVersion
+  agent_id: string
   isOpen: boolean
   toggle: () => void
   rollBack: () => void
@@ -118,7 +193,7 @@ function VersionLine({
       <span className="font-medium">Version {version.version}</span>
       {version.current && <Badge tone="good">now</Badge>}
       <span className="text-sm text-soft">
-        <Time at={version.created_at} />
+        <Time at={version.created_at} /> by <Maker of={agent_id} version={version} />
       </span>
       <span className="flex-1" />
       <Button kind="ghost" aria-expanded={isOpen} onClick={toggle}>

@@ -1,50 +1,63 @@
 import { useQuery } from '@tanstack/react-query'
-import { Link } from '@tanstack/react-router'
-import { api } from '../../api/client.ts'
+import { Link, useNavigate } from '@tanstack/react-router'
+import { useState } from 'react'
+import { useVersionMarks } from '../../agents/version-marks.ts'
 import { paths } from '../../paths.ts'
+import { useSearchText } from '../../search-state.ts'
 import { ErrorBox } from '../../ui/error-box.tsx'
-import { Facts, Panel } from '../../ui/page.tsx'
+import { FilterSelect } from '../../ui/field.tsx'
 import { Skeleton } from '../../ui/skeleton.tsx'
-import { formatDuration, formatShort } from '../../format.ts'
+import { Figures } from '../metrics/figures.tsx'
+import { intervalOf, metricsQuery, secondsOf } from '../metrics/metrics-query.ts'
+import { ranges, type RangeName } from '../metrics/periods.ts'
+import { Series } from '../metrics/series.tsx'
+import { Options } from '../parts/options.tsx'
 import type { TabProps } from './tab.ts'
 
-/** How it did in the last 24 hours, in figures. */
+const rangeLabels = Object.fromEntries(Object.entries(ranges).map(([name, { label }]) => [name, label]))
+
+/** How it did over time, with its versions marked: what changed when it broke. */
 export function MetricsTab({ project_id, agent }: TabProps) {
-  const { data, error, refetch } = useQuery({
-    queryKey: ['project', project_id, 'agents', 'metrics', agent.id],
-    queryFn: () => api.agents.metrics(project_id, agent.id),
-  })
+  const navigate = useNavigate()
+  const [words, setWords] = useSearchText()
+  const [cursor, setCursor] = useState<number | null>(null)
+  const range: RangeName =
+    words.range !== undefined && Object.hasOwn(ranges, words.range) ? (words.range as RangeName) : '7d'
+  const interval = intervalOf(range)
+  const { data, error, refetch } = useQuery(metricsQuery(project_id, { agent_id: agent.id, range, interval }))
+  const marks = useVersionMarks(project_id, agent.id)
   return (
-    <Panel
-      title="The last 24 hours"
-      actions={<Link {...paths.metrics(project_id, { agent: agent.id })}>Charts and other periods</Link>}
-    >
-      <div className="p-4">
-        <ErrorBox error={error} retry={() => void refetch()} />
-        {!data && !error && <Skeleton />}
-        {data && (
-          <Facts>
-            <dt>Tasks</dt>
-            <dd className="tabular-nums">{data.metrics.tasks.total}</dd>
-            <dt>Completed</dt>
-            <dd className="tabular-nums">{data.metrics.tasks.completed}</dd>
-            <dt>Failed</dt>
-            <dd className="tabular-nums">{data.metrics.tasks.failed}</dd>
-            <dt>Open</dt>
-            <dd className="tabular-nums">{data.metrics.tasks.in_progress}</dd>
-            <dt>Time: average, p95, p99</dt>
-            <dd className="tabular-nums">
-              {formatDuration(data.metrics.performance.avg_response_time * 1000)},{' '}
-              {formatDuration(data.metrics.performance.p95_response_time * 1000)},{' '}
-              {formatDuration(data.metrics.performance.p99_response_time * 1000)}
-            </dd>
-            <dt>Tokens a minute</dt>
-            <dd className="tabular-nums">{formatShort(data.metrics.performance.tokens_per_minute)}</dd>
-            <dt>Calls of models a minute</dt>
-            <dd className="tabular-nums">{formatShort(data.metrics.performance.requests_per_minute)}</dd>
-          </Facts>
-        )}
+    <>
+      <div className="mb-4 flex flex-wrap items-center gap-3">
+        <FilterSelect label="Range" value={range} onChange={({ target }) => setWords({ range: target.value })}>
+          <Options of={rangeLabels} />
+        </FilterSelect>
+        <Link {...paths.metrics(project_id, { agent: agent.id, range })}>More in Metrics</Link>
       </div>
-    </Panel>
+      <ErrorBox error={error} retry={() => void refetch()} />
+      {!data && !error && <Skeleton rows={12} />}
+      {data && (
+        <>
+          <Figures now={data.now} before={data.before} />
+          <Series
+            now={data.now.time_series}
+            before={undefined}
+            resources={undefined}
+            marks={marks}
+            isTable={false}
+            cursor={cursor}
+            setCursor={setCursor}
+            open={(index) => {
+              const point = data.now.time_series[index]
+              if (!point) return
+              const created_before = new Date(Date.parse(point.timestamp) + secondsOf(interval) * 1000).toISOString()
+              void navigate(
+                paths.tasks(project_id, { agent: agent.id, created_after: point.timestamp, created_before }),
+              )
+            }}
+          />
+        </>
+      )}
+    </>
   )
 }

@@ -1,69 +1,117 @@
+import { useQuery } from '@tanstack/react-query'
+import { Link, useNavigate } from '@tanstack/react-router'
+import { Maker } from '../../agents/maker.tsx'
+import { useVersionMarks } from '../../agents/version-marks.ts'
+import { api } from '../../api/client.ts'
+import { formatCount, formatShort } from '../../format.ts'
+import { paths } from '../../paths.ts'
+import { Chart } from '../../ui/chart.tsx'
+import { CopyButton } from '../../ui/copy.tsx'
+import { ErrorBox } from '../../ui/error-box.tsx'
+import { NumberedText } from '../../ui/numbered-text.tsx'
 import { Facts, Panel } from '../../ui/page.tsx'
-import { formatCount, formatDuration, formatShare } from '../../format.ts'
 import { Time } from '../../ui/time.tsx'
+import { Figures } from '../metrics/figures.tsx'
+import { metricsQuery } from '../metrics/metrics-query.ts'
+import { endedBars } from '../metrics/series.tsx'
 import type { TabProps } from './tab.ts'
 
-/** What it is and how it does. */
-export function Overview({ agent }: TabProps) {
-  const { stats, config, metadata } = agent
-  const counted = stats.completed_tasks + stats.failed_tasks
+/** How it does, what it is, and what it was told. */
+export function Overview({ project_id, agent }: TabProps) {
+  const navigate = useNavigate()
+  const { config } = agent
+  const { data, error, refetch } = useQuery(
+    metricsQuery(project_id, { agent_id: agent.id, range: '7d', interval: '1h' }),
+  )
+  const marks = useVersionMarks(project_id, agent.id)
+  const versions = useQuery({
+    queryKey: ['project', project_id, 'agents', agent.id, 'versions', 'newest'],
+    queryFn: () => api.agents.listVersions(project_id, agent.id, { limit: 1 }).page(),
+  })
+  const newest = versions.data?.items[0]
+  const points = data?.now.time_series ?? []
   return (
-    <div className="grid grid-cols-1 gap-4 lg:grid-cols-2">
-      <Panel title="Work">
-        <div className="p-4">
-          <Facts>
-            <dt>Tasks</dt>
-            <dd className="tabular-nums">{formatCount(stats.total_tasks)}</dd>
-            <dt>Completed</dt>
-            <dd className="tabular-nums">{formatCount(stats.completed_tasks)}</dd>
-            <dt>Failed</dt>
-            <dd className="tabular-nums">{formatCount(stats.failed_tasks)}</dd>
-            <dt>Success rate</dt>
-            <dd className="tabular-nums">{counted === 0 ? '–' : formatShare(stats.success_rate)}</dd>
-            <dt>Average time</dt>
-            <dd className="tabular-nums">{counted === 0 ? '–' : formatDuration(stats.avg_response_time * 1000)}</dd>
-            <dt>Last activity</dt>
-            <dd>
-              <Time at={agent.last_activity} />
-            </dd>
-          </Facts>
-        </div>
-      </Panel>
-      <Panel title="What it is">
-        <div className="p-4">
-          <Facts>
-            <dt>Model</dt>
-            <dd>
-              <code>{config.model}</code>
-            </dd>
-            {config.fallback_models && config.fallback_models.length > 0 && (
-              <>
-                <dt>Falls back to</dt>
-                <dd>
-                  <code>{config.fallback_models.join(', ')}</code>
-                </dd>
-              </>
+    <>
+      <ErrorBox error={error} retry={() => void refetch()} />
+      {data ? (
+        <Figures now={data.now} before={data.before} />
+      ) : (
+        <div className="mb-4 h-[8.1rem] animate-pulse rounded-lg bg-quiet max-sm:h-96" />
+      )}
+      <div className="grid grid-cols-1 items-start gap-4 lg:grid-cols-2">
+        <Panel
+          title="Tasks of the last 7 days"
+          actions={<Link {...paths.agent(project_id, agent.id, { tab: 'metrics' })}>Trends</Link>}
+        >
+          <div className="min-h-56">
+            {data && (
+              <Chart
+                title="Tasks of the last 7 days"
+                times={points.map(({ timestamp }) => Date.parse(timestamp) / 1000)}
+                bars={endedBars(points)}
+                marks={marks}
+                format={(value) => (Number.isInteger(value) ? formatShort(value) : '')}
+                open={(index) => {
+                  const point = points[index]
+                  if (!point) return
+                  const created_before = new Date(Date.parse(point.timestamp) + 3_600_000).toISOString()
+                  void navigate(
+                    paths.tasks(project_id, { agent: agent.id, created_after: point.timestamp, created_before }),
+                  )
+                }}
+              />
             )}
-            <dt>Tools</dt>
-            <dd>{config.tools && config.tools.length > 0 ? <code>{config.tools.join(', ')}</code> : 'none'}</dd>
-            <dt>Version</dt>
-            <dd>{typeof metadata.version === 'string' ? metadata.version : '–'}</dd>
-            <dt>Created</dt>
-            <dd>
-              <Time at={agent.created_at} form="exact" />
-            </dd>
-            <dt>Changed</dt>
-            <dd>
-              <Time at={agent.updated_at} form="exact" />
-            </dd>
-          </Facts>
-        </div>
-      </Panel>
-      <Panel title="Instructions" className="lg:col-span-2">
-        <p className="max-h-80 overflow-y-auto p-4 break-words whitespace-pre-wrap" tabIndex={0}>
-          {config.system_prompt ?? <span className="text-soft">None: the model gets the input alone.</span>}
-        </p>
-      </Panel>
-    </div>
+          </div>
+          <p className="border-t border-line px-4 py-2 text-sm text-soft">
+            {formatCount(agent.stats.total_tasks)} tasks in all. Last activity <Time at={agent.last_activity} />.
+          </p>
+        </Panel>
+        <Panel title="What it is">
+          <div className="p-4">
+            <Facts>
+              <dt>Model</dt>
+              <dd>
+                <code>{config.model}</code>
+              </dd>
+              {config.fallback_models && config.fallback_models.length > 0 && (
+                <>
+                  <dt>Falls back to</dt>
+                  <dd>
+                    <code>{config.fallback_models.join(', ')}</code>
+                  </dd>
+                </>
+              )}
+              <dt>Tools</dt>
+              <dd>{config.tools && config.tools.length > 0 ? <code>{config.tools.join(', ')}</code> : 'none'}</dd>
+              <dt>Version</dt>
+              <dd>
+                {newest ? <Link {...paths.agent(project_id, agent.id, { tab: 'config' })}>{newest.version}</Link> : '–'}
+                {newest && (
+                  <span className="text-soft">
+                    {' '}
+                    by <Maker of={agent.id} version={newest} />, <Time at={newest.created_at} />
+                  </span>
+                )}
+              </dd>
+              <dt>Created</dt>
+              <dd>
+                <Time at={agent.created_at} form="exact" />
+              </dd>
+            </Facts>
+          </div>
+        </Panel>
+        <Panel
+          title="Instructions"
+          className="lg:col-span-2"
+          actions={<CopyButton text={config.system_prompt ?? ''} label="Copy the instructions" />}
+        >
+          {config.system_prompt ? (
+            <NumberedText label="Instructions" text={config.system_prompt} />
+          ) : (
+            <p className="p-4 text-soft">None: the model gets the input alone.</p>
+          )}
+        </Panel>
+      </div>
+    </>
   )
 }

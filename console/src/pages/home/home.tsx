@@ -1,6 +1,7 @@
 import { useQueries, useQuery, useQueryClient } from '@tanstack/react-query'
-import { Link } from '@tanstack/react-router'
-import { Fragment } from 'react'
+import { Link, useNavigate } from '@tanstack/react-router'
+import { CircleCheck } from 'lucide-react'
+import { useMemo } from 'react'
 import { agentStates } from '#contract/resources/agent-lifecycle.ts'
 import { agentCountQuery } from '../../agents/agent-queries.ts'
 import { api } from '../../api/client.ts'
@@ -11,12 +12,19 @@ import { inputText } from '../../task-parts/input-words.ts'
 import { Button, ButtonLink } from '../../ui/button.tsx'
 import { CopyAsCurl } from '../../ui/copy-as-curl.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
-import { Facts, PageHeader, Panel } from '../../ui/page.tsx'
+import { Chart } from '../../ui/chart.tsx'
+import { PageHeader, Panel } from '../../ui/page.tsx'
 import { Status } from '../../ui/status.tsx'
-import { formatCost, formatCount, formatDuration } from '../../format.ts'
+import { formatCount, formatDuration, formatShort, words } from '../../format.ts'
 import { Time } from '../../ui/time.tsx'
+import { Figures } from '../metrics/figures.tsx'
+import { metricsQuery, type Metrics } from '../metrics/metrics-query.ts'
+import { endedBars } from '../metrics/series.tsx'
 import { AllAgentsDialog } from './all-agents-dialog.tsx'
 import { Waiting } from './waiting.tsx'
+
+/** Groups of failures on this page; the list of tasks has all. */
+const shownFailures = 6
 
 /** What the address may ask about, and what is then done to every agent. */
 const panels: Record<string, 'pause' | 'start'> = { 'pause-all': 'pause', 'resume-all': 'start' }
@@ -66,41 +74,122 @@ export default function HomePage() {
           </ButtonLink>
         </div>
       )}
-      <div className="grid grid-cols-1 items-start gap-4 lg:grid-cols-2">
-        <Panel
-          title="Agents"
-          actions={<Link {...paths.agents(project_id)}>All {isCounted ? formatCount(total) : ''}</Link>}
-        >
-          <ul className="grid grid-cols-2 sm:grid-cols-3">
-            {agentStates.map((state) => (
-              <li key={state}>
-                <Link
-                  {...paths.agents(project_id, { status: state })}
-                  className="block p-4 text-text no-underline hover:bg-quiet hover:text-text"
-                >
-                  <span className="mb-1 block text-xl font-semibold tabular-nums">{formatCount(count(state))}</span>
-                  <Status state={state} />
-                </Link>
-              </li>
-            ))}
-          </ul>
-        </Panel>
-        <Waiting project_id={project_id} errors={count('error')} />
-        <RecentTasks project_id={project_id} />
-        <div className="space-y-4">
-          <Spent project_id={project_id} />
-          <ServiceStatus />
-        </div>
-      </div>
+      {isCounted && total > 0 && <Overview project_id={project_id} errors={count('error')} />}
+      {!isCounted && <HomeSkeleton />}
+      <p className="mt-4 flex flex-wrap items-center gap-x-4 gap-y-2 text-sm text-soft">
+        <span>Agents:</span>
+        {agentStates
+          .filter((state) => count(state) > 0)
+          .map((state) => (
+            <Link
+              key={state}
+              {...paths.agents(project_id, { status: state })}
+              className="inline-flex items-center gap-1.5 text-soft no-underline hover:text-text"
+            >
+              <Status state={state} /> {formatCount(count(state))}
+            </Link>
+          ))}
+        <span className="ml-auto">
+          <ServiceLine />
+        </span>
+      </p>
       {asked && <AllAgentsDialog project_id={project_id} action={asked} close={() => change({ panel: undefined })} />}
     </>
+  )
+}
+
+/** The last day in answers: what waits, how tasks ended, what failed and why, what was spent. */
+function Overview({ project_id, errors }: { project_id: string; errors: number }) {
+  const navigate = useNavigate()
+  const { data, error, refetch } = useQuery(metricsQuery(project_id, { range: '24h', interval: '1h' }))
+  const times = useMemo(() => data?.now.time_series.map(({ timestamp }) => Date.parse(timestamp) / 1000) ?? [], [data])
+  return (
+    <>
+      <ErrorBox error={error} retry={() => void refetch()} />
+      {data ? (
+        <Figures now={data.now} before={data.before} />
+      ) : (
+        <div className="mb-4 h-[8.1rem] animate-pulse rounded-lg bg-quiet max-sm:h-96" />
+      )}
+      <div className="grid grid-cols-1 items-start gap-4 xl:grid-cols-[3fr_2fr]">
+        <div className="min-w-0 space-y-4">
+          <Panel title="Tasks by state and hour" actions={<Link {...paths.metrics(project_id)}>Metrics</Link>}>
+            {data ? (
+              <Chart
+                title="Tasks by state and hour"
+                times={times}
+                bars={endedBars(data.now.time_series)}
+                format={(value) => (Number.isInteger(value) ? formatShort(value) : '')}
+                height_px={200}
+                open={(index) => {
+                  const point = data.now.time_series[index]
+                  if (!point) return
+                  const created_before = new Date(Date.parse(point.timestamp) + 3_600_000).toISOString()
+                  void navigate(paths.tasks(project_id, { created_after: point.timestamp, created_before }))
+                }}
+              />
+            ) : (
+              <div className="h-60" />
+            )}
+          </Panel>
+          <RecentTasks project_id={project_id} />
+        </div>
+        <div className="min-w-0 space-y-4">
+          <Waiting project_id={project_id} errors={errors} />
+          <Failures project_id={project_id} failures={data?.now.failures} />
+        </div>
+      </div>
+    </>
+  )
+}
+
+/** Failures of the last day, by agent and error. */
+function Failures({ project_id, failures }: { project_id: string; failures: Metrics['failures'] | undefined }) {
+  return (
+    <Panel
+      title="Failures of the last 24 hours"
+      actions={<Link {...paths.tasks(project_id, { status: 'failed', since: '24h' })}>All</Link>}
+    >
+      {failures?.length === 0 && (
+        <p className="flex items-center gap-2 p-4 text-soft">
+          <CircleCheck size={16} aria-hidden className="text-good" /> No task failed.
+        </p>
+      )}
+      <ul className="min-h-11">
+        {failures?.slice(0, shownFailures).map((group) => (
+          <li
+            key={`${group.agent_id} ${group.code}`}
+            data-row={`${group.agent_id} ${group.code}`}
+            className="flex items-start gap-3 border-b border-line px-4 py-2.5 last:border-0"
+          >
+            <Link
+              {...paths.tasks(project_id, { status: 'failed', since: '24h', agent: group.agent_id })}
+              className="w-10 shrink-0 text-right text-lg leading-6 font-semibold text-bad tabular-nums no-underline"
+              aria-label={`${formatCount(group.count)} failed tasks of ${group.agent_name} with ${group.code}`}
+            >
+              {formatCount(group.count)}
+            </Link>
+            <div className="min-w-0 flex-1">
+              <p className="truncate font-medium">{words(group.code)}</p>
+              <p className="line-clamp-2 text-sm break-words text-soft">{group.message}</p>
+              <p className="mt-0.5 text-sm text-soft">
+                <Link {...paths.agent(project_id, group.agent_id)}>{group.agent_name}</Link> ·{' '}
+                <Link {...paths.task(project_id, group.last_task_id)}>
+                  newest <Time at={group.last_at} />
+                </Link>
+              </p>
+            </div>
+          </li>
+        ))}
+      </ul>
+    </Panel>
   )
 }
 
 function RecentTasks({ project_id }: { project_id: string }) {
   const { data, error, refetch } = useQuery({
     queryKey: ['project', project_id, 'tasks', 'recent'],
-    queryFn: () => api.tasks.list(project_id, { limit: 8 }).page(),
+    queryFn: () => api.tasks.list(project_id, { limit: 6 }).page(),
   })
   return (
     <Panel title="Latest tasks" actions={<Link {...paths.tasks(project_id)}>All</Link>}>
@@ -133,61 +222,29 @@ function RecentTasks({ project_id }: { project_id: string }) {
   )
 }
 
-function Spent({ project_id }: { project_id: string }) {
-  const { data, error } = useQuery({
-    queryKey: ['project', project_id, 'usage', 'sum'],
-    queryFn: async () => (await api.usage.get(project_id, { limit: 1 }).page()).body.total,
-    staleTime: 60_000,
-  })
+/** Whether the service works, in a line: in words only where it does not. */
+function ServiceLine() {
+  const { data, error } = useQuery({ ...statusQuery, refetchInterval: 30_000 })
+  if (error) return <ErrorBox error={error} />
+  if (!data) return null
+  const isWell = data.status === 'operational'
+  const ill = Object.entries(data.checks).filter(([, state]) => state !== 'ok')
   return (
-    <Panel title="Spent in 30 days" actions={<Link {...paths.usage(project_id)}>Usage and limits</Link>}>
-      <div className="p-4">
-        <ErrorBox error={error} />
-        {data && (
-          <Facts>
-            <dt>Cost</dt>
-            <dd className="tabular-nums">
-              {formatCost(data.cost_usd)}
-              {data.unpriced_calls > 0 && (
-                <span className="text-soft"> and {formatCount(data.unpriced_calls)} calls without a known price</span>
-              )}
-            </dd>
-            <dt>Tokens</dt>
-            <dd className="tabular-nums">
-              {formatCount(data.input_tokens)} in, {formatCount(data.output_tokens)} out
-            </dd>
-            <dt>Calls</dt>
-            <dd className="tabular-nums">{formatCount(data.calls)}</dd>
-          </Facts>
-        )}
-      </div>
-    </Panel>
+    <span className="inline-flex items-center gap-2">
+      <Status state={isWell ? 'active' : 'error'} label={`Service ${data.status}`} />
+      {!isWell && ill.map(([name, state]) => `${name}: ${state}`).join(', ')} version {data.version}
+    </span>
   )
 }
 
-function ServiceStatus() {
-  const { data, error } = useQuery({ ...statusQuery, refetchInterval: 30_000 })
+function HomeSkeleton() {
   return (
-    <Panel title="Service">
-      <div className="p-4">
-        <ErrorBox error={error} />
-        {data && (
-          <Facts>
-            <dt>State</dt>
-            <dd>
-              <Status state={data.status === 'operational' ? 'active' : 'error'} label={data.status} />
-            </dd>
-            <dt>Version</dt>
-            <dd>{data.version}</dd>
-            {Object.entries(data.checks).map(([name, state]) => (
-              <Fragment key={name}>
-                <dt>{name}</dt>
-                <dd>{state}</dd>
-              </Fragment>
-            ))}
-          </Facts>
-        )}
+    <div role="status" aria-label="Loading">
+      <div className="mb-4 h-[8.1rem] animate-pulse rounded-lg bg-quiet max-sm:h-96" />
+      <div className="grid grid-cols-1 gap-4 xl:grid-cols-[3fr_2fr]">
+        <div className="h-80 animate-pulse rounded-lg bg-quiet" />
+        <div className="h-80 animate-pulse rounded-lg bg-quiet" />
       </div>
-    </Panel>
+    </div>
   )
 }

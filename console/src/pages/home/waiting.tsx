@@ -1,6 +1,7 @@
 import { formatCount } from '../../format.ts'
 import { useQuery } from '@tanstack/react-query'
 import { Link, type LinkProps } from '@tanstack/react-router'
+import { CircleCheck } from 'lucide-react'
 import { api } from '../../api/client.ts'
 import { usePendingApprovals } from '../../api/queries.ts'
 import { paths } from '../../paths.ts'
@@ -50,11 +51,18 @@ export function Waiting({ project_id, errors }: { project_id: string; errors: nu
       tone: 'text-info',
     },
   ]
+  const waiting = lines.filter(({ count }) => count > 0)
   return (
     <Panel title="Waiting for you">
       <ErrorBox error={failures.error ?? open.error} />
+      {waiting.length === 0 && (
+        <p className="flex items-center gap-2 p-4 text-soft">
+          <CircleCheck size={16} aria-hidden className="text-good" /> Nothing. Approvals, agents in error and failed
+          tasks appear here.
+        </p>
+      )}
       <ul>
-        {lines.map(({ link, texts: [one, many], count, tone }) => (
+        {waiting.map(({ link, texts: [one, many], count, tone }) => (
           <li key={many} className="border-b border-line last:border-0">
             <Link
               {...link}

@@ -1,106 +1,126 @@
 import { useMemo } from 'react'
 import type { AgentMetrics } from '#sdk/types.ts'
-import { Panel } from '../../ui/page.tsx'
-import { exactTime, formatShare } from '../../format.ts'
-import { useTimeZone } from '../../ui/time.tsx'
+import { exactTime, formatCost, formatCount, formatShare, formatShort, formatSize } from '../../format.ts'
+import { Chart, type Drawing } from '../../ui/chart.tsx'
 import { DataTable, type Column } from '../../ui/data-table.tsx'
-import { Chart, type Line } from './chart.tsx'
-import { bytes, number, seconds } from './figures.tsx'
-
-type Point = AgentMetrics['metrics']['time_series'][number]
+import { Panel } from '../../ui/page.tsx'
+import { useTimeZone } from '../../ui/time.tsx'
+import { seconds } from './figures.tsx'
+import type { MetricPoint } from './metrics-query.ts'
 
 interface SeriesProps {
-  now: readonly Point[]
-  before: readonly Point[] | undefined
-  /** Minutes that a point stands for. */
-  minutes: number
+  now: readonly MetricPoint[]
+  before: readonly MetricPoint[] | undefined
+  /** What the processes of an agent used; a project has none. */
+  resources: AgentMetrics['metrics']['time_series'] | undefined
+  marks: NonNullable<Drawing['marks']>
   isTable: boolean
   cursor: number | null
   setCursor: (index: number | null) => void
   open: (index: number) => void
 }
 
-const whole = (value: number): string => (Number.isInteger(value) ? String(value) : '')
+const whole = (value: number): string => (Number.isInteger(value) ? formatShort(value) : '')
 
 // Where nothing ended there is no time to draw or to tell.
-const time = ({ tasks_completed, tasks_failed, avg_response_time }: Point): number | null =>
-  tasks_completed + tasks_failed > 0 ? avg_response_time : null
+const timed = ({ completed, failed }: MetricPoint): boolean => completed + failed > 0
+const p50 = (point: MetricPoint): number | null => (timed(point) ? point.p50_response_time : null)
+const p95 = (point: MetricPoint): number | null => (timed(point) ? point.p95_response_time : null)
 
-/** Points of a period as charts that share a cursor, or as a table. */
-export function Series({ now, before, minutes, isTable, ...cursor }: SeriesProps) {
+/** Bars of the tasks of each state. */
+export function endedBars(points: readonly MetricPoint[]): NonNullable<Drawing['bars']> {
+  return [
+    { label: 'completed', values: points.map(({ completed }) => completed), color: '--good' },
+    { label: 'failed', values: points.map(({ failed }) => failed), color: '--bad' },
+    { label: 'canceled', values: points.map(({ canceled }) => canceled), color: '--soft' },
+  ]
+}
+
+/** Points of a period as charts that share a crosshair, or as a table. */
+export function Series({ now, before, resources, marks, isTable, ...shared }: SeriesProps) {
   const times = useMemo(() => now.map(({ timestamp }) => Date.parse(timestamp) / 1000), [now])
   const charts = useMemo(() => {
-    type Of = (point: Point) => number | null
-    const line = (label: string, of: Of, color: Line['color'] = '--accent'): Line => ({
-      label,
-      values: now.map(of),
-      color,
-    })
-    const old = (of: Of): Line[] =>
+    const old = (of: (point: MetricPoint) => number | null): NonNullable<Drawing['lines']> =>
       before ? [{ label: 'the period before', values: before.map(of), color: '--soft', isDashed: true }] : []
-    const completed: Of = ({ tasks_completed }) => tasks_completed
-    const tokens: Of = ({ tokens }) => tokens / minutes
-    const requests: Of = ({ requests }) => requests / minutes
-    return [
+    const bar = (label: string, of: (point: MetricPoint) => number, color: '--accent' | '--info' = '--accent') => [
+      { label, values: now.map(of), color },
+    ]
+    const drawn: (Drawing & { title: string; format: (value: number) => string })[] = [
       {
         title: 'Tasks that ended',
-        lines: [
-          line('completed', completed),
-          line('failed', ({ tasks_failed }) => tasks_failed, '--bad'),
-          ...old(completed),
-        ],
+        bars: endedBars(now),
+        lines: old(({ completed, failed, canceled }) => completed + failed + canceled),
         format: whole,
       },
-      { title: 'Average time of a task', lines: [line('average', time), ...old(time)], format: seconds },
-      { title: 'Tokens a minute', lines: [line('in and out', tokens), ...old(tokens)], format: number },
-      { title: 'Model calls a minute', lines: [line('calls', requests), ...old(requests)], format: number },
       {
-        title: 'Processors and memory',
-        lines: [
-          line('processors', ({ cpu_usage }) => cpu_usage),
-          line('memory', ({ memory_usage }) => memory_usage, '--warn'),
-        ],
-        format: formatShare,
+        title: 'Duration of a task',
+        band: { label: 'p50 to p95', low: now.map(p50), high: now.map(p95), color: '--accent' },
+        lines: [{ label: 'p95', values: now.map(p95), color: '--accent' }, ...old(p95)],
+        format: seconds,
       },
       {
-        title: 'Bytes from and to models',
-        lines: [
-          line('from models', ({ network_in }) => network_in),
-          line('to models', ({ network_out }) => network_out, '--warn'),
-        ],
-        format: bytes,
+        title: 'Cost',
+        bars: bar('US dollars', ({ cost_usd }) => cost_usd),
+        lines: old(({ cost_usd }) => cost_usd),
+        format: formatCost,
+      },
+      {
+        title: 'Tokens',
+        bars: bar('in and out', ({ tokens }) => tokens, '--info'),
+        lines: old(({ tokens }) => tokens),
+        format: formatShort,
       },
     ]
-  }, [now, before, minutes])
-  if (isTable) return <SeriesTable now={now} before={before} minutes={minutes} />
+    if (resources && resources.length === now.length)
+      drawn.push(
+        {
+          title: 'Processors and memory',
+          lines: [
+            { label: 'processors', values: resources.map(({ cpu_usage }) => cpu_usage), color: '--accent' },
+            { label: 'memory', values: resources.map(({ memory_usage }) => memory_usage), color: '--warn' },
+          ],
+          format: formatShare,
+        },
+        {
+          title: 'Bytes from and to models',
+          bars: [
+            { label: 'from models', values: resources.map(({ network_in }) => network_in), color: '--accent' },
+            { label: 'to models', values: resources.map(({ network_out }) => network_out), color: '--warn' },
+          ],
+          format: formatSize,
+        },
+      )
+    return drawn
+  }, [now, before, resources])
+  if (isTable) return <SeriesTable now={now} before={before} />
   return (
     <div className="grid grid-cols-1 gap-4 xl:grid-cols-2">
       {charts.map((chart) => (
         <Panel key={chart.title} title={chart.title} className="min-w-0">
-          <Chart {...chart} {...cursor} times={times} />
+          <Chart {...chart} {...shared} times={times} marks={marks} />
         </Panel>
       ))}
     </div>
   )
 }
 
-function SeriesTable({ now, before, minutes }: Pick<SeriesProps, 'now' | 'before' | 'minutes'>) {
+function SeriesTable({ now, before }: Pick<SeriesProps, 'now' | 'before'>) {
   const [zone] = useTimeZone()
   const rows = now.map((point, index) => ({ point, old: before?.[index] })).toReversed()
   type Row = (typeof rows)[number]
-  const column = (id: string, header: string, text: (point: Point) => string, isCompared = true): Column<Row> => ({
+  const column = (id: string, header: string, text: (point: MetricPoint) => string): Column<Row> => ({
     id,
     header,
     align: 'right',
     cell: ({ point, old }) => (
       <>
         {text(point)}
-        {isCompared && old && <span className="block text-xs text-soft">was {text(old)}</span>}
+        {old && <span className="block text-xs text-soft">was {text(old)}</span>}
       </>
     ),
   })
-  const timeOf = (point: Point): string => {
-    const value = time(point)
+  const time = (of: (point: MetricPoint) => number | null) => (point: MetricPoint) => {
+    const value = of(point)
     return value === null ? '–' : seconds(value)
   }
   const columns: Column<Row>[] = [
@@ -109,15 +129,14 @@ function SeriesTable({ now, before, minutes }: Pick<SeriesProps, 'now' | 'before
       header: 'Time',
       cell: ({ point }) => <span className="whitespace-nowrap">{exactTime(point.timestamp, zone)}</span>,
     },
-    column('completed', 'Completed', ({ tasks_completed }) => number(tasks_completed)),
-    column('failed', 'Failed', ({ tasks_failed }) => number(tasks_failed)),
-    column('average', 'Average time', timeOf),
-    column('tokens', 'Tokens a minute', ({ tokens }) => number(tokens / minutes)),
-    column('requests', 'Model calls a minute', ({ requests }) => number(requests / minutes)),
-    column('processors', 'Processors', ({ cpu_usage }) => formatShare(cpu_usage), false),
-    column('memory', 'Memory', ({ memory_usage }) => formatShare(memory_usage), false),
-    column('from', 'From models', ({ network_in }) => bytes(network_in), false),
-    column('to', 'To models', ({ network_out }) => bytes(network_out), false),
+    column('completed', 'Completed', ({ completed }) => formatCount(completed)),
+    column('failed', 'Failed', ({ failed }) => formatCount(failed)),
+    column('canceled', 'Canceled', ({ canceled }) => formatCount(canceled)),
+    column('p50', 'p50', time(p50)),
+    column('p95', 'p95', time(p95)),
+    column('calls', 'Calls', ({ calls }) => formatCount(calls)),
+    column('tokens', 'Tokens', ({ tokens }) => formatCount(tokens)),
+    column('cost', 'Cost', ({ cost_usd }) => formatCost(cost_usd)),
   ]
   return <DataTable label="Points over time" columns={columns} rows={rows} keyOf={({ point }) => point.timestamp} />
 }

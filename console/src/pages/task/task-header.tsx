@@ -1,13 +1,16 @@
-import { Ban, Download, Pencil, RotateCcw } from 'lucide-react'
-import { useState } from 'react'
+import { Ban, Ellipsis, Pencil, RotateCcw } from 'lucide-react'
+import { useState, type ReactNode } from 'react'
 import { api } from '../../api/client.ts'
 import { curlOf } from '../../ui/copy-as-curl.tsx'
 import { saveFile } from '../../ui/save-file.ts'
-import { formatCost, formatCount, formatDuration, formatTokens } from '../../format.ts'
+import { formatCost, formatCount, formatDuration, formatShort, formatTokens } from '../../format.ts'
 import { Time } from '../../ui/time.tsx'
 import { titleOf } from '../../task-parts/input-words.ts'
-import { Button } from '../../ui/button.tsx'
-import { CopyButton, CopyId } from '../../ui/copy.tsx'
+import { Button, IconButton } from '../../ui/button.tsx'
+import { CopyId } from '../../ui/copy.tsx'
+import { Menu, MenuItem, MenuLink } from '../../ui/menu.tsx'
+import { tell } from '../../ui/toast.tsx'
+import { CompareDialog } from './compare-dialog.tsx'
 import { traceUrl, useTraceAddress } from '../../trace-address.ts'
 import { ErrorBox } from '../../ui/error-box.tsx'
 import type { TaskLive } from './task-live.ts'
@@ -43,6 +46,7 @@ export function TaskHeader({
   const [error, setError] = useState<unknown>()
   const [busy, setBusy] = useState<string>()
   const [isEditing, setEditing] = useState(false)
+  const [isComparing, setComparing] = useState(false)
   const [traceAddress] = useTraceAddress()
   if (!task) return null
   const { project } = live
@@ -76,74 +80,110 @@ export function TaskHeader({
     ? formatDuration((task.finished_at ? Date.parse(task.finished_at) : Date.now()) - Date.parse(task.started_at))
     : '—'
 
+  const model = modelOf(live)
+  const over = isOver(task)
+  const menu = (
+    <Menu
+      trigger={
+        <IconButton label="More" kind="plain">
+          <Ellipsis size={16} aria-hidden />
+        </IconButton>
+      }
+    >
+      <MenuItem onClick={() => setComparing(true)}>Compare with another task</MenuItem>
+      <MenuItem onClick={() => void download()}>Download as JSON</MenuItem>
+      <MenuItem
+        onClick={() => {
+          void navigator.clipboard.writeText(curlOf('GET', `/api/v1/projects/${project}/tasks/${task.id}`))
+          tell('Copied as curl')
+        }}
+      >
+        Copy as curl
+      </MenuItem>
+      {trace !== undefined && (
+        <MenuLink
+          render={
+            <a href={trace} target="_blank" rel="noreferrer">
+              Open the trace
+            </a>
+          }
+        >
+          Open the trace
+        </MenuLink>
+      )}
+    </Menu>
+  )
+
   return (
-    <header className="shrink-0 border-b border-line px-3 py-3 md:px-5">
-      <div className="flex flex-wrap items-center gap-x-4 gap-y-2">
-        <h1 className="min-w-0 truncate text-lg font-semibold">{titleOf(task)}</h1>
-        <TaskBadge task={task} />
-        <Connection live={live} />
-        <div className="flex flex-wrap gap-2 md:ml-auto">
-          <Button onClick={() => void cancel()} reason={cancelReason(task)} disabled={busy !== undefined} kind="danger">
-            <Ban size={14} aria-hidden="true" /> Cancel
+    <header className="shrink-0 border-b border-line bg-panel px-3 py-3 md:px-5">
+      <div className="flex items-start gap-3 max-md:flex-col max-md:gap-2">
+        <div className="min-w-0 flex-1">
+          <nav aria-label="Where" className="text-sm max-md:hidden">
+            <A to={`/p/${project}/tasks`} className="text-soft hover:text-text">
+              Tasks
+            </A>
+          </nav>
+          <h1 className="truncate text-lg font-semibold max-md:whitespace-normal max-md:line-clamp-2">
+            {titleOf(task)}
+          </h1>
+        </div>
+        <div className="flex flex-wrap items-center gap-2">
+          {!over && (
+            <Button
+              onClick={() => void cancel()}
+              reason={cancelReason(task)}
+              disabled={busy !== undefined}
+              kind="danger"
+            >
+              <Ban size={14} aria-hidden="true" /> Cancel
+            </Button>
+          )}
+          {over && (
+            <Button onClick={() => void retry()} disabled={busy !== undefined}>
+              <RotateCcw size={14} aria-hidden="true" /> Retry
+            </Button>
+          )}
+          <Button onClick={() => setEditing(true)} aria-label="Edit and run again">
+            <Pencil size={14} aria-hidden="true" /> <span className="max-sm:hidden">Edit and run again</span>
+            <span className="sm:hidden">Edit</span>
           </Button>
-          <Button onClick={() => void retry()} reason={retryReason(task)} disabled={busy !== undefined}>
-            <RotateCcw size={14} aria-hidden="true" /> Retry
-          </Button>
-          <Button onClick={() => setEditing(true)}>
-            <Pencil size={14} aria-hidden="true" /> Edit and run again
-          </Button>
-          <Button onClick={() => void download()} disabled={busy !== undefined}>
-            <Download size={14} aria-hidden="true" /> JSON
-          </Button>
-          <span className="inline-flex items-center text-xs text-soft">
-            curl
-            <CopyButton
-              text={() => curlOf('GET', `/api/v1/projects/${project}/tasks/${task.id}`)}
-              label="Copy as curl"
-            />
-          </span>
+          {menu}
         </div>
       </div>
-      <div className="mt-1 flex flex-wrap items-center gap-x-4 gap-y-1 text-xs text-soft">
-        <CopyId id={task.id} />
-        <span>
-          Agent <A to={`/p/${project}/agents/${task.agent_id}`}>{agentName ?? task.agent_id}</A>, version{' '}
-          {task.agent_version}
-        </span>
-        <span>
-          Trigger <TaskTrigger project={project} task={task} />
-          {task.retried_from !== null && ` ${task.retried_from}`}
-        </span>
-        {task.trace_id !== null && (
-          <span className="inline-flex items-center gap-1">
-            {trace === undefined ? (
-              'Trace'
-            ) : (
-              <a href={trace} target="_blank" rel="noreferrer">
-                Open the trace
-              </a>
-            )}{' '}
-            <CopyId id={task.trace_id} />
+      <p className="mt-1.5 flex flex-wrap items-center gap-x-2 gap-y-1 text-sm" data-truth>
+        <TaskBadge task={task} />
+        <Truth>
+          {task.started_at === null ? 'not started' : `${over ? 'after' : 'for'} ${spent}`}
+          {live.stepCount > 0 && ` and ${formatCount(live.stepCount)} ${live.stepCount === 1 ? 'step' : 'steps'}`}
+        </Truth>
+        <Truth>{formatCost(task.usage.cost_usd)}</Truth>
+        <Truth>
+          <span title={`${tokens.in} in, ${tokens.out} out`}>
+            {formatShort((task.usage.input_tokens ?? 0) + (task.usage.output_tokens ?? 0))} tokens
           </span>
+        </Truth>
+        {model !== undefined && (
+          <Truth>
+            <code>{model}</code>
+          </Truth>
         )}
-        <Time at={task.created_at} form="exact" />
-      </div>
-      <dl className="mt-2 flex flex-wrap gap-x-6 gap-y-1 text-sm">
-        {(
-          [
-            ['Time', spent],
-            ['Steps', formatCount(live.stepCount)],
-            ['Tokens', `${tokens.in} in, ${tokens.out} out`],
-            ['Cost', formatCost(task.usage.cost_usd)],
-          ] as const
-        ).map(([name, value]) => (
-          <div key={name} className="flex gap-1.5">
-            <dt className="text-soft">{name}</dt>
-            <dd className="tabular-nums">{value}</dd>
-          </div>
-        ))}
-      </dl>
+        <Truth>
+          <A to={`/p/${project}/agents/${task.agent_id}`} className="text-accent no-underline">
+            {agentName ?? task.agent_id}
+          </A>{' '}
+          version {task.agent_version}
+        </Truth>
+        <Truth>
+          <Time at={task.created_at} />
+        </Truth>
+        <Truth>
+          <TaskTrigger project={project} task={task} />
+          {task.retried_from !== null && ` ${task.retried_from}`}
+        </Truth>
+        <CopyId id={task.id} short />
+      </p>
       {isEditing && <EditTask task={task} isOpen close={() => setEditing(false)} onCreated={onRetried} />}
+      {isComparing && <CompareDialog project={project} task={task.id} close={() => setComparing(false)} />}
       {error !== undefined && (
         <div className="mt-2">
           <ErrorBox error={error} />
@@ -153,14 +193,19 @@ export function TaskHeader({
   )
 }
 
-function Connection({ live }: { live: TaskLive }) {
-  const { connection, task } = live
-  if (!task || task.finished_at !== null) return null
-  const isOpen = connection === 'open'
+/** One fact of the line, with a point before it. */
+function Truth({ children }: { children: ReactNode }) {
   return (
-    <span className="inline-flex items-center gap-1.5 text-xs text-soft" data-connection={connection}>
-      <span aria-hidden="true" className={`size-2 rounded-full ${isOpen ? 'bg-good' : 'bg-warn'}`} />
-      {isOpen ? 'Live' : connection === 'ended' ? 'Ended' : connection === 'connecting' ? 'Connecting' : 'Reconnecting'}
+    <span className="inline-flex min-w-0 items-baseline gap-1 text-soft before:mr-1 before:text-line before:content-['·']">
+      <span className="min-w-0 break-words">{children}</span>
     </span>
   )
+}
+
+/** The model that was called last, of the steps that are read. */
+function modelOf({ steps }: TaskLive): string | undefined {
+  let last: Step | undefined
+  for (const step of steps.values())
+    if (step.type === 'model_call' && (last === undefined || step.index > last.index)) last = step
+  return last?.name
 }

@@ -1,6 +1,7 @@
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { useEffect, useMemo, useRef } from 'react'
-import { formatDuration, stepDuration_ms, timesOf, words } from '../../format.ts'
+import { criticalPath } from './critical-path.ts'
+import { formatCost, formatDuration, formatShort, stepDuration_ms, timesOf, words } from '../../format.ts'
 import { stepTitle } from '../../task-parts/step-words.ts'
 import { FollowBar, StepIcon } from '../../task-parts/task-parts.tsx'
 import type { TaskLive } from './task-live.ts'
@@ -55,6 +56,11 @@ export function Waterfall({
   }, [selected])
 
   const now = Date.now()
+  const critical = useMemo(
+    () => criticalPath(live.steps.values(), now),
+    // a new version of the task is what changes the steps
+    [live.version],
+  )
   const inSight = items.flatMap(({ index }) => live.steps.get(only ? (only[index] ?? -1) : index) ?? [])
   const axis = useMemo(
     () => makeAxis(scale, live.task, inSight, { now, span }),
@@ -86,7 +92,14 @@ export function Waterfall({
                 style={{ height: row_px, transform: `translateY(${start}px)` }}
               >
                 {step ? (
-                  <Row step={step} axis={axis} now={now} isSelected={index === selected} onSelect={onSelect} />
+                  <Row
+                    step={step}
+                    isCritical={critical.has(index)}
+                    axis={axis}
+                    now={now}
+                    isSelected={index === selected}
+                    onSelect={onSelect}
+                  />
                 ) : (
                   <span className="flex h-full items-center px-3 text-xs text-soft">Step {index} is being read…</span>
                 )}
@@ -100,6 +113,11 @@ export function Waterfall({
   )
 }
 
+function tokensIn({ usage }: Step): number {
+  const count = (name: string): number => Number((usage as Record<string, unknown> | null)?.[name] ?? 0)
+  return count('input_tokens') + count('output_tokens')
+}
+
 const bars: Record<string, string> = {
   model_call: 'bg-accent',
   tool_call: 'bg-good',
@@ -110,12 +128,15 @@ const bars: Record<string, string> = {
 
 function Row({
   step,
+  isCritical,
   axis,
   now,
   isSelected,
   onSelect,
 }: {
   step: Step
+  /** Whether the task would have ended earlier without it. */
+  isCritical: boolean
   axis: ReturnType<typeof makeAxis>
   now: number
   isSelected: boolean
@@ -149,10 +170,14 @@ function Row({
         ) : (
           <span
             data-bar
-            className={`absolute top-2.5 h-3.5 min-w-[3px] rounded-sm ${isBad ? 'bg-bad' : (bars[step.type] ?? 'bg-good')} ${step.status === 'started' ? 'bar-open' : ''}`}
+            className={`absolute top-2.5 h-3.5 min-w-[3px] rounded-sm ${isBad ? 'bg-bad' : (bars[step.type] ?? 'bg-good')} ${step.status === 'started' ? 'bar-open' : ''} ${isCritical ? '' : 'opacity-40'}`}
+            data-critical={isCritical || undefined}
             style={{ left: `${begin}%`, width: `${Math.max(0, end - begin)}%` }}
           />
         )}
+      </span>
+      <span className="w-28 shrink-0 text-right font-mono text-xs text-soft tabular-nums max-lg:hidden">
+        {step.usage && `${formatShort(tokensIn(step))} tok · ${formatCost(step.usage.cost_usd as number | null)}`}
       </span>
       <span className="w-20 shrink-0 px-3 text-right font-mono text-xs tabular-nums text-soft">
         {formatDuration(stepDuration_ms(step, now))}

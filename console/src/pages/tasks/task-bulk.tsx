@@ -1,9 +1,10 @@
 import { useQueryClient } from '@tanstack/react-query'
-import { Ban, RotateCcw } from 'lucide-react'
+import { Ban, Columns2, RotateCcw } from 'lucide-react'
 import { useState } from 'react'
 import { APIError } from '#sdk/errors.ts'
 import { api } from '../../api/client.ts'
-import { Button } from '../../ui/button.tsx'
+import { paths } from '../../paths.ts'
+import { Button, ButtonLink } from '../../ui/button.tsx'
 import { Checkbox } from '../../ui/field.tsx'
 import type { Task } from '../../task-parts/types.ts'
 
@@ -60,7 +61,7 @@ export function useTaskBulk(project: string, tasks: readonly Task[]) {
 export type TaskBulk = ReturnType<typeof useTaskBulk>
 
 /** Chooses tasks, and cancels or retries those. */
-export function TaskBulkBar({ bulk, tasks }: { bulk: TaskBulk; tasks: readonly Task[] }) {
+export function TaskBulkBar({ project, bulk, tasks }: { project: string; bulk: TaskBulk; tasks: readonly Task[] }) {
   const { chosen, outcomes, busy } = bulk
   const reason = (isOpenWanted: boolean): string | undefined => {
     if (busy !== undefined) return 'It is being done'
@@ -82,6 +83,11 @@ export function TaskBulkBar({ bulk, tasks }: { bulk: TaskBulk; tasks: readonly T
       <Button reason={reason(false)} onClick={() => void bulk.retry()}>
         <RotateCcw size={14} aria-hidden /> Retry
       </Button>
+      {chosen.length === 2 && (
+        <ButtonLink {...paths.compareTasks(project, { left: chosen[0]!.id, right: chosen[1]!.id })}>
+          <Columns2 size={14} aria-hidden /> Compare
+        </ButtonLink>
+      )}
       <span role="status" className="text-sm text-soft">
         {busy ??
           (outcomes.size > 0 &&

@@ -75,7 +75,7 @@ export function TasksPage() {
         }
       />
       <TaskFilterBar project={project} filter={filter} />
-      <TaskBulkBar bulk={bulk} tasks={tasks} />
+      <TaskBulkBar project={project} bulk={bulk} tasks={tasks} />
       <ErrorBox error={list.error ?? exportError} retry={() => void list.refetch()} />
       {list.data && tasks.length === 0 && !filter.isFiltered && (
         <EmptyState title="No agent has been given a task yet">

@@ -13,7 +13,9 @@ import { useSearchText } from '../../search-state.ts'
 import { DataTable, type Column } from '../../ui/data-table.tsx'
 import { saveFile } from '../../ui/save-file.ts'
 import { Options } from '../parts/options.tsx'
+import { Tile, Tiles } from '../../ui/tiles.tsx'
 import { asCsv } from './csv.ts'
+import { UsageChart } from './usage-chart.tsx'
 import type { Usage } from '#sdk/types.ts'
 
 const groups = { agent: 'by agent', model: 'by model', tool: 'by tool', api_key: 'by key' } as const
@@ -136,22 +138,15 @@ export function UsageTable({ project }: { project: string }) {
       {usage.isPending && <Skeleton label="Loading usage" />}
       <ErrorBox error={usage.error} retry={() => void usage.refetch()} />
       {total && (
-        <dl className="mb-4 grid grid-cols-2 gap-3 sm:grid-cols-4">
-          {(
-            [
-              ['Cost', formatCost(total.cost_usd)],
-              ['Input tokens', formatCount(total.input_tokens)],
-              ['Output tokens', formatCount(total.output_tokens)],
-              ['Calls', formatCount(total.calls)],
-            ] as const
-          ).map(([label, value]) => (
-            <div key={label} className="rounded-md border border-line p-3">
-              <dt className="text-xs text-soft">{label}</dt>
-              <dd className="text-xl tabular-nums">{value}</dd>
-            </div>
-          ))}
-        </dl>
+        <Tiles label="In sum">
+          <Tile label="Cost" value={formatCost(total.cost_usd)} />
+          <Tile label="Input tokens" value={formatCount(total.input_tokens)} />
+          <Tile label="Output tokens" value={formatCount(total.output_tokens)} />
+          <Tile label="Cached tokens" value={formatCount(total.cached_tokens)} />
+          <Tile label="Calls" value={formatCount(total.calls)} />
+        </Tiles>
       )}
+      <UsageChart project={project} group={group} days={Number(days)} />
       {total && total.unpriced_calls > 0 && (
         <p className="mb-3 text-sm text-soft">
           {formatCount(total.unpriced_calls)} calls of models have no known price, so their cost is missing above.

@@ -6,6 +6,7 @@ import {
   metricPeriodDefault_seconds,
   metricPointsMax,
 } from '#contract/resources/metrics.ts'
+import { getProjectMetrics } from '#contract/resources/project-metrics.ts'
 import { invalidQuery } from '#contract/core/problems.ts'
 import { handle } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
@@ -15,6 +16,13 @@ import { requireAgent } from '../agents/agents.queries.ts'
 import { requireProject } from '../projects/projects.queries.ts'
 import { listAgentNumbers, type AgentNumbers } from './agent-statistics.queries.ts'
 import { findTaskNumbers, findUsageNumbers, listSeries, type Period } from './metrics.queries.ts'
+import {
+  listEndedNumbers,
+  listFailureGroups,
+  listUsedNumbers,
+  type EndedNumbers,
+  type UsedNumbers,
+} from './project-metrics.queries.ts'
 
 /** An agent's metrics (spec 2.8 and 4.4, decision D49). */
 export function metricRoutes(app: FastifyInstance, http: HttpContext): void {
@@ -53,6 +61,44 @@ export function metricRoutes(app: FastifyInstance, http: HttpContext): void {
     },
   })
 
+  handle(app, http, getProjectMetrics, {
+    load: ({ sql, params, principal }) => requireProject(sql, params.project_id!, principal),
+    run: async ({ sql, loaded: project, query }) => {
+      const { interval = '1h', agent_id } = query
+      if (agent_id !== undefined) await requireAgent(sql, { id: agent_id, project_id: project.id })
+      const bucket_seconds = metricIntervals[interval]
+      const period = resolvePeriod(timestamp(query.start_time), timestamp(query.end_time), bucket_seconds)
+      const first = Math.floor(Date.parse(period.start_time) / 1000 / bucket_seconds)
+      const start_time = new Date(Math.max(first * bucket_seconds * 1000, firstTimestamp_ms)).toISOString()
+      const measured = { ...period, start_time, project_id: project.id, agent_id }
+      const [ended, used, failures] = await Promise.all([
+        listEndedNumbers(sql, measured),
+        listUsedNumbers(sql, measured),
+        listFailureGroups(sql, measured),
+      ])
+      const endedAt = new Map(ended.map((row) => [row.at, row]))
+      const usedAt = new Map(used.map((row) => [row.at, row]))
+      const { avg_response_time, p50_response_time, p95_response_time, ...counts } = numbersAt(endedAt, null)
+      const { completed, failed } = counts
+      const points = Math.ceil(Date.parse(period.end_time) / 1000 / bucket_seconds) - first
+      return {
+        metrics: {
+          tasks: { ...counts, success_rate: completed + failed === 0 ? 0 : completed / (completed + failed) },
+          performance: { avg_response_time, p50_response_time, p95_response_time },
+          usage: usageAt(usedAt, null),
+          time_series: Array.from({ length: points }, (_, n) => {
+            const at = (first + n) * bucket_seconds
+            const { avg_response_time: _average, ...numbers } = numbersAt(endedAt, at)
+            const { unpriced_calls: _unpriced, ...usage } = usageAt(usedAt, at)
+            return { timestamp: new Date(at * 1000).toISOString(), ...numbers, ...usage }
+          }),
+          failures,
+        },
+        period: { start_time, end_time: period.end_time, interval },
+      }
+    },
+  })
+
   handle(app, http, listAgentStatistics, {
     load: ({ sql, params, principal }) => requireProject(sql, params.project_id!, principal),
     run: async ({ sql, loaded: project, query }) => {
@@ -70,6 +116,29 @@ export function metricRoutes(app: FastifyInstance, http: HttpContext): void {
       return { statistics: agents.map((agent) => statisticsView(agent, period)), period }
     },
   })
+}
+
+type Moment = number | null
+
+/** What is known of a bucket, or of the whole period (`null`); zeros where nothing ended in it. */
+function numbersAt(known: ReadonlyMap<Moment, EndedNumbers>, moment: Moment): Omit<EndedNumbers, 'at'> {
+  const none = {
+    completed: 0,
+    failed: 0,
+    canceled: 0,
+    avg_response_time: 0,
+    p50_response_time: 0,
+    p95_response_time: 0,
+  }
+  const { at: _, ...numbers } = { at: moment, ...none, ...known.get(moment) }
+  return numbers
+}
+
+/** The same of what was used. */
+function usageAt(known: ReadonlyMap<Moment, UsedNumbers>, moment: Moment): Omit<UsedNumbers, 'at'> {
+  const none = { calls: 0, tokens: 0, cost_usd: 0, unpriced_calls: 0 }
+  const { at: _, ...usage } = { at: moment, ...none, ...known.get(moment) }
+  return usage
 }
 
 const hour_seconds = metricIntervals['1h']

@@ -1,5 +1,5 @@
-import { usageGroups, type UsageGroup } from '#contract/resources/usage.ts'
-import type { Sql } from '../../platform/postgres/database.ts'
+import { usageGroups, usageSeriesMax, type UsageGroup } from '#contract/resources/usage.ts'
+import { raw, type Sql } from '../../platform/postgres/database.ts'
 
 /** Sums of one group, or of all. */
 export interface UsageSums {
@@ -53,4 +53,38 @@ export async function sumUsage(
   const [counted] = await sql.run<{ count: number }>(fragment`select count(*) as count from (${grouped}) g`)
   const [total] = await sql.run<UsageSums>(fragment`select ${sums(sql)} from usage_hour where ${where}`)
   return { usage, count: counted!.count, total: total! }
+}
+
+export interface UsagePoint {
+  /** Null for the groups that are not among the dearest. */
+  group: string | null
+  name: string | null
+  /** The beginning of the bucket, in seconds since 1970. */
+  at: number
+  cost_usd: number
+  tokens: number
+}
+
+const columns = { agent: 'agent_id', model: 'model', tool: 'tool', api_key: 'credential_id' } as const
+
+/** What the dearest groups of one kind used by bucket, and the others together; buckets without use are missing. `start_time` begins one. */
+export async function listUsagePoints(
+  sql: Sql,
+  filter: { project_id: number; group: UsageGroup; start_time: string; end_time: string; bucket_seconds: number },
+): Promise<UsagePoint[]> {
+  const { project_id, group, start_time, end_time, bucket_seconds } = filter
+  return sql.run<UsagePoint>(sql.fragment`
+    with used as materialized (
+      select ${raw(columns[group])} as group_key, bucket_floor(${bucket_seconds}::int, hour) as at, sum(cost_usd) as cost, sum(input_tokens + output_tokens) as tokens
+      from usage_hour where project_id = ${project_id} and hour >= ${start_time}::timestamptz and hour < ${end_time}::timestamptz
+      group by 1, 2
+    ), ranked as (
+      select group_key, row_number() over (order by sum(cost) desc, sum(tokens) desc, group_key) as place, count(*) over () as groups
+      from used group by group_key
+    )
+    select case when place < ${usageSeriesMax} or groups = ${usageSeriesMax} then group_key end as group, max(agent.name) as name,
+      extract(epoch from at)::float8 as at, sum(cost)::float8 as cost_usd, sum(tokens)::bigint as tokens
+    from used join ranked using (group_key)
+      left join agent on ${group === 'agent'} and agent.id = group_key and (place < ${usageSeriesMax} or groups = ${usageSeriesMax})
+    group by 1, at order by at`)
 }

@@ -1,12 +1,20 @@
 import type { FastifyInstance } from 'fastify'
-import { getUsage, readGroups, usagePeriodDefault_seconds } from '#contract/resources/usage.ts'
+import { invalidQuery } from '#contract/core/problems.ts'
+import {
+  getUsage,
+  getUsageSeries,
+  readGroups,
+  usageIntervals,
+  usagePeriodDefault_seconds,
+  usagePointsMax,
+} from '#contract/resources/usage.ts'
 import { handle } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
 import { timestamp, offsetPagination } from '../../http/pagination.ts'
 import { emptyPeriod } from '../../http/period.ts'
 import { nameCredentials } from '../api-keys/credential-names.queries.ts'
 import { requireProject } from '../projects/projects.queries.ts'
-import { sumUsage } from './usage.queries.ts'
+import { listUsagePoints, sumUsage, type UsagePoint } from './usage.queries.ts'
 
 /** What a project used, and what it cost. */
 export function usageRoutes(app: FastifyInstance, http: HttpContext): void {
@@ -32,6 +40,49 @@ export function usageRoutes(app: FastifyInstance, http: HttpContext): void {
         pagination: offsetPagination(count, limit, offset, usage.length),
       }
     },
+  })
+
+  handle(app, http, getUsageSeries, {
+    load: ({ sql, params, principal }) => requireProject(sql, params.project_id!, principal),
+    run: async ({ sql, principal, loaded, query }) => {
+      const { interval = '1d', group_by: group = 'model' } = query
+      const bucket_seconds = usageIntervals[interval]
+      const end_time = timestamp(query.end_time) ?? new Date().toISOString()
+      const asked = timestamp(query.start_time) ?? before(end_time, usagePeriodDefault_seconds)
+      if (asked >= end_time) throw emptyPeriod(end_time)
+      const first = Math.floor(Date.parse(asked) / 1000 / bucket_seconds)
+      const count = Math.ceil(Date.parse(end_time) / 1000 / bucket_seconds) - first
+      if (count > usagePointsMax) {
+        const message = `would give ${count} buckets; at most ${usagePointsMax} are given`
+        throw invalidQuery({ field: 'interval', message, code: 'out_of_range', max: usagePointsMax })
+      }
+      const start_time = new Date(Math.max(first * bucket_seconds * 1000, firstTimestamp_ms)).toISOString()
+      const found = await listUsagePoints(sql, { project_id: loaded.id, group, start_time, end_time, bucket_seconds })
+      const groups = Map.groupBy(found, (point) => point.group)
+      const keys = group === 'api_key' ? [...groups.keys()].flatMap((key) => key || []) : []
+      const names = await nameCredentials(sql, principal, keys)
+      const series = [...groups].map(([key, points]) => ({
+        group: key,
+        name: names.get(key ?? '') ?? points[0]!.name,
+        cost_usd: points.reduce((sum, { cost_usd }) => sum + cost_usd, 0),
+        tokens: points.reduce((sum, { tokens }) => sum + tokens, 0),
+        points: everyPoint(points, first, count, bucket_seconds),
+      }))
+      series.sort(
+        (a, b) => Number(a.group === null) - Number(b.group === null) || b.cost_usd - a.cost_usd || b.tokens - a.tokens,
+      )
+      return { series, period: { start_time, end_time, interval } }
+    },
+  })
+}
+
+/** The buckets of a period, each of them there. */
+function everyPoint(points: readonly UsagePoint[], first: number, count: number, bucket_seconds: number) {
+  const known = new Map(points.map((point) => [point.at, point]))
+  return Array.from({ length: count }, (_, n) => {
+    const at = (first + n) * bucket_seconds
+    const { cost_usd = 0, tokens = 0 } = known.get(at) ?? {}
+    return { timestamp: new Date(at * 1000).toISOString(), cost_usd, tokens }
   })
 }
 

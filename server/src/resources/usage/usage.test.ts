@@ -83,3 +83,32 @@ it('a period that ends before it begins, and groups that do not exist, are refus
   ])
     assert.equal((await test.send('GET', `${usage}?${query}`)).status, 400, query)
 })
+
+it('a series tells apart the dearest groups by day, with the days on which nothing was used', async () => {
+  const { status, body } = await test.send(
+    'GET',
+    `${usage}/series?start_time=2026-11-19&end_time=2026-11-21&group_by=model`,
+  )
+  assert.equal(status, 200, JSON.stringify(body))
+  assert.deepEqual(
+    body.series.map(({ group, cost_usd, tokens }: Record<string, unknown>) => [group, cost_usd, tokens]),
+    [
+      ['openai/gpt-4o', 0.3, 55],
+      ['', 0, 77],
+      ['ollama/llama', 0, 44],
+    ],
+  )
+  assert.deepEqual(body.series[0].points, [
+    { timestamp: '2026-11-19T00:00:00.000Z', cost_usd: 0, tokens: 0 },
+    { timestamp: '2026-11-20T00:00:00.000Z', cost_usd: 0.3, tokens: 55 },
+  ])
+  const hours = await test.send(
+    'GET',
+    `${usage}/series?start_time=2026-11-20T08:30:00Z&end_time=2026-11-20T11:00:00Z&interval=1h&group_by=agent`,
+  )
+  assert.deepEqual(
+    hours.body.series[0].points.map(({ tokens }: { tokens: number }) => tokens),
+    [0, 33, 22],
+  )
+  assert.equal((await test.send('GET', `${usage}/series?start_time=2026-01-01&interval=1h`)).status, 400)
+})
