@@ -322,7 +322,7 @@ test(
     const path = `/p/${project}/tasks/${id}`
     const page = await cadre.open(path)
     const transcript = page.getByRole('region', { name: 'Transcript' })
-    await transcript.getByText('It is noon.').waitFor()
+    await transcript.getByText('It is noon.').first().waitFor()
     const told = transcript.getByText(/^The first \d+ steps were replaced by a summary/)
     await told.last().waitFor()
     await transcript.getByText('Summary', { exact: true }).last().click()

@@ -118,6 +118,13 @@ export async function makeDemo({ send, sql }: TestConsole): Promise<Demo> {
   return { project, agents, tasks }
 }
 
+const questions = [
+  'Where is my order?',
+  'Can I change the address of order A-1077?',
+  'The lamp flickers. What can I do?',
+  'Do you ship to Norway?',
+]
+
 /** Tasks and usage of the last month, as the service keeps them. */
 async function age(sql: TestConsole['sql'], project: string, agents: Record<string, string>): Promise<void> {
   const project_id = Number(project)
@@ -127,6 +134,10 @@ async function age(sql: TestConsole['sql'], project: string, agents: Record<stri
     translator: [0.2, 0.01],
     'invoice-reader': [0.05, 0.7],
   }
+  const [like] = await sql<{
+    usage: object
+  }>`select usage from task where project_id = ${project_id} and status = 'completed' limit 1`
+  const usage = JSON.stringify({ ...like!.usage, input_tokens: 900, output_tokens: 120, cost_usd: 0.004 })
   let seed = 7
   const chance = (): number => (seed = (seed * 16_807) % 2_147_483_647) / 2_147_483_647
   const hours = 24 * 9
@@ -143,6 +154,7 @@ async function age(sql: TestConsole['sql'], project: string, agents: Record<stri
           status: luck < bad ? 'failed' : luck < bad + 0.02 ? 'canceled' : 'completed',
           ended: (hour + chance()) * 3600,
           took: 1.5 + 14 * chance() ** 3,
+          n: rows.length,
         })
       }
     }
@@ -152,10 +164,10 @@ async function age(sql: TestConsole['sql'], project: string, agents: Record<stri
         : { code: 'model_rate_limited', message: 'The provider refused the call: too many requests.' }
     await sql`
       insert into task (id, project_id, agent_id, agent_version, status, input, max_attempts, usage, created_by, created_at, started_at, finished_at, error)
-      select id, ${project_id}, ${agents[name]!}, 1, status, '"Where is my order?"', 1, '{"steps":3,"cost_usd":0.004,"input_tokens":900,"output_tokens":120}', 'user_x',
+      select id, ${project_id}, ${agents[name]!}, 1, status, to_jsonb((${questions}::text[])[1 + n % 4]), 1, ${usage}::jsonb, 'user_x',
         now() - make_interval(secs => ended + took), now() - make_interval(secs => ended + took), now() - make_interval(secs => ended),
         case status when 'failed' then ${JSON.stringify(error)}::jsonb end
-      from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) as t(id text, status text, ended float8, took float8)`
+      from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) as t(id text, status text, ended float8, took float8, n int)`
   }
   const models = { 'openai/gpt-5-mini': 0.11, 'anthropic/claude-sonnet-4-5': 0.16, 'google/gemini-2.5-flash': 0.03 }
   for (const [model, cost] of Object.entries(models))

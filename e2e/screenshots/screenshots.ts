@@ -32,7 +32,7 @@ const shots: Shot[] = [
     path: (demo) => `/p/${demo.project}/agents/${demo.agents['support-desk']}/edit`,
     until: 'Model',
   },
-  { name: 'tasks', path: of('/tasks'), until: 'Where is my order?', isKept: true },
+  { name: 'tasks', path: of('/tasks'), until: 'Do you ship to Norway?', isKept: true },
   { name: 'task', path: task('completed'), until: 'qualifies for a refund', isKept: true },
   { name: 'task-waterfall', path: task('delegated', '?view=waterfall'), until: 'delegate_translator', isKept: true },
   { name: 'task-failed', path: task('failed'), until: 'invoice', isKept: true },

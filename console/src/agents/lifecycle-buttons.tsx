@@ -29,7 +29,10 @@ export function LifecycleButtons({
       if (before) queries.setQueryData(queryKey, before)
       tellFailure(`${actionLabels[action]} failed`, error)
     },
-    onSuccess: (_, action) => tell(`${actionLabels[action]}: done`),
+    onSuccess: (_, action, before) => {
+      const back = before && undoOf(action, before.agent.status)
+      tell(`The agent is ${stateAfter(action)}`, back && (() => run.mutate(back)))
+    },
     onSettled: () => queries.invalidateQueries({ queryKey: ['project', project_id, 'agents'] }),
   })
   return (
@@ -46,4 +49,11 @@ export function LifecycleButtons({
       ))}
     </div>
   )
+}
+
+/** What brings an agent back to the state that it had; undefined where nothing does. */
+function undoOf(action: AgentAction, was: AgentState): AgentAction | undefined {
+  if (action === 'pause' || action === 'stop') return was === 'running' ? 'start' : undefined
+  if (action === 'start') return was === 'paused' ? 'pause' : was === 'stopped' ? 'stop' : undefined
+  return undefined
 }

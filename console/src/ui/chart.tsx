@@ -4,7 +4,15 @@ import { ticksUpTo } from './chart-ticks.ts'
 import { useTimeZone } from './time.tsx'
 
 /** Colors of the theme that a chart draws with. */
-export type ChartColor = '--accent' | '--info' | '--warn' | '--bad' | '--good' | '--soft' | `--series-${number}`
+export type ChartColor =
+  | '--accent'
+  | '--info'
+  | '--warn'
+  | '--bad'
+  | '--good'
+  | '--soft'
+  | `--series-${number}`
+  | `--chart-${'good' | 'bad' | 'quiet'}`
 
 interface Values {
   label: string

@@ -6,9 +6,27 @@ import { APIError } from '#sdk/errors.ts'
 
 const manager = Toast.createToastManager()
 
-/** Says that something was done. */
-export function tell(title: string): void {
-  manager.add({ title, type: 'good', timeout: 4000 })
+/** Milliseconds in which what was done can be undone by its message. */
+const undo_ms = 10_000
+
+/** Says that something was done; with `undo`, how it is taken back. */
+export function tell(title: string, undo?: () => void): void {
+  if (!undo) {
+    manager.add({ title, type: 'good', timeout: 4000 })
+    return
+  }
+  const id = manager.add({
+    title,
+    type: 'good',
+    timeout: undo_ms,
+    actionProps: {
+      children: 'Undo',
+      onClick: () => {
+        manager.close(id)
+        undo()
+      },
+    },
+  })
 }
 
 /** Says that something failed, and why. */
@@ -45,6 +63,7 @@ function List() {
           <Toast.Title className="font-medium" />
           <Toast.Description className="text-sm text-soft" />
         </div>
+        <Toast.Action className="min-h-6 rounded px-2 text-sm font-medium text-accent hover:bg-quiet" />
         <Toast.Close
           aria-label="Close"
           className="inline-flex size-6 items-center justify-center rounded text-soft hover:bg-quiet"

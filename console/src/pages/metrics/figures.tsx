@@ -33,14 +33,20 @@ export function Figures({ now, before }: { now: Metrics; before: Metrics }) {
         value={dash(now, formatShare(success(now)))}
         before={judged(now) > 0 && judged(before) > 0 ? of(success, formatShare, true) : undefined}
         tone={judged(now) > 0 && success(now) < 0.5 ? 'bad' : undefined}
-        trend={points.map(({ completed, failed }) => (completed + failed === 0 ? 0 : completed / (completed + failed)))}
+        trend={carried(
+          points.map(({ completed, failed }) => (completed + failed === 0 ? null : completed / (completed + failed))),
+        )}
       />
       <Tile
         label="p95 duration"
         hint="95 of 100 tasks ended within this time"
         value={dash(now, seconds(p95(now)))}
         before={judged(now) > 0 && judged(before) > 0 ? of(p95, seconds, false) : undefined}
-        trend={points.map(({ p95_response_time }) => p95_response_time)}
+        trend={carried(
+          points.map(({ completed, failed, p95_response_time }) =>
+            completed + failed === 0 ? null : p95_response_time,
+          ),
+        )}
       />
       <Tile
         label="Cost"
@@ -62,4 +68,10 @@ export function Figures({ now, before }: { now: Metrics; before: Metrics }) {
       />
     </Tiles>
   )
+}
+
+/** Values without gaps: where nothing is known, the one before stands. */
+function carried(values: readonly (number | null)[]): number[] {
+  let last = values.find((value) => value !== null) ?? 0
+  return values.map((value) => (last = value ?? last))
 }

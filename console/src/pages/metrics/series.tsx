@@ -30,9 +30,9 @@ const p95 = (point: MetricPoint): number | null => (timed(point) ? point.p95_res
 /** Bars of the tasks of each state. */
 export function endedBars(points: readonly MetricPoint[]): NonNullable<Drawing['bars']> {
   return [
-    { label: 'completed', values: points.map(({ completed }) => completed), color: '--good' },
-    { label: 'failed', values: points.map(({ failed }) => failed), color: '--bad' },
-    { label: 'canceled', values: points.map(({ canceled }) => canceled), color: '--soft' },
+    { label: 'completed', values: points.map(({ completed }) => completed), color: '--chart-good' },
+    { label: 'failed', values: points.map(({ failed }) => failed), color: '--chart-bad' },
+    { label: 'canceled', values: points.map(({ canceled }) => canceled), color: '--chart-quiet' },
   ]
 }
 

@@ -21,6 +21,7 @@ import { PageFrame } from '../../parts/page-frame.tsx'
 import { EntryDialog } from './entry-dialog.tsx'
 import { actionGroups, exactFilters, filterMeant, filterOf, periods, type ExactFilter } from './filters.ts'
 import { meaningOf } from './meaning.ts'
+import { namesOf } from './names.ts'
 
 const pageSize = 50
 
@@ -102,7 +103,7 @@ export default function AuditPage() {
               label="Entries of the audit log"
               noun="entries"
               query={entries}
-              columns={columns(words)}
+              columns={columns(words, namesOf(entries.data?.items ?? []))}
               keyOf={({ id }) => id}
               offset={offset}
               limit={pageSize}
@@ -122,7 +123,10 @@ export default function AuditPage() {
   )
 }
 
-const columns = (words: Record<string, string | undefined>): Column<AuditEntry>[] => [
+const columns = (
+  words: Record<string, string | undefined>,
+  names: ReadonlyMap<string, string>,
+): Column<AuditEntry>[] => [
   { id: 'at', header: 'When', cell: ({ at }) => <Time at={at} /> },
   {
     id: 'actor',
@@ -146,7 +150,17 @@ const columns = (words: Record<string, string | undefined>): Column<AuditEntry>[
       </>
     ),
   },
-  { id: 'target', header: 'To what', cell: ({ target }) => target !== null && <CopyId id={target} short /> },
+  {
+    id: 'target',
+    header: 'To what',
+    cell: ({ target }) =>
+      target !== null && (
+        <span className="inline-flex max-w-full flex-wrap items-center gap-x-2">
+          {names.has(target) && <span className="max-w-48 truncate">{names.get(target)}</span>}
+          <CopyId id={target} short />
+        </span>
+      ),
+  },
   {
     id: 'request',
     header: 'Request',
