@@ -113,7 +113,7 @@ test('home and the pages of agents, tasks, metrics and usage do not jump while t
   for (const path of ['', '/agents', '/tasks', `/tasks/${done}`, `/agents/${agent}`, '/metrics', '/usage']) {
     await page.goto(`/p/${project}${path}`)
     await page.getByRole('heading', { level: 1 }).first().waitFor()
-    await page.waitForFunction('!document.querySelector(".animate-pulse")')
+    await page.waitForSelector('.animate-pulse', { state: 'detached' })
     const shift: number = await page.evaluate(`new Promise((done) => {
       let sum = 0
       new PerformanceObserver((list) => {

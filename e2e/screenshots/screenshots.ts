@@ -108,7 +108,7 @@ async function take(page: Page, shot: Shot, demo: Demo): Promise<void> {
   await page.goto(shot.path(demo))
   await page.getByText(shot.until).first().waitFor()
   await shot.before?.(page)
-  await page.waitForFunction("!document.querySelector('.animate-pulse')")
+  await page.waitForSelector('.animate-pulse', { state: 'detached' })
   if (shot.isKept) await keep(page, shot.name)
   for (const width of isShort ? [1440] : [1440, 768, 390])
     for (const colorScheme of ['light', 'dark'] as const) {

@@ -15,7 +15,7 @@ export function useVersionMarks(project_id: string, agent_id: string | undefined
   return useMemo(
     () =>
       (data?.items ?? [])
-        .filter(({ version }) => version > 1)
+        .filter(({ version }) => version > 0)
         .map(({ version, created_at }) => ({ at: Date.parse(created_at) / 1000, label: `v${version}` })),
     [data],
   )

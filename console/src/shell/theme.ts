@@ -27,19 +27,3 @@ function setTheme(theme: Theme): void {
   }
   for (const listener of listeners) listener()
 }
-
-const systemIsDark = matchMedia('(prefers-color-scheme: dark)')
-
-/** The current theme, for canvas drawings: it follows the system's unless the user chose one. */
-export function useShownTheme(): 'light' | 'dark' {
-  const [theme] = useTheme()
-  const isDark = useSyncExternalStore(
-    (listener) => {
-      systemIsDark.addEventListener('change', listener)
-      return () => systemIsDark.removeEventListener('change', listener)
-    },
-    () => systemIsDark.matches,
-  )
-  if (theme !== 'system') return theme
-  return isDark ? 'dark' : 'light'
-}

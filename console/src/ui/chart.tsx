@@ -221,6 +221,7 @@ export function Chart({
             {marks.map(({ at, label }) => {
               const place = left_px + ((at - (times[0] ?? 0)) / step) * slot
               if (place < left_px || place > width - right_px) return null
+              const isLate = place > width - 48
               return (
                 <g key={`${at} ${label}`}>
                   <line
@@ -231,7 +232,12 @@ export function Chart({
                     stroke="var(--soft)"
                     strokeDasharray="2 3"
                   />
-                  <text x={place + 4} y={top_px + 9} className="fill-(--soft) text-[11px]">
+                  <text
+                    x={place + (isLate ? -4 : 4)}
+                    y={top_px + 9}
+                    textAnchor={isLate ? 'end' : 'start'}
+                    className="fill-(--soft) text-[11px]"
+                  >
                     {label}
                   </text>
                 </g>

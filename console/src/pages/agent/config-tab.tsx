@@ -170,7 +170,9 @@ function VersionDiff({
           <TextDiff label={`Instructions from version ${old.version} to ${to}`} before={before} after={after} />
         </div>
       )}
-      <DiffTable label={`From version ${old.version} to ${to}`} before={rest(old)} after={rest(other)} />
+      {(before === after || JSON.stringify(rest(old)) !== JSON.stringify(rest(other))) && (
+        <DiffTable label={`From version ${old.version} to ${to}`} before={rest(old)} after={rest(other)} />
+      )}
     </div>
   )
 }

@@ -51,7 +51,7 @@ export default function MetricsPage() {
   const resources = useQuery({
     queryKey: ['project', project_id, 'metrics', 'resources', agent_id, period],
     enabled: agent_id !== undefined && period !== undefined,
-    queryFn: async () => (await api.agents.metrics(project_id, agent_id!, period!)).metrics.time_series,
+    queryFn: async () => (await api.agents.metrics(project_id, agent_id!, period)).metrics.time_series,
   })
   const marks = useVersionMarks(project_id, agent_id)
   const refused = useMemo(

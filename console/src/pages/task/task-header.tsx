@@ -168,7 +168,7 @@ export function TaskHeader({
           </Truth>
         )}
         <Truth>
-          <A to={`/p/${project}/agents/${task.agent_id}`} className="text-accent no-underline">
+          <A to={`/p/${project}/agents/${task.agent_id}`} className="text-accent underline underline-offset-2">
             {agentName ?? task.agent_id}
           </A>{' '}
           version {task.agent_version}

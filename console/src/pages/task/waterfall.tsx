@@ -114,15 +114,15 @@ export function Waterfall({
 }
 
 function tokensIn({ usage }: Step): number {
-  const count = (name: string): number => Number((usage as Record<string, unknown> | null)?.[name] ?? 0)
+  const count = (name: string): number => Number(usage?.[name] ?? 0)
   return count('input_tokens') + count('output_tokens')
 }
 
 const bars: Record<string, string> = {
   model_call: 'bg-accent',
-  tool_call: 'bg-good',
-  approval: 'bg-warn',
-  wait: 'bg-warn',
+  tool_call: 'bg-(--series-2)',
+  approval: 'bg-(--series-3)',
+  wait: 'bg-(--series-3)',
   compaction: 'bg-soft',
 }
 
@@ -170,7 +170,7 @@ function Row({
         ) : (
           <span
             data-bar
-            className={`absolute top-2.5 h-3.5 min-w-[3px] rounded-sm ${isBad ? 'bg-bad' : (bars[step.type] ?? 'bg-good')} ${step.status === 'started' ? 'bar-open' : ''} ${isCritical ? '' : 'opacity-40'}`}
+            className={`absolute top-2.5 h-3.5 min-w-[3px] rounded-sm ${isBad ? 'bg-(--chart-bad)' : (bars[step.type] ?? 'bg-(--series-2)')} ${step.status === 'started' ? 'bar-open' : ''} ${isCritical ? '' : 'opacity-40'}`}
             data-critical={isCritical || undefined}
             style={{ left: `${begin}%`, width: `${Math.max(0, end - begin)}%` }}
           />

@@ -7,7 +7,6 @@ import { EmptyState } from '../../ui/empty-state.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
 import { FilterSelect } from '../../ui/field.tsx'
 import { Pager } from '../../ui/pager.tsx'
-import { Skeleton } from '../../ui/skeleton.tsx'
 import { Time } from '../../ui/time.tsx'
 import { useSearchText } from '../../search-state.ts'
 import { DataTable, type Column } from '../../ui/data-table.tsx'
@@ -135,7 +134,13 @@ export function UsageTable({ project }: { project: string }) {
           The file has the first {formatCount(exportedMax)} rows; a shorter time has fewer.
         </p>
       )}
-      {usage.isPending && <Skeleton label="Loading usage" />}
+      {usage.isPending && (
+        <div
+          role="status"
+          aria-label="Loading usage"
+          className="mb-4 h-[4.75rem] animate-pulse rounded-lg bg-quiet max-sm:h-52"
+        />
+      )}
       <ErrorBox error={usage.error} retry={() => void usage.refetch()} />
       {total && (
         <Tiles label="In sum">
