@@ -88,6 +88,9 @@ export async function makeDemo({ send, sql }: TestConsole): Promise<Demo> {
       if (task.finished_at !== null && !states.includes(task.status)) throw new Error(JSON.stringify(task.error))
       return states.includes(task.status) && task
     }, 120_000)
+  const first = await run('translator', 'The kettle is back in stock.')
+  await reached(first, ['completed'])
+  await age(sql, project, agents)
   const asked = 'The kettle from order A-1042 arrived broken. Can I have my money back?'
   const tasks = {
     completed: await run('support-desk', asked),
@@ -111,7 +114,6 @@ export async function makeDemo({ send, sql }: TestConsole): Promise<Demo> {
     prompts.support,
   ])
     await call('PUT', `${base}/agents/${agents['support-desk']}`, { config: { system_prompt } })
-  await age(sql, project, agents)
   await call('POST', `${base}/budgets`, { scope: 'project', max_cost_usd: 9, period: 'day' })
   await call('POST', `${base}/budgets`, { scope: 'project', max_cost_usd: 220, period: 'month' })
   await call('POST', '/api/v1/auth/api-keys', { name: 'checkout', scopes: ['tasks:write', 'agents:read'] })
@@ -141,34 +143,38 @@ async function age(sql: TestConsole['sql'], project: string, agents: Record<stri
   let seed = 7
   const chance = (): number => (seed = (seed * 16_807) % 2_147_483_647) / 2_147_483_647
   const hours = 24 * 9
+  type Row = { agent: string; status: string; ended: number; took: number; n: number; error: object }
+  const rows: Row[] = []
   for (const [name, [share = 0, failing = 0]] of Object.entries(shares)) {
-    const rows: object[] = []
-    for (let hour = 1; hour < hours; hour++) {
+    const error =
+      name === 'invoice-reader'
+        ? { code: 'provider_not_configured', message: 'The provider openai has no key.' }
+        : { code: 'provider_rate_limited', message: 'The provider refused the call: too many requests.' }
+    for (let hour = hours; hour > 0; hour--) {
       const wave = 1 + Math.sin((hour / 24) * 2 * Math.PI)
       const count = Math.round(28 * share * wave * (0.7 + 0.6 * chance()))
       for (let n = 0; n < count; n++) {
         const luck = chance()
         const bad = name === 'support-desk' && hour > 5 && hour < 9 ? 0.3 : failing
         rows.push({
-          id: newId('task'),
           status: luck < bad ? 'failed' : luck < bad + 0.02 ? 'canceled' : 'completed',
           ended: (hour + chance()) * 3600,
           took: 1.5 + 14 * chance() ** 3,
           n: rows.length,
+          agent: agents[name]!,
+          error,
         })
       }
     }
-    const error =
-      name === 'invoice-reader'
-        ? { code: 'model_provider_not_configured', message: 'The provider openai has no key.' }
-        : { code: 'model_rate_limited', message: 'The provider refused the call: too many requests.' }
-    await sql`
-      insert into task (id, project_id, agent_id, agent_version, status, input, max_attempts, usage, created_by, created_at, started_at, finished_at, error)
-      select id, ${project_id}, ${agents[name]!}, 1, status, to_jsonb((${questions}::text[])[1 + n % 4]), 1, ${usage}::jsonb, 'user_x',
-        now() - make_interval(secs => ended + took), now() - make_interval(secs => ended + took), now() - make_interval(secs => ended),
-        case status when 'failed' then ${JSON.stringify(error)}::jsonb end
-      from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) as t(id text, status text, ended float8, took float8, n int)`
   }
+  // Identifiers rise with time, as those of the service do.
+  const told = rows.toSorted((a, b) => b.ended - a.ended).map((row) => ({ ...row, id: newId('task') }))
+  await sql`
+      insert into task (id, project_id, agent_id, agent_version, status, input, max_attempts, usage, created_by, created_at, started_at, finished_at, error)
+      select id, ${project_id}, agent, 1, status, to_jsonb((${questions}::text[])[1 + n % 4]), 1, ${usage}::jsonb, 'user_x',
+        now() - make_interval(secs => ended + took), now() - make_interval(secs => ended + took), now() - make_interval(secs => ended),
+        case status when 'failed' then error end
+      from jsonb_to_recordset(${JSON.stringify(told)}::jsonb) as t(id text, agent text, status text, ended float8, took float8, n int, error jsonb)`
   const models = { 'openai/gpt-5-mini': 0.11, 'anthropic/claude-sonnet-4-5': 0.16, 'google/gemini-2.5-flash': 0.03 }
   for (const [model, cost] of Object.entries(models))
     await sql`
