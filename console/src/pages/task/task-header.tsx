@@ -8,7 +8,7 @@ import { Time } from '../../ui/time.tsx'
 import { titleOf } from '../../task-parts/input-words.ts'
 import { Button, IconButton } from '../../ui/button.tsx'
 import { CopyId } from '../../ui/copy.tsx'
-import { Menu, MenuItem, MenuLink } from '../../ui/menu.tsx'
+import { Menu, MenuItem } from '../../ui/menu.tsx'
 import { tell } from '../../ui/toast.tsx'
 import { CompareDialog } from './compare-dialog.tsx'
 import { traceUrl, useTraceAddress } from '../../trace-address.ts'
@@ -100,17 +100,6 @@ export function TaskHeader({
       >
         Copy as curl
       </MenuItem>
-      {trace !== undefined && (
-        <MenuLink
-          render={
-            <a href={trace} target="_blank" rel="noreferrer">
-              Open the trace
-            </a>
-          }
-        >
-          Open the trace
-        </MenuLink>
-      )}
     </Menu>
   )
 
@@ -180,6 +169,13 @@ export function TaskHeader({
           <TaskTrigger project={project} task={task} />
           {task.retried_from !== null && ` ${task.retried_from}`}
         </Truth>
+        {trace !== undefined && (
+          <Truth>
+            <a href={trace} target="_blank" rel="noreferrer" className="underline underline-offset-2">
+              Open the trace
+            </a>
+          </Truth>
+        )}
         <CopyId id={task.id} short />
       </p>
       {isEditing && <EditTask task={task} isOpen close={() => setEditing(false)} onCreated={onRetried} />}
