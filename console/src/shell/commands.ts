@@ -5,6 +5,7 @@ import type { AgentState } from '#contract/resources/agent-lifecycle.ts'
 import { act, actionLabels, actions, reasonAgainst, stateAfter } from '../agents/actions.ts'
 import { api } from '../api/client.ts'
 import { paths } from '../paths.ts'
+import { titleOf } from '../task-parts/input-words.ts'
 import { tell, tellFailure } from '../ui/toast.tsx'
 import { useOpenProject } from './open-project.ts'
 import { useTheme } from './theme.ts'
@@ -41,6 +42,14 @@ export function useCommands(
   )
   const projects = useFound(['projects'], words, isOpen, (search) =>
     api.projects.list({ limit: found, ...search }).page(),
+  )
+  // One letter is in the input of every other task.
+  const looksForWork = isOpen && id !== undefined && action === undefined && words.length > 1
+  const tools = useFound(['project', id, 'tools'], words, looksForWork, () =>
+    api.tools.list(id ?? '', { limit: 100 }).page(),
+  )
+  const tasks = useFound(['project', id, 'tasks'], words, looksForWork, (search) =>
+    api.tasks.list(id ?? '', { limit: found, ...search }).page(),
   )
   const change = useChangeOfAgent(id)
 
@@ -123,6 +132,15 @@ export function useCommands(
       ...(action === undefined ? agents.items : [])
         .filter((agent) => fits(agent.name))
         .map((agent) => ({ label: agent.name, hint: 'Agent', run: to(paths.agent(id ?? '', agent.id)) })),
+      ...(looksForWork ? tools.items : [])
+        .filter((tool) => fits(tool.name))
+        .slice(0, found)
+        .map((tool) => ({ label: tool.name, hint: 'Tool', run: to(paths.tool(id ?? '', tool.id)) })),
+      ...(looksForWork ? tasks.items : []).map((task) => ({
+        label: titleOf(task),
+        hint: `Task, ${task.status}`,
+        run: to(paths.task(id ?? '', task.id)),
+      })),
       ...projects.items
         .filter((project) => fits(project.name))
         .map((project) => ({ label: project.name, hint: 'Project', run: to(paths.home(String(project.id))) })),

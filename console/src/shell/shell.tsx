@@ -40,6 +40,7 @@ import { Dialog } from '../ui/dialog.tsx'
 import { liveSlot } from '../ui/live-badge.tsx'
 import { AccountMenu } from './account-menu.tsx'
 import { CommandMenu } from './command-menu.tsx'
+import { useIsStarted } from './first-steps.ts'
 import { useOpenProject } from './open-project.ts'
 import { ProjectSwitcher } from './project-switcher.tsx'
 import { ServiceWatch } from './service-watch.tsx'
@@ -123,6 +124,7 @@ export function Shell({ children }: { children: ReactNode }) {
 function Navigation({ project_id }: { project_id: string | undefined }) {
   const pending = usePendingApprovals(project_id)
   const waiting = useWaiting(project_id)
+  const isStarted = useIsStarted(project_id)
   const home: Entry[] =
     project_id === undefined ? [] : [{ label: 'Home', icon: Home, link: paths.home(project_id), isExact: true }]
   const build: Entry[] =
@@ -136,7 +138,7 @@ function Navigation({ project_id }: { project_id: string | undefined }) {
           { label: 'Triggers', icon: Zap, link: paths.triggers(project_id) },
           { label: 'Files', icon: FileIcon, link: paths.files(project_id) },
           { label: 'Playground', icon: FlaskConical, link: paths.playground(project_id) },
-          { label: 'First steps', icon: Activity, link: paths.start(project_id) },
+          ...(isStarted ? [] : [{ label: 'First steps', icon: Activity, link: paths.start(project_id) }]),
         ]
   const observe: Entry[] =
     project_id === undefined

@@ -8,7 +8,8 @@ import { api } from '../../api/client.ts'
 import { useProjectId } from '../../api/queries.ts'
 import { paths } from '../../paths.ts'
 import { useSearchText } from '../../search-state.ts'
-import { contentUrl, sizeOf, tooLarge } from '../../task-parts/files.tsx'
+import { formatSize } from '../../format.ts'
+import { contentUrl, tooLarge } from '../../task-parts/files.tsx'
 import { Button, IconButton } from '../../ui/button.tsx'
 import { CopyButton } from '../../ui/copy.tsx'
 import { Trash2 } from 'lucide-react'
@@ -106,7 +107,7 @@ export default function Files() {
       id: 'size',
       header: 'Size',
       align: 'right',
-      cell: ({ bytes }) => <span className="whitespace-nowrap">{sizeOf(bytes)}</span>,
+      cell: ({ bytes }) => <span className="whitespace-nowrap">{formatSize(bytes)}</span>,
     },
     {
       id: 'from',
@@ -197,7 +198,7 @@ export default function Files() {
                 <EmptyState title="Give agents something to read" actions={add('Upload a file')}>
                   <p>
                     Upload an invoice, a photo or a table, and give it to a task by its identifier. What agents make is
-                    kept here too. Drop files here: up to {sizeOf(fileBounds.bytes)} each, kept for{' '}
+                    kept here too. Drop files here: up to {formatSize(fileBounds.bytes)} each, kept for{' '}
                     {fileBounds.unused_days} days unless a task uses them.
                   </p>
                 </EmptyState>

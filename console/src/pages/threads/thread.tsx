@@ -15,7 +15,6 @@ import { CodeBlock, CopyId } from '../../ui/copy.tsx'
 import { ConfirmDialog } from '../../ui/dialog.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
 import { Field, TextArea } from '../../ui/field.tsx'
-import { LiveBadge } from '../../ui/live-badge.tsx'
 import { Panel } from '../../ui/page.tsx'
 import { Skeleton } from '../../ui/skeleton.tsx'
 import { Status } from '../../ui/status.tsx'
@@ -86,7 +85,6 @@ export default function ThreadPage() {
       path={`/api/v1/projects/${project_id}/threads/${id}/messages`}
       actions={
         <>
-          <LiveBadge />
           <Button kind="danger" reason={mayNotDelete} onClick={() => setWords({ panel: 'delete' })}>
             Delete
           </Button>

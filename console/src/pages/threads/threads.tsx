@@ -17,7 +17,6 @@ import { Dialog } from '../../ui/dialog.tsx'
 import { EmptyState } from '../../ui/empty-state.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
 import { Field, TextArea } from '../../ui/field.tsx'
-import { LiveBadge } from '../../ui/live-badge.tsx'
 import { Panel } from '../../ui/page.tsx'
 import { PagedTable } from '../../ui/paged-table.tsx'
 import { Status } from '../../ui/status.tsx'
@@ -103,12 +102,7 @@ export default function Threads() {
       lead="Conversations with agents. Each task knows what was said before it."
       path={`/api/v1/projects/${project_id}/threads`}
       query={query}
-      actions={
-        <>
-          <LiveBadge />
-          {isEmpty ? undefined : add('New thread')}
-        </>
-      }
+      actions={<>{isEmpty ? undefined : add('New thread')}</>}
     >
       {!isEmpty && (
         <div className="mb-3">
