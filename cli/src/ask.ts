@@ -15,6 +15,17 @@ export async function confirm({ canAsk }: Asking, message: string): Promise<bool
   return answer
 }
 
+/** Lets one of several answers be chosen; undefined after Ctrl-C. */
+export async function choose<Answer extends string>(
+  message: string,
+  answers: Readonly<Record<Answer, string>>,
+): Promise<Answer | undefined> {
+  const prompts = await import('@clack/prompts')
+  const options = Object.entries<string>(answers).map(([value, label]) => ({ value, label }))
+  const answer = await prompts.select({ message, options, output: process.stderr })
+  return prompts.isCancel(answer) ? undefined : (answer as Answer)
+}
+
 /** Has a name typed, so that nothing is deleted by mistake. */
 export async function confirmByName({ canAsk }: Asking, what: string, name: string): Promise<void> {
   if (!canAsk) throw new UsageError(`${what} would be deleted. Pass --yes to delete it without a terminal.`)

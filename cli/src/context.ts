@@ -2,7 +2,9 @@ import { Cadre } from '#sdk/client.ts'
 import type { Asking } from './ask.ts'
 import { type Environment, readSettings, type Setting, type SettingName } from './config/config.ts'
 import { type Login, readLogin } from './config/credentials.ts'
+import { profileNames } from './config/profiles.ts'
 import { NotLoggedIn, UsageError } from './failure.ts'
+import { idOf } from './names.ts'
 import type { Filter } from './output/jq.ts'
 import { Output } from './output/output.ts'
 import { plain } from './output/plain.ts'
@@ -34,14 +36,14 @@ export interface Context extends Asking {
   base_url: string
   /** Of the profile, at the service that is asked. */
   login: Login | undefined
-  /** The project that commands are about. Throws `UsageError` where none is said. */
-  project(): string
+  /** The id of the project that commands are about, which may be said by its name. Throws `UsageError` where none is said. */
+  project(): Promise<string>
   /** A client with the credential there is. `isPublic`: also without any. */
   client(isPublic?: boolean): Cadre
 }
 
 /** Makes the context of a command out of its options, the environment and the files. */
-export function contextOf(options: CommonOptions, env: Environment, filter?: Filter): Context {
+export function contextOf(options: CommonOptions, env: Environment, filter?: Filter, timeout_ms?: number): Context {
   const flags = { profile: options.profile, base_url: options.baseUrl, project: options.project }
   const settings = readSettings(env, flags, process.cwd())
   const profile = settings.profile.value!
@@ -63,7 +65,8 @@ export function contextOf(options: CommonOptions, env: Environment, filter?: Fil
     hasColor: isTerminal && options.color !== false && !env.NO_COLOR && env.TERM !== 'dumb',
     quiet: options.quiet ?? false,
   })
-  return {
+  let project: Promise<string> | undefined
+  const context: Context = {
     env,
     options,
     out,
@@ -72,14 +75,19 @@ export function contextOf(options: CommonOptions, env: Environment, filter?: Fil
     base_url,
     login,
     canAsk: options.input !== false && process.stdin.isTTY && process.stderr.isTTY,
-    project() {
-      const project = settings.project.value
-      if (project === undefined)
+    async project() {
+      const { value } = settings.project
+      if (value === undefined)
         throw new UsageError('No project is said. Use --project, CADRE_PROJECT, or `cadre projects use <project>`.')
-      return project
+      return (project ??= idOf(context, 'project_id', value))
     },
     client(isPublic = false) {
       const key = env.CADRE_API_KEY || login?.api_key
+      const isAddressSaid = ['flag', 'CADRE_BASE_URL'].includes(settings.base_url.source)
+      if (!isAddressSaid && settings.profile.source !== 'default' && !profileNames(env).includes(profile))
+        throw new UsageError(
+          `There is no profile ${JSON.stringify(profile)} (${settings.profile.source}); there are ${profileNames(env).join(', ')}.`,
+        )
       const access = key || !login?.access_token ? undefined : login
       if (!key && !access && !isPublic) throw new NotLoggedIn(`Not logged in to ${base_url}.`)
       let current = access
@@ -95,9 +103,11 @@ export function contextOf(options: CommonOptions, env: Environment, filter?: Fil
           : { apiKey: key ?? null }),
         headers: { 'user-agent': 'cadre-cli/0.1.0' },
         ...(options.debug ? { fetch: told } : {}),
+        ...(timeout_ms === undefined ? {} : { timeout_ms, maxRetries: 0 }),
       })
     },
   }
+  return context
 }
 
 const secretHeaders = ['authorization', 'x-api-key', 'cookie', 'set-cookie']

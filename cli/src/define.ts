@@ -2,6 +2,7 @@ import { Command, Help } from 'commander'
 import { type CommonOptions, type Context, contextOf } from './context.ts'
 import type { Environment } from './config/config.ts'
 import { exitMeanings } from '#contract/core/exit-codes.ts'
+import { idOf } from './names.ts'
 import { makeFilter } from './output/jq.ts'
 import { loadWidths } from './output/output.ts'
 import { plain } from './output/plain.ts'
@@ -13,6 +14,8 @@ export interface Definition {
   /** As commander writes them: `<agent_id>`, `[project_id]`. */
   args?: readonly string[]
   examples: readonly string[]
+  /** Of an operation: its path, which says what its ids are of. */
+  path?: string
   /** What its exit codes mean, where they say more than those of all commands. */
   exits?: Readonly<Record<number, string>>
   run(context: Context, args: (string | undefined)[], options: CommonOptions & Record<string, unknown>): Promise<void>
@@ -81,9 +84,28 @@ export function define(program: Command, words: string, definition: Definition):
     const args = given.slice(0, command.registeredArguments.length).flat() as (string | undefined)[]
     if (process.stdout.isTTY) await loadWidths()
     const filter = options.jq === undefined ? undefined : await makeFilter(options.jq)
-    await definition.run(contextOf(options, environments.get(program) ?? {}, filter), args, options)
+    const context = contextOf(options, environments.get(program) ?? {}, filter)
+    await definition.run(context, await idsOf(context, command, args, definition.path), options)
   })
   return command
+}
+
+/** The arguments of a command with ids in the place of names. */
+async function idsOf(
+  context: Context,
+  command: Command,
+  args: (string | undefined)[],
+  path?: string,
+): Promise<(string | undefined)[]> {
+  const ids: string[] = []
+  const found: (string | undefined)[] = []
+  for (const [at, given] of args.entries()) {
+    const argument = command.registeredArguments[at]?.name() ?? ''
+    if (given === undefined || !argument.endsWith('_id')) found.push(given)
+    else found.push(await idOf(context, argument, given, { path, ids }))
+    if (argument.endsWith('_id') && argument !== 'project_id') ids.push(found.at(-1) ?? '')
+  }
+  return found
 }
 
 /** Adds a command with its help, without arguments, options and an action. */
@@ -122,10 +144,33 @@ function settle(program: Command, command: Command): void {
   command.showHelpAfterError(false).helpCommand(false)
 }
 
+/** Common options that take a value, with the names of those values. */
+export const optionsWithValue: Readonly<Record<string, string>> = {
+  '-p': 'project',
+  '--project': 'project',
+  '--fields': 'fields',
+  '--jq': 'jq',
+  '--profile': 'profile',
+  '--base-url': 'baseUrl',
+}
+
+/** Common options without a value. */
+export const flagsOfAll: readonly string[] = [
+  '--json',
+  '-y',
+  '--yes',
+  '--no-input',
+  '--dry-run',
+  '-q',
+  '--quiet',
+  '--debug',
+  '--no-color',
+]
+
 function addCommon(command: Command): void {
   command
     .optionsGroup(commonGroup)
-    .option('-p, --project <id>', 'Project; overrides the selected one.')
+    .option('-p, --project <id>', 'Project, by id or name; overrides the selected one.')
     .option('--json', 'Print JSON; --json=id,name prints only those members.')
     .option('--fields <names>', 'Members to print, separated by commas.')
     .option('--jq <expression>', 'Filter the JSON with a jq expression.')

@@ -1,7 +1,7 @@
 import { type Command, CommanderError } from 'commander'
 import { exitCodes } from '#contract/core/exit-codes.ts'
 import type { Environment } from './config/config.ts'
-import { makeProgram } from './define.ts'
+import { flagsOfAll, makeProgram, optionsWithValue } from './define.ts'
 import { describeError, Interrupted } from './failure.ts'
 import { helpTree } from './output/help-tree.ts'
 import { plain, plainJson } from './output/plain.ts'
@@ -14,12 +14,21 @@ export interface Build<C extends ServerCommand = ServerCommand> {
   server?: ServerCommands<C>
 }
 
+/** What the scripts of `cadre completion` call; it is no command. */
+const completeWord = '__complete'
+
 /** Runs a command line and returns the exit code. */
 export async function run<C extends ServerCommand>(
   given: readonly string[],
   env: Environment,
   build: Build<C> = {},
 ): Promise<number> {
+  if (given[0] === completeWord) {
+    const { complete } = await import('./complete.ts')
+    const found = await complete(given.slice(1), env)
+    process.stdout.write(found.map((one) => `${plain(one)}\n`).join(''))
+    return exitCodes.done
+  }
   const words = normalized(given)
   const program = await programFor(words, env, build)
   if (words.includes('--help') && words.includes('--json')) {
@@ -40,8 +49,25 @@ export async function run<C extends ServerCommand>(
   }
 }
 
-/** `cadre` is `cadre --help`, and `cadre help agents list` is `cadre agents list --help`. */
-function normalized(words: readonly string[]): readonly string[] {
+/**
+ * `cadre` is `cadre --help`, and `cadre help agents list` is `cadre agents list --help`. Options of all commands may stand before the
+ * noun: `cadre --profile staging whoami`.
+ */
+function normalized(given: readonly string[]): readonly string[] {
+  let words = [...given]
+  const leading: string[] = []
+  for (;;) {
+    const [word = ''] = words
+    const [name = ''] = word.split('=', 1)
+    if (word !== name && (name === '--json' || optionsWithValue[name] !== undefined))
+      leading.push(...words.splice(0, 1))
+    else if (optionsWithValue[word] !== undefined) leading.push(...words.splice(0, 2))
+    else if (flagsOfAll.includes(word)) leading.push(...words.splice(0, 1))
+    else break
+  }
+  // What comes after `--` is no option of this program.
+  const end = words.includes('--') ? words.indexOf('--') : words.length
+  words = [...words.slice(0, end), ...leading, ...words.slice(end)]
   if (words.length === 0) return ['--help']
   return words[0] === 'help' ? [...words.slice(1), '--help'] : words
 }

@@ -2,11 +2,15 @@ import { define, type AddCommand } from '../define.ts'
 import { UsageError } from '../failure.ts'
 import { leaves } from '../output/help-tree.ts'
 
-/** Scripts that complete words in a shell: words are in them, so that pressing Tab starts no process. */
+/**
+ * Scripts that complete words in a shell. Commands and options are in them, so that pressing Tab starts no process; what a service has,
+ * and the profiles, they ask `cadre __complete` for.
+ */
 export const addCompletion: AddCommand = (program) =>
   define(program, 'completion', {
     summary: 'Write a script that completes words in a shell.',
-    description: 'For bash, zsh or fish.',
+    description:
+      'For bash, zsh or fish. Completes commands and options, names and ids of what the service has, projects and profiles.',
     args: ['<shell>'],
     examples: ['source <(cadre completion bash)', 'cadre completion fish > ~/.config/fish/completions/cadre.fish'],
     async run({ out }, [shell = '']) {
@@ -32,13 +36,21 @@ function verbsOf(commands: readonly Words[]): [string, string[]][] {
   return [...verbs]
 }
 
+/** Options whose value a service or the user's files know. */
+const asked = ['--profile', '--project', '-p']
+
+/** How the script of bash asks: with all words but the program, the last of which is begun. */
+const ask = '$("${COMP_WORDS[0]}" __complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)'
+
 function bash(commands: readonly Words[]): string {
   const verbs = verbsOf(commands)
   return [
     '_cadre() {',
     // Not `words`: zsh sets a variable of that name while it completes.
-    '  local current="${COMP_WORDS[COMP_CWORD]}" choices=""',
-    '  if [ "$COMP_CWORD" -eq 1 ]; then',
+    '  local current="${COMP_WORDS[COMP_CWORD]}" before="${COMP_WORDS[COMP_CWORD-1]}" choices=""',
+    `  if [[ " ${asked.join(' ')} " == *" $before "* ]]; then`,
+    `    choices="${ask}"`,
+    '  elif [ "$COMP_CWORD" -eq 1 ]; then',
     `    choices="${verbs.map(([noun]) => noun).join(' ')}"`,
     '  elif [[ "$current" == -* ]]; then',
     '    case "${COMP_WORDS[1]} ${COMP_WORDS[2]}" in',
@@ -54,6 +66,8 @@ function bash(commands: readonly Words[]): string {
     '    case "${COMP_WORDS[1]}" in',
     ...verbs.filter(([, all]) => all.length > 0).map(([noun, all]) => `      ${noun}) choices="${all.join(' ')}" ;;`),
     '    esac',
+    '  else',
+    `    choices="${ask}"`,
     '  fi',
     '  COMPREPLY=($(compgen -W "$choices" -- "$current"))',
     '}',
@@ -71,6 +85,8 @@ function fish(commands: readonly Words[]): string {
         ([noun, all]) =>
           `complete -c cadre -n '__fish_seen_subcommand_from ${noun}; and not __fish_seen_subcommand_from ${all.join(' ')}' -f -a '${all.join(' ')}'`,
       ),
+    // `-opc` are the words before the one that is begun, with the program.
+    `complete -c cadre -n 'test (count (commandline -opc)) -gt 2' -a '(cadre __complete (commandline -opc)[2..] (commandline -ct) 2>/dev/null)'`,
     ...commands.flatMap(({ noun, verb, flags }) =>
       flags.map((flag) => {
         const seen = [noun, verb].filter((word) => word !== '').map((word) => `__fish_seen_subcommand_from ${word}`)

@@ -46,6 +46,7 @@ export function operationCommand(program: Command, operation: Operation, words: 
   const command = define(program, words, {
     summary: `${operation.summary}.`,
     description: `${operation.description}\n\n${operation.method} ${operation.path}`,
+    path: operation.path,
     args: ids.map((id) => (id === 'project_id' && operation.method === 'GET' ? `[${id}]` : `<${id}>`)),
     examples: examplesOf(operation, words, ids),
     run: (context, args, options) => run(operation, words, context, args, options),
@@ -77,11 +78,15 @@ async function run(
   args: readonly (string | undefined)[],
   options: CommonOptions & Record<string, unknown>,
 ): Promise<void> {
-  const path = pathOf(operation.path, words, context, args)
+  const path = await pathOf(operation.path, words, context, args)
   const query = operation.query ? await readFields(members(queryOf(operation)), options) : undefined
   const body = operation.body ? await bodyOf(operation.body, context, options) : undefined
   const { out } = context
+  const member = listMember(operation)
+  const names = namesOf(operation, member)
   const isDataAlone = options.dataOnly === true || (!operation.body && options.data === true)
+  // Before anything is done. Of data alone the members are not known.
+  if (!isDataAlone) out.checkFields(names)
   if (isDataAlone && operation.method !== 'GET' && query?.wait === undefined)
     throw new UsageError('--data-only needs --wait, because a task has its data at its end.')
   if (operation.method !== 'GET' && options.dryRun) {
@@ -110,9 +115,8 @@ async function run(
       download(await client.open(operation.method, path, { query, body, signal }), to, signal),
     )
   }
-  const member = listMember(operation)
   if (isDataAlone) return writeData(out, (await request()) as Task)
-  if (member === undefined) return out.entry(await request())
+  if (member === undefined) return out.entry(await request(), names)
   const max = limitOf(options)
   const pageMax = (members(operation.query).limit ?? {}).maximum ?? 100
   const list = new List<unknown, unknown>(
@@ -120,7 +124,7 @@ async function run(
     member,
   )
   const entries = await list.toArray({ max: max + 1 })
-  out.list(entries.slice(0, max), scalars(itemOf(operation, member)))
+  out.list(entries.slice(0, max), scalars(itemOf(operation, member)), names)
   if (entries.length > max) out.note(`There are more than ${max}: --limit or --all shows them.`)
 }
 
@@ -132,11 +136,16 @@ function limitOf({ all, limit }: Record<string, unknown>): number {
   return max
 }
 
-function pathOf(path: string, words: string, context: Context, args: readonly (string | undefined)[]): string {
+async function pathOf(
+  path: string,
+  words: string,
+  context: Context,
+  args: readonly (string | undefined)[],
+): Promise<string> {
   const given = [...args]
   if (path.includes('{project_id}')) {
     if (!words.startsWith('projects ')) given.unshift(undefined)
-    given[0] ??= context.project()
+    given[0] ??= await context.project()
   }
   return fillPath(path, given)
 }
@@ -188,6 +197,13 @@ function members(schema: Schema | undefined): Record<string, Schema> {
 /** Members that fit in a cell of a table. */
 function scalars(item: Schema): string[] {
   return Object.keys(members(item)).filter((name) => !['json', 'list'].includes(kindOf(members(item)[name]!)))
+}
+
+/** Members that the answer of an operation, or an entry of its list, may have; none where they are not known. */
+function namesOf(operation: Operation, member: string | undefined): string[] {
+  if (member !== undefined) return Object.keys(members(itemOf(operation, member)))
+  const schemas = operation.responses.flatMap(({ schema }): Schema[] => (schema ? [schema] : []))
+  return [...new Set(schemas.flatMap((one) => [one, ...(one.anyOf ?? [])]).flatMap((one) => Object.keys(members(one))))]
 }
 
 /** What it is called with: what a body must have, then what else the example of the contract has, while it fits. */

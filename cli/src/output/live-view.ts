@@ -55,7 +55,7 @@ export class LiveView {
         break
       case 'task.waiting':
         this.#state = 'waiting'
-        this.#say('waiting: `cadre approvals list --status pending` shows what for, where it is an approval')
+        this.#say(waitingText(data))
         break
       case 'task.started':
       case 'task.resumed':
@@ -153,6 +153,15 @@ export class LiveView {
     if (this.#isLineShown) process.stderr.write('\r\u001B[K')
     this.#isLineShown = false
   }
+}
+
+/** What a task waits for, and what ends that. */
+function waitingText({ wait }: Record<string, unknown>): string {
+  const { reason, approval_ids } = (wait ?? {}) as Record<string, unknown>
+  const [approval] = Array.isArray(approval_ids) ? approval_ids : []
+  if (reason === 'approval' && approval !== undefined)
+    return `waiting for an approval: \`cadre approvals approve ${wordOf(approval)}\`, or \`deny\``
+  return typeof reason === 'string' ? `waiting (${reason})` : 'waiting'
 }
 
 function wordOf(value: unknown): string {

@@ -1,4 +1,5 @@
 import { stripVTControlCharacters } from 'node:util'
+import { UsageError } from '../failure.ts'
 import type { Filter } from './jq.ts'
 import { plain, plainJson, plainLine } from './plain.ts'
 
@@ -65,8 +66,16 @@ export class Output {
     this.options = options
   }
 
-  /** One resource: its members below one another, TSV when piped, JSON on demand. */
-  entry(entry: unknown): void {
+  /** Throws `UsageError` where a member was chosen that is none of `names`. */
+  checkFields(names: readonly string[]): void {
+    const unknown = this.options.fields?.find((field) => !names.includes(field))
+    if (unknown !== undefined && names.length > 0)
+      throw new UsageError(`There is no member ${JSON.stringify(unknown)}; there are ${names.join(', ')}.`)
+  }
+
+  /** One resource: its members below one another, TSV when piped, JSON on demand. `names` are those that it may have. */
+  entry(entry: unknown, names: readonly string[] = isEntry(entry) ? Object.keys(entry) : []): void {
+    this.checkFields(names)
     if (this.options.json) return this.json(chosen(entry, this.options.fields))
     if (!isEntry(entry)) return this.line(typeof entry === 'string' ? entry : JSON.stringify(entry))
     const whole = chosen(entry, this.options.fields) as Entry
@@ -74,9 +83,13 @@ export class Output {
     this.#rows(Object.entries(whole).map(([name, value]) => [cell(name), cell(value)]))
   }
 
-  /** A list: a table, TSV when piped, a JSON array on demand. `known` are the members that entries may have. */
-  list(entries: readonly unknown[], known: readonly string[]): void {
+  /**
+   * A list: a table, TSV when piped, a JSON array on demand. `known` are the members that a table may show, `names` all that
+   * entries may have.
+   */
+  list(entries: readonly unknown[], known: readonly string[], names = known): void {
     const { json, fields, isTerminal } = this.options
+    this.checkFields(names)
     if (json) return this.json(entries.map((entry) => chosen(entry, fields)))
     if (isTerminal && entries.length === 0) return this.note('None.')
     const all = entries.filter(isEntry)

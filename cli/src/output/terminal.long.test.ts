@@ -111,6 +111,31 @@ test(
   },
 )
 
+test('a task that waits for an approval asks for it at the terminal', { skip: noScript }, async (t) => {
+  const path = `/api/v1/projects/${env.CADRE_PROJECT}/agents`
+  const config = { model: 'builtin/script', tools: ['run_javascript'], tool_policies: { run_javascript: 'ask' } }
+  const { body: agent } = await service.send('POST', path, { body: { name: 'careful', config } })
+  await eventually(async () => (await service.send('GET', `${path}/${agent.id}`)).body.status === 'running')
+  const script = JSON.stringify([
+    { tool_calls: [{ name: 'run_javascript', arguments: { code: '6 * 7' } }] },
+    { text: 'It is {{tool_result}}.' },
+  ])
+  const messages = JSON.stringify([{ role: 'user', content: script }])
+  for (const [keys, answer] of [
+    ['\r', 'It is 42.'],
+    ['\u001B[B\r', 'rejected'],
+  ] as const) {
+    const { ended, screen, type } = terminal(t, `tasks run careful --input-json '${messages}'`)
+    await eventually(async () =>
+      stripVTControlCharacters(screen()).includes('Call run_javascript with {"code":"6 * 7"}?'),
+    )
+    await eventually(async () => screen().includes('Decide later'))
+    type(keys)
+    assert.equal(await ended, 0, screen())
+    assert.ok(screen().includes(answer), screen())
+  }
+})
+
 test(
   'Ctrl-C asks the same while a task is still being sent, and the answer holds',
   { skip: noScript || skipInShortRun },

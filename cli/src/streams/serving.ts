@@ -49,7 +49,7 @@ export async function serveTools(context: Context, { programs, ...options }: Ser
   )
   out.note(`Serving ${[...programs.keys()].map(plain).join(', ')}. Ctrl-C stops.`)
   try {
-    await context.client().tools.serve(context.project(), handlers, {
+    await context.client().tools.serve(await context.project(), handlers, {
       ...options,
       signal: stop.signal,
       onError: (error, call) => {

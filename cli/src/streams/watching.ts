@@ -7,8 +7,12 @@ import { CommandFailure, Interrupted } from '../failure.ts'
 import { exitInterrupted, onSignal } from '../interrupt.ts'
 import { LiveView } from '../output/live-view.ts'
 import type { Output } from '../output/output.ts'
+import { approvalOf, decide } from './asking.ts'
 
-/** Shows a task to its end; Ctrl-C leaves it, and `mayCancel` asks before whether it is to be canceled. */
+/**
+ * Shows a task to its end; Ctrl-C leaves it. `mayCancel`: who watches gave the task, so Ctrl-C asks whether it is to be canceled, and what it
+ * waits for a person's leave to do is asked here.
+ */
 export async function watch(
   context: Context,
   client: Cadre,
@@ -16,7 +20,7 @@ export async function watch(
   mayCancel: boolean,
   view = new LiveView(context.out),
 ): Promise<Task> {
-  const project = context.project()
+  const project = await context.project()
   const stop = new AbortController()
   let left: Promise<never> | undefined
   const interrupted = Promise.withResolvers<never>()
@@ -28,8 +32,15 @@ export async function watch(
   const removeHandler = onSignal('SIGINT', onInterrupt)
   try {
     const stream = async (): Promise<Task> => {
-      for await (const event of client.tasks.stream(project, task_id, { signal: stop.signal }))
-        if (!left) view.show(event)
+      for await (const event of client.tasks.stream(project, task_id, { signal: stop.signal })) {
+        if (left) continue
+        view.show(event)
+        const approval = mayCancel && context.canAsk ? approvalOf(event) : undefined
+        if (approval === undefined) continue
+        view.pause()
+        await decide(context, client, approval)
+        view.resume()
+      }
       return client.tasks.get(project, task_id)
     }
     // After Ctrl-C the user's answer counts, not the end of the stream.
@@ -58,7 +69,7 @@ async function leave(
   view.pause()
   const isCanceled =
     mayCancel && context.canAsk && (await confirm(context, `Cancel ${task_id}? It keeps running otherwise.`))
-  return leaveTask(client, context.project(), task_id, isCanceled).finally(() => stop.abort())
+  return leaveTask(client, await context.project(), task_id, isCanceled).finally(() => stop.abort())
 }
 
 /** Cancels a task or lets it go on, as the user decided; always throws the outcome. */

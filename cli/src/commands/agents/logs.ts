@@ -42,10 +42,11 @@ export const addAgentsLogs: AddCommand = (program) =>
         ...(typeof task === 'string' ? { task_id: task } : {}),
       }
       const { out } = context
+      const project = await context.project()
       const list = (between: { start_time?: string; end_time?: string }, max: number, options = {}) =>
         context
           .client()
-          .agents.logs(context.project(), agent_id, { ...filter, ...between }, options)
+          .agents.logs(project, agent_id, { ...filter, ...between }, options)
           .toArray({ max })
       const show = (entry: LogEntry) => {
         if (out.options.json) return out.event(entry)

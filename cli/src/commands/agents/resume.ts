@@ -9,6 +9,6 @@ export const addAgentsResume: AddCommand = (program) =>
     examples: ['cadre agents resume agent_01jcm3x5v8f9a2b4c6d8e0g2h4'],
     async run(context, [agent_id = '']) {
       if (context.options.dryRun) return context.out.json({ method: 'POST', start: agent_id })
-      context.out.entry(await context.client().agents.start(context.project(), agent_id))
+      context.out.entry(await context.client().agents.start(await context.project(), agent_id))
     },
   })

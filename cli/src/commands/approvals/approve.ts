@@ -20,7 +20,7 @@ export const addApprovalsApprove: AddCommand = (program) =>
         ...(typeof result === 'string' ? { result: await text(result) } : {}),
       }
       if (context.options.dryRun) return context.out.json({ approval_id, body })
-      context.out.entry(await context.client().approvals.resolve(context.project(), approval_id, body))
+      context.out.entry(await context.client().approvals.resolve(await context.project(), approval_id, body))
     },
   })
     .option('--arguments <json>', 'Other arguments: JSON, @file, or - for standard input.')

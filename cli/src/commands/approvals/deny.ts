@@ -10,6 +10,6 @@ export const addApprovalsDeny: AddCommand = (program) =>
     async run(context, [approval_id = ''], { reason }) {
       const body = { decision: 'reject' as const, ...(typeof reason === 'string' ? { reason } : {}) }
       if (context.options.dryRun) return context.out.json({ approval_id, body })
-      context.out.entry(await context.client().approvals.resolve(context.project(), approval_id, body))
+      context.out.entry(await context.client().approvals.resolve(await context.project(), approval_id, body))
     },
   }).option('--reason <text>', 'Why.')

@@ -19,7 +19,7 @@ export const addCredentialsConnect: AddCommand = (program) =>
     args: ['<credential_id>'],
     examples: ['cadre credentials connect cred_01jcm3x5v8f9a2b4c6d8e0g2h4'],
     async run(context, [credential_id = '']) {
-      const project = context.project()
+      const project = await context.project()
       if (context.options.dryRun) return context.out.json({ method: 'POST', credential_id })
       const { credentials } = context.client()
       await untilInterrupted(async (signal) => {

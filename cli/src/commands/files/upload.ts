@@ -12,7 +12,7 @@ export const addFilesUpload: AddCommand = (program) =>
     async run(context, [path = ''], given) {
       const file = await fileToSend(path)
       const name = typeof given.name === 'string' ? given.name : file.name
-      const project = context.project()
+      const project = await context.project()
       if (context.options.dryRun) return context.out.json({ method: 'POST', path, name, bytes: file.content.size })
       const client = context.client()
       context.out.entry(

@@ -1,5 +1,6 @@
 import { readJson, readUserFile } from '../../config/config.ts'
 import { credentialsPath } from '../../config/credentials.ts'
+import { profileNames } from '../../config/profiles.ts'
 import { define, type AddCommand } from '../../define.ts'
 
 /** The profiles of a user. */
@@ -11,7 +12,7 @@ export const addProfilesList: AddCommand = (program) =>
     async run({ env, profile, out }) {
       const { profiles = {} } = readUserFile(env)
       const logins = readJson(credentialsPath(env)) ?? {}
-      const names = [...new Set([...Object.keys(profiles), ...Object.keys(logins), profile])].sort()
+      const names = [...new Set([...profileNames(env), profile])].sort()
       const entries = names.map((name) => ({
         name,
         base_url: profiles[name]?.base_url,

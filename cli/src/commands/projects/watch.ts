@@ -14,7 +14,7 @@ export const addProjectsWatch: AddCommand = (program) =>
     examples: ['cadre projects watch', 'cadre projects watch --events task.completed,task.failed --json'],
     async run(context, [project_id], { events }) {
       const { out } = context
-      const project = project_id ?? context.project()
+      const project = project_id ?? (await context.project())
       const wanted = typeof events === 'string' ? events.split(',').map((name) => name.trim()) : undefined
       await untilInterrupted(async (signal) => {
         const stream = context.client().projects.stream(project, {

@@ -101,7 +101,7 @@ export const addTasksRun: AddCommand = (program) => {
       const { idempotencyKey, data: dataOnly = false } = given
       const asked = await bodyOf(words, given)
       const toSend = await filesOf(given)
-      const project = context.project()
+      const project = await context.project()
       if (context.options.dryRun) {
         const named = toSend.map(({ name }) => ({ id: `<id of ${name}>`, name }))
         return context.out.json({ method: 'POST', agent_id, body: withFiles(asked, named) })

@@ -1,0 +1,40 @@
+import type { Environment } from './config/config.ts'
+import { contextOf } from './context.ts'
+import { profileNames } from './config/profiles.ts'
+import { optionsWithValue } from './define.ts'
+import { candidates } from './names.ts'
+import { clientProgram } from './program.ts'
+
+/** A shell waits for this while a person has pressed Tab. */
+const timeout_ms = 2000
+
+/**
+ * What the last of `words` may become, asked by the scripts of `cadre completion` for what they cannot know: agents and other things by
+ * their names and ids, projects, profiles. Nothing where the service does not answer in time: a shell has no place for an error.
+ */
+export async function complete(words: readonly string[], env: Environment): Promise<string[]> {
+  const current = words.at(-1) ?? ''
+  const before = words.slice(0, -1)
+  const option = optionsWithValue[before.at(-1) ?? '']
+  if (option === 'profile') return profileNames(env)
+  const flags: Record<string, string> = {}
+  const positional: string[] = []
+  for (let at = 0; at < before.length; at++) {
+    const name = optionsWithValue[before[at]!]
+    if (name !== undefined) flags[name] = before[++at] ?? ''
+    else if (!before[at]!.startsWith('-')) positional.push(before[at]!)
+  }
+  const isProject = option === 'project'
+  const [noun = '', verb] = positional
+  const group = clientProgram(env, noun).commands.find((one) => one.name() === noun)
+  const command = group?.commands.find((one) => one.name() === verb) ?? group
+  const argument = command?.registeredArguments[positional.length - (command === group ? 1 : 2)]?.name()
+  if (noun === 'profiles') return argument === 'name' ? profileNames(env) : []
+  if (argument === undefined && !isProject) return []
+  const { profile, baseUrl, project } = flags
+  const context = contextOf({ profile, baseUrl, project }, env, undefined, timeout_ms)
+  const found = await candidates(context, isProject ? 'project_id' : argument!).catch(() => [])
+  // Ids are asked for by those who begin one; names that a shell would take apart have only their id.
+  const isBeginningId = /^(?:[a-z]+_|proj_|\d)/.test(current)
+  return found.map(({ id, name }) => (isBeginningId || !/^[\w.@-]+$/.test(name) ? id : name))
+}

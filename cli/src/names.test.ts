@@ -1,0 +1,122 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, test } from 'node:test'
+import { promisify } from 'node:util'
+import { type TestService } from '../../server/test/harness.ts'
+import { shareTestService } from '../../server/test/shared-service.ts'
+import { Runner } from '../test/runner.ts'
+import { changeProfile } from './config/config.ts'
+
+const runner = new Runner()
+let service: TestService
+let home: string
+let env: Record<string, string>
+let project_id: number
+let agent_id: string
+before(async () => {
+  service = await shareTestService()
+  home = await mkdtemp(join(tmpdir(), 'cadre-names-'))
+  const { body: project } = await service.send('POST', '/api/v1/projects', { body: { name: 'called-so' } })
+  const body = { name: 'echo', config: { model: 'builtin/echo' } }
+  const { body: agent } = await service.send('POST', `/api/v1/projects/${project.id}/agents`, { body })
+  project_id = project.id
+  agent_id = agent.id
+  env = { HOME: home, XDG_CONFIG_HOME: home, CADRE_BASE_URL: service.url, CADRE_API_KEY: service.owner.api_key }
+})
+after(async () => {
+  runner.stop()
+  await service.stop()
+  await rm(home, { recursive: true })
+})
+
+const cadre = (words: string[], more: Record<string, string> = {}) =>
+  runner.run(words, { ...env, CADRE_PROJECT: 'called-so', ...more })
+
+test('agents and projects are named by their names as well as by their ids', async () => {
+  for (const project of ['called-so', String(project_id), `proj_${project_id}`])
+    for (const agent of ['echo', agent_id]) {
+      const { stdout, stderr } = await cadre(['agents', 'get', agent, '--json=id', '-p', project])
+      assert.deepEqual(JSON.parse(stdout || '{}'), { id: agent_id }, stderr)
+    }
+  const used = await cadre(['projects', 'use', 'called-so'])
+  assert.match(used.stderr, new RegExp(`called-so \\(${project_id}\\)`))
+  const task = await cadre(['tasks', 'create', 'echo', '--input', 'x', '--wait', '60', '--jq', '.status'])
+  assert.equal(task.stdout, 'completed\n', task.stderr)
+  const unknown = await cadre(['agents', 'get', 'no-such-agent'])
+  assert.match(unknown.stderr, /agent_not_found/)
+})
+
+test('a name that several things have is refused with their ids, and a dry run looks nothing up', async () => {
+  const file = join(home, 'twin.txt')
+  const made: string[] = []
+  for (const text of ['one', 'two']) {
+    await writeFile(file, text)
+    made.push((await cadre(['files', 'upload', file, '--jq', '.id'])).stdout.trim())
+  }
+  const { code, stderr } = await cadre(['files', 'get', 'twin.txt'])
+  assert.equal(code, 2, stderr)
+  for (const id of made) assert.ok(stderr.includes(id), stderr)
+  const dry = await cadre(['agents', 'stop', 'echo', '--dry-run'], { CADRE_BASE_URL: 'http://127.0.0.1:1' })
+  assert.equal(JSON.parse(dry.stdout).path, '/api/v1/projects/called-so/agents/echo/stop')
+})
+
+test('options of all commands may stand before the noun', async () => {
+  const before = await cadre(['--json=id,name', '-p', 'called-so', '--no-color', 'agents', 'list'])
+  assert.deepEqual(JSON.parse(before.stdout), [{ id: agent_id, name: 'echo' }], before.stderr)
+  const one = await cadre([`--project=${project_id}`, '--quiet', 'agents', 'get', 'echo', '--jq', '.name'])
+  assert.equal(one.stdout, 'echo\n', one.stderr)
+  assert.match((await cadre(['--nonsense', 'agents', 'list'])).stderr, /--nonsense/)
+})
+
+test('a profile that is not there is neither chosen nor taken for another service', async () => {
+  const used = await cadre(['profiles', 'use', 'nope'])
+  assert.equal(used.code, 1)
+  assert.match(used.stderr, /no profile "nope"; there are default[^]*next: `cadre login/)
+  const { CADRE_BASE_URL: _, ...without } = env
+  const asked = await runner.run(['--profile', 'nope', 'whoami'], without)
+  assert.equal(asked.code, 2)
+  assert.match(asked.stderr, /no profile "nope" \(flag\); there are default/)
+  changeProfile(env, 'staging', { base_url: service.url })
+  const staging = await runner.run(['--profile', 'staging', 'whoami', '--json'], without)
+  assert.equal(staging.code, 0, staging.stderr)
+  assert.equal((await cadre(['profiles', 'use', 'staging'])).code, 0)
+  assert.match((await cadre(['profiles', 'list'])).stdout, /^staging\t.*true$/m)
+  await cadre(['profiles', 'use', 'default'])
+})
+
+test('a member that an answer has not is refused with the names there are, before anything is done', async () => {
+  const listed = await cadre(['agents', 'list', '--json=nope'])
+  assert.equal(listed.code, 2)
+  assert.match(listed.stderr, /no member \\?"nope\\?"; there are id, .*name/)
+  const made = await cadre(['agents', 'create', '--name', 'never-made', '--fields', 'id,nope'])
+  assert.equal(made.code, 2)
+  assert.doesNotMatch((await cadre(['agents', 'list'])).stdout, /never-made/)
+  const absent = await cadre(['tasks', 'list', '--limit', '1', '--json=status,retried_from'])
+  assert.deepEqual(JSON.parse(absent.stdout), [{ status: 'completed', retried_from: null }])
+  assert.equal((await cadre(['profiles', 'list', '--json=nope'])).code, 2)
+})
+
+test('Tab completes what the service has, by name or by id, projects and profiles', async () => {
+  const complete = async (...words: string[]) => (await cadre(['__complete', ...words])).stdout.split('\n')
+  assert.ok((await complete('agents', 'get', '')).includes('echo'))
+  assert.ok((await complete('agents', 'get', 'agent_')).includes(agent_id))
+  assert.ok((await complete('tasks', 'run', '--project', 'called-so', 'e')).includes('echo'))
+  assert.ok((await complete('agents', 'list', '--project', '')).includes('called-so'))
+  assert.ok((await complete('projects', 'use', '')).includes('called-so'))
+  assert.deepEqual(await complete('profiles', 'use', ''), ['default', 'staging', ''])
+  assert.deepEqual(await complete('whoami', '--profile', ''), ['default', 'staging', ''])
+  assert.deepEqual(await complete('tasks', 'run', 'echo', ''), [''], 'of a text nothing is known')
+  const away = await runner.run(['__complete', 'agents', 'get', ''], { ...env, CADRE_BASE_URL: 'http://127.0.0.1:1' })
+  assert.deepEqual([away.code, away.stdout, away.stderr], [0, '', ''])
+
+  const { stdout: script } = await cadre(['completion', 'bash'])
+  const program = `cadre() { ${process.execPath} ${join(import.meta.dirname, '../../cadre.mjs')} "$@"; }`
+  const ask = `${program}\n${script}\nCOMP_WORDS=(cadre agents get ec); COMP_CWORD=3; _cadre; echo "\${COMPREPLY[*]}"`
+  // Not the synchronous form: the service is in this process.
+  const bash = { env: { PATH: process.env.PATH, ...env, CADRE_PROJECT: 'called-so' } }
+  const { stdout } = await promisify(execFile)('bash', ['-c', ask], bash)
+  assert.equal(stdout, 'echo\n')
+})

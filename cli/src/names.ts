@@ -1,0 +1,104 @@
+import { isObject } from '#contract/core/merge-patch.ts'
+import type { Operation } from '#contract/core/operation.ts'
+import { operations } from '#contract/operations.ts'
+import { fillPath } from '#sdk/operation.ts'
+import { List } from '#sdk/pages.ts'
+import type { Cadre } from '#sdk/client.ts'
+import { UsageError } from './failure.ts'
+
+/** What has a name: of a resource its id, and what people call it. */
+export interface Named {
+  id: string
+  name: string
+}
+
+/** What names are looked up with. */
+export interface Lookup {
+  options: { dryRun?: boolean }
+  client(): Cadre
+  project(): Promise<string>
+}
+
+/** Entries that are looked through for a name, at most. */
+const searchedMax = 2000
+
+/** Whether a word is an id, also one that is cut short, rather than a name: `agent_…`; of a project also its number. */
+function isId(argument: string, word: string): boolean {
+  if (argument === 'project_id') return /^(?:proj_)?\d+$/.test(word)
+  const example = operations.find(({ params }) => params?.[argument] !== undefined)?.params?.[argument]?.example ?? ''
+  const [prefix = ''] = example.split('_', 1)
+  return prefix !== '' && prefix !== example && word.startsWith(`${prefix}_`)
+}
+
+/** Where the things of an id in a path are listed, if they have names: the list, and its member with the entries. */
+function listOf(id: string, path: string | undefined): { list: Operation; member: string } | undefined {
+  const end = `/{${id}}`
+  const paths = operations.flatMap((one) => (one.path.endsWith(end) && one.method === 'GET' ? [one.path] : []))
+  const whole = path?.includes(end) ? path.slice(0, path.indexOf(end) + end.length) : paths[0]
+  const list = operations.find((one) => one.method === 'GET' && `${one.path}${end}` === whole)
+  const answer = propertiesOf(list?.responses[0]?.schema)
+  const member = Object.keys(answer).find((name) => isObject(answer[name]) && isObject(answer[name]['items']))
+  if (list === undefined || member === undefined || answer.pagination === undefined) return undefined
+  const entry = propertiesOf((answer[member] as Record<string, unknown>)['items'])
+  return 'id' in entry && 'name' in entry ? { list, member } : undefined
+}
+
+/**
+ * The id of what was given as an argument, which may be a name: `echo` is the agent that is called so. What no name is goes on
+ * as it was given, so that the service says what is wrong with it. `ids` are those before it in the path.
+ */
+export async function idOf(
+  context: Lookup,
+  argument: string,
+  given: string,
+  { path, ids = [] }: { path?: string | undefined; ids?: readonly string[] } = {},
+): Promise<string> {
+  if (isId(argument, given) || context.options.dryRun) return given
+  const list = listOf(argument, path)
+  if (list === undefined) return given
+  const found = (await entriesOf(context, list, ids, given)).filter(({ name }) => name === given)
+  if (found.length > 1)
+    throw new UsageError(
+      `${found.length} are called ${given}: ${found.map(({ id }) => id).join(', ')}. Give the id of one of them.`,
+    )
+  return found[0]?.id ?? given
+}
+
+/** What an argument may be, the first hundred; none where it is no id of something with a name. */
+export async function candidates(context: Lookup, argument: string, path?: string): Promise<Named[]> {
+  const list = listOf(argument, path)
+  // A list below something else, such as an agent's test cases, would need its id.
+  if (list === undefined || idsIn(list.list.path).length > 0) return []
+  return entriesOf(context, list, [], undefined, 100)
+}
+
+async function entriesOf(
+  context: Lookup,
+  { list, member }: { list: Operation; member: string },
+  ids: readonly string[],
+  search: string | undefined,
+  max = searchedMax,
+): Promise<Named[]> {
+  const client = context.client()
+  const path = fillPath(list.path, [...(list.path.includes('{project_id}') ? [await context.project()] : []), ...ids])
+  const query = propertiesOf(list.query)
+  const { maximum = 100 } = (query.limit ?? {}) as { maximum?: number }
+  const fixed = {
+    limit: Math.min(maximum, max),
+    ...(search !== undefined && 'search' in query ? { search } : {}),
+  }
+  const entries = new List<{ id: string | number; name: string | null }, unknown>(
+    (at) => client.request('GET', path, { query: { ...fixed, ...at } }).withResponse(),
+    member,
+  )
+  return (await entries.toArray({ max })).flatMap(({ id, name }) => (name ? [{ id: String(id), name }] : []))
+}
+
+/** Ids in a path, but for the project, which is a setting. */
+function idsIn(path: string): string[] {
+  return [...path.matchAll(/\{(\w+)\}/g)].flatMap(([, name]) => (name && name !== 'project_id' ? [name] : []))
+}
+
+function propertiesOf(schema: unknown): Record<string, unknown> {
+  return isObject(schema) && isObject(schema['properties']) ? schema['properties'] : {}
+}
