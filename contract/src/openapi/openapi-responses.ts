@@ -11,7 +11,9 @@ export function successes(operation: Operation, schemas: SchemaWriter): Json {
   return Object.fromEntries(
     [...statuses].map((status) => {
       const answers = operation.responses.filter((response) => response.status === status)
-      const content = Object.assign({}, ...answers.map((answer) => contentOf(answer, schemas))) as Json
+      // One type for an answer: a client made from the document could not tell which of two it got. A stream is asked for by `Accept`.
+      const typed = answers.some(({ schema }) => schema) ? answers.filter(({ schema }) => schema) : answers
+      const content = Object.assign({}, ...typed.map((answer) => contentOf(answer, schemas))) as Json
       const headers = headersOf(operation, status, Object.assign({}, ...answers.map((answer) => answer.headers ?? {})))
       const description = answers.map((answer) => answer.description).join(' Or: ')
       return [status, { description, headers, ...(Object.keys(content).length > 0 ? { content } : {}) }]

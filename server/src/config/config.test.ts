@@ -164,6 +164,10 @@ describe('configuration', () => {
     assert.match(faults[2]?.problem ?? '', /is empty/)
   })
 
+  it('does not warn of what the command line and the SDKs read', () => {
+    assert.deepEqual(readConfig({ CADRE_API_KEY: 'cadre_x', CADRE_PROJECT: '1', CADRE_PROFILE: 'a' }).warnings, [])
+  })
+
   it('warns of unknown variables with the prefix of Cadre, and ignores all others', () => {
     const { warnings } = readConfig({
       CADRE_SECRT_KEY: 'x',

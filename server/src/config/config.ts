@@ -117,6 +117,11 @@ function unknown(name: string, readings: readonly Reading[]): string {
   return `${name} is not a setting and is ignored; ${advice}`
 }
 
+/** What the command line and the SDKs read: a shell may have exported them for both. */
+const ofClients = new Set(
+  ['API_KEY', 'BASE_URL', 'PROJECT', 'PROFILE', 'OAUTH_CLIENT_ID'].map((name) => `CADRE_${name}`),
+)
+
 /** How the service is reached: as configured, or else where it listens. `port` is the one it got, never 0. */
 export function publicUrl(config: Pick<Config, 'host' | 'public_url'>, port: number): string {
   if (config.public_url) return config.public_url
@@ -161,7 +166,7 @@ class Reader {
   /** Variables with Cadre's prefix that are set and match no setting. */
   unknownNames(): string[] {
     return Object.keys(this.env)
-      .filter((name) => name.startsWith('CADRE_') && !this.#known.has(name))
+      .filter((name) => name.startsWith('CADRE_') && !this.#known.has(name) && !ofClients.has(name))
       .sort()
   }
 
