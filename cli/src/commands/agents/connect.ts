@@ -21,7 +21,7 @@ export const addAgentsConnect: AddCommand = (program) =>
       const protocol = connectProtocols.find((one) => one === as)
       if (!protocol) throw new UsageError(`--as is one of ${connectProtocols.join(', ')}.`)
       const { out, base_url } = context
-      const project_id = context.project()
+      const project_id = await context.project()
       const agent = await agentOf(context, project_id, named)
       const project = await context.client().projects.get(project_id)
       const of = { base_url, agent_id: agent.id, agent: agent.name, project: project.name }
