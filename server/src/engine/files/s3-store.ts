@@ -44,9 +44,30 @@ export async function openS3Store({ bucket, ...settings }: S3Settings): Promise<
       })
       for await (const chunk of Body as AsyncIterable<Uint8Array>) yield Buffer.from(chunk)
     },
-    remove: async (id) => void (await client.send(new s3.DeleteObjectCommand(at(id)))),
+    async remove(id) {
+      await client.send(new s3.DeleteObjectCommand(at(id)))
+      await abortUploads(s3, client, at(id))
+    },
   }
 }
+
+/** Aborts uploads in parts that a crash left: stores keep their parts, and bill them, until they are aborted. */
+async function abortUploads(s3: typeof S3, client: S3.S3Client, at: { Bucket: string; Key: string }): Promise<void> {
+  const { Bucket, Key } = at
+  const listed = await client
+    .send(new s3.ListMultipartUploadsCommand({ Bucket, Prefix: Key }))
+    .catch((error: unknown) => {
+      // A store that cannot list them expires them by itself, or by a rule of the bucket.
+      if (error instanceof s3.S3ServiceException && lacksListing.has(error.$metadata.httpStatusCode ?? 0))
+        return undefined
+      throw error
+    })
+  for (const { UploadId, Key: key } of listed?.Uploads ?? [])
+    if (key === Key) await client.send(new s3.AbortMultipartUploadCommand({ ...at, UploadId }))
+}
+
+/** How stores answer that do not list uploads: not allowed, not there, no such method, not implemented. */
+const lacksListing: ReadonlySet<number> = new Set([403, 404, 405, 501])
 
 function makeWriter(s3: typeof S3, client: S3.S3Client, at: { Bucket: string; Key: string }): ObjectWriter {
   let part = Buffer.alloc(0)

@@ -1,0 +1,136 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { gzipSync } from 'node:zlib'
+import { makeKey, makePerson } from '../../../test/actors.ts'
+import { startTestService, type Reply, type TestService } from '../../../test/harness.ts'
+
+let test: TestService
+let project: string
+let agent: string
+const quota = 3_000_000
+
+before(async () => {
+  test = await startTestService({ CADRE_FILES_MAX_BYTES_PROJECT: String(quota) })
+  const made = await test.send('POST', '/api/v1/projects', { body: { name: 'hostile' } })
+  project = `/api/v1/projects/${made.body.id}`
+  const config = { model: 'builtin/script', tools: ['request_input', 'read_file'] }
+  agent = (await test.send('POST', `${project}/agents`, { body: { name: 'script', config } })).body.id
+})
+after(() => test.stop())
+
+async function upload(
+  bytes: Buffer<ArrayBuffer>,
+  { at = project, key = test.owner.api_key, headers = {} as Record<string, string> } = {},
+): Promise<{ status: number; body: any }> {
+  const response = await fetch(new URL(`${at}/files?name=f`, test.url), {
+    method: 'POST',
+    headers: { 'x-api-key': key, 'content-type': 'application/octet-stream', ...headers },
+    body: bytes,
+  })
+  return { status: response.status, body: await response.json() }
+}
+const script = (...steps: unknown[]): string => JSON.stringify(steps)
+const give = (input: unknown): Promise<Reply> =>
+  test.send('POST', `${project}/agents/${agent}/tasks?wait=30`, { body: { input } })
+
+describe('files that mean harm', () => {
+  it('are downloads that no browser runs, whatever else they can be read as', async () => {
+    const script = '<script>alert(1)</script>'
+    const polyglots: [string, Buffer<ArrayBuffer>, string][] = [
+      ['a picture and a program', Buffer.from(`GIF89a=1;/*${'x'.repeat(100)}*/alert(1)`), 'image/gif'],
+      ['a document and a page', Buffer.from(`%PDF-1.4\n<html>${script}</html>`), 'application/pdf'],
+      ['a page behind a byte order mark', Buffer.from(`\uFEFF <!doctype html>${script}`), 'text/html'],
+      [
+        'a drawing with a program',
+        Buffer.from(`<svg xmlns="http://www.w3.org/2000/svg">${script}</svg>`),
+        'image/svg+xml',
+      ],
+      [
+        'an archive and a page',
+        Buffer.concat([Buffer.from('PK\x03\x04'), Buffer.from(`<html>${script}`)]),
+        'application/zip',
+      ],
+    ]
+    for (const [what, bytes, media_type] of polyglots) {
+      const { status, body } = await upload(bytes)
+      assert.deepEqual([status, body.media_type], [201, media_type], what)
+      const content = await fetch(new URL(`${project}/files/${body.id}/content`, test.url), {
+        headers: { 'x-api-key': test.owner.api_key },
+      })
+      assert.ok(Buffer.from(await content.arrayBuffer()).equals(bytes))
+      const { headers } = content
+      assert.equal(headers.get('x-content-type-options'), 'nosniff', what)
+      assert.match(headers.get('content-security-policy')!, /sandbox/, what)
+      if (media_type !== 'image/gif') assert.match(headers.get('content-disposition')!, /^attachment/, what)
+    }
+  })
+
+  it('that unpack to far more are kept as they are, and never unpacked', async () => {
+    const bomb = gzipSync(gzipSync(Buffer.alloc(200_000_000))) as Buffer<ArrayBuffer>
+    const before = process.memoryUsage().arrayBuffers
+    const { status, body } = await upload(bomb)
+    assert.deepEqual([status, body.media_type, body.bytes], [201, 'application/gzip', bomb.length])
+    const steps = script(
+      { tool_calls: [{ name: 'read_file', arguments: { file_id: body.id } }] },
+      { text: '{{tool_result}}' },
+    )
+    assert.match((await give(steps)).body.output.content, /no text|not_text|is not text/)
+    const asFile = await give([{ role: 'user', content: [{ type: 'file', file_id: body.id }] }])
+    assert.deepEqual([asFile.body.status, asFile.body.error.code], ['failed', 'unsupported_input'])
+    assert.ok(process.memoryUsage().arrayBuffers - before < 100_000_000)
+    // A body that says it is packed is kept as it came, or refused: it is never unpacked either.
+    const packed = await upload(bomb, { headers: { 'content-encoding': 'gzip' } })
+    assert.ok(packed.status >= 400 || packed.body.bytes === bomb.length, JSON.stringify(packed))
+  })
+
+  it('of another organization or project are 404 in a message, as in an input', async () => {
+    const stranger = await makeKey(test, await makePerson(test), ['projects:write', 'tasks:write', 'agents:write'])
+    const { key } = stranger
+    const { body: theirs } = await test.send('POST', '/api/v1/projects', { key, body: { name: 'theirs' } })
+    const foreign = await upload(Buffer.from('secret'), { at: `/api/v1/projects/${theirs.id}`, key })
+    const { body: other } = await test.send('POST', '/api/v1/projects', { body: { name: 'other' } })
+    const elsewhere = await upload(Buffer.from('secret'), { at: `/api/v1/projects/${other.id}` })
+    const asks = script(
+      { tool_calls: [{ name: 'request_input', arguments: { question: 'Which?' } }] },
+      { text: 'Done.' },
+    )
+    const task = (await give(asks)).body
+    assert.equal(task.status, 'waiting')
+    for (const file_id of [foreign.body.id, elsewhere.body.id, 'file_nothing', 'x'.repeat(100)]) {
+      assert.ok(file_id)
+      for (const type of ['file', 'image']) {
+        const content = [{ type, file_id }]
+        const replies = [
+          await test.send('POST', `${project}/tasks/${task.id}/messages`, { body: { content } }),
+          await give([{ role: 'user', content }]),
+          await test.send('POST', `${project}/schedules`, {
+            body: { agent_id: agent, name: 'n', cron: '0 3 * * *', input: [{ role: 'user', content }] },
+          }),
+          await test.send('POST', `${project}/agents/${agent}/test-cases`, {
+            body: { name: 'n', input: [{ role: 'user', content }] },
+          }),
+        ]
+        for (const { status, body } of replies)
+          assert.deepEqual(
+            [status, body.error?.code, body.error?.details?.resource_type],
+            [404, 'resource_not_found', 'file'],
+            JSON.stringify(body),
+          )
+      }
+    }
+    assert.equal((await test.send('GET', `${project}/tasks/${task.id}`)).body.status, 'waiting')
+  })
+
+  it('fill what a project may store to its last byte, and not one more', async () => {
+    const made = await test.send('POST', '/api/v1/projects', { body: { name: 'edge' } })
+    const at = `/api/v1/projects/${made.body.id}`
+    const put = (bytes: number) => upload(Buffer.alloc(bytes, 'x'), { at })
+    const first = await put(quota - 1_500_000)
+    assert.deepEqual([first.status, (await put(1_500_001)).status], [201, 429])
+    assert.equal((await put(1_500_000)).status, 201)
+    const over = await put(1)
+    assert.deepEqual([over.status, over.body.error.code, over.body.error.details.used], [429, 'quota_exceeded', quota])
+    assert.equal((await test.send('DELETE', `${at}/files/${first.body.id}`)).status, 200)
+    assert.equal((await put(quota - 1_500_000)).status, 201)
+  })
+})
