@@ -20,7 +20,7 @@ let project: string
 before(async () => {
   service = await startTestService({ CADRE_DOORS: 'openai,mcp,a2a' })
   home = await mkdtemp(join(tmpdir(), 'cadre-connect-'))
-  project = (await service.send('POST', '/api/v1/projects', { body: { name: 'sams-team' } })).body.id
+  project = (await service.send('POST', '/api/v1/projects', { body: { name: 'sams-team' } })).body.id.toString()
   const doors = { mcp: { published: true }, a2a: { published: true } }
   const body = { name: 'helper', config: { model: 'builtin/echo', doors } }
   const path = `/api/v1/projects/${project}/agents`
@@ -34,7 +34,7 @@ after(async () => {
 })
 
 const cadre = (...words: string[]) =>
-  runner.run(['agents', 'connect', ...words, '-p', String(project)], {
+  runner.run(['agents', 'connect', ...words, '-p', project], {
     ...{ HOME: home, XDG_CONFIG_HOME: home, CADRE_BASE_URL: service.url, CADRE_API_KEY: service.owner.api_key },
   })
 const shown = async (as: string): Promise<{ url: string; connections: Connection[] }> => {

@@ -18,7 +18,7 @@ async function connect(t: { after(run: () => Promise<void>): void }, key: string
   const client = new Client({ name: 'test', version: '1' })
   const headers = { authorization: `Bearer ${key}` }
   const transport = new StreamableHTTPClientTransport(new URL(path, service.url), { requestInit: { headers } })
-  await client.connect(transport as never)
+  await client.connect(transport)
   t.after(() => client.close())
   return client
 }

@@ -64,5 +64,5 @@ async function findItem(sql: Sql, agent: Pick<AskedAgent, 'id' | 'project_id'>, 
 }
 
 function textOf(value: unknown): string {
-  return isObject(value) || Array.isArray(value) ? JSON.stringify(value) : String(value ?? '{}')
+  return typeof value === 'string' ? value : JSON.stringify(value ?? {})
 }

@@ -39,10 +39,10 @@ describe('references to items', () => {
     const second = await client.responses.create({
       model: 'script',
       input: [
-        { type: 'item_reference', id: data[0]!.id! },
+        { type: 'item_reference', id: data[0]!.id },
         { type: 'item_reference', id: call.id },
         // The type may be left out; reasoning is not kept, and its references are as good as it.
-        { id: message.id } as any,
+        { id: message.id },
         { type: 'item_reference', id: 'rs_of_another_provider' },
         { role: 'user', content: script({ text: 'Yes.' }) },
       ],
@@ -101,7 +101,7 @@ describe('references to items', () => {
 
   it("to what is not there, was deleted or not stored, or is another agent's are refused by their parameter", async () => {
     const of = async (options: object) =>
-      client.responses.create({ model: 'script', input: script({ text: 'Here.' }), ...options } as any) as any
+      client.responses.create({ model: 'script', input: script({ text: 'Here.' }), ...options }) as any
     const [mine, unstored, deleted] = [await of({}), await of({ store: false }), await of({})]
     await client.responses.delete(deleted.id)
     const refused: [string, string][] = [

@@ -3,7 +3,7 @@ import { after, before, it } from 'node:test'
 import { maker } from '../../server/test/contract/full-installation.ts'
 import { eventually, sender } from '../../server/test/harness.ts'
 import { startProcess, type RunningService } from '../process.ts'
-import { api_key, makeInstallations, type Installations } from './installations.ts'
+import { api_key, makeInstallations, type Installations } from '../scenarios/installations.ts'
 
 let installations: Installations
 let env: Record<string, string>
