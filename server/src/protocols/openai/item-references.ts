@@ -1,4 +1,3 @@
-import { isObject } from '#contract/core/merge-patch.ts'
 import { isId, madeAt } from '../../platform/ids.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 import type { AskedAgent } from '../../resources/tasks/asked-agents.ts'
