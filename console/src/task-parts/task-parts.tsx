@@ -15,12 +15,17 @@ import { formatCount, words } from '../format.ts'
 import type { Step, Task } from './types.ts'
 import type { Follow } from './use-follow.ts'
 
+/** What a task waits for: of one that is offered to remote workers, the queue too. */
+function waitWords({ reason, queue }: NonNullable<Task['wait']>): string {
+  return reason === 'worker' && queue !== undefined ? `a worker of ${queue}` : words(reason)
+}
+
 /** How a task stands, and what it waits for. */
 export function TaskBadge({ task }: { task: Pick<Task, 'status' | 'wait' | 'cancel_requested_at'> }) {
   const isEnding = task.cancel_requested_at !== null && ['queued', 'running', 'waiting'].includes(task.status)
   if (isEnding) return <Status state="canceling" />
   return (
-    <Status state={task.status} label={task.wait ? `${task.status} for ${words(task.wait.reason)}` : task.status} />
+    <Status state={task.status} label={task.wait ? `${task.status} for ${waitWords(task.wait)}` : task.status} />
   )
 }
 

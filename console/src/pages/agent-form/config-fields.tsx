@@ -235,7 +235,23 @@ export function ConfigFields({
           change(tool_policies ? withMember(changed, ['tool_policies'], tool_policies) : changed)
         }}
       />
-      <div className="grid grid-cols-1 gap-4 sm:grid-cols-2">{numbers(usual)}</div>
+      <div className="grid grid-cols-1 gap-4 sm:grid-cols-2">
+        {numbers(usual)}
+        <Field
+          label="Queue of your own workers"
+          hint="Your code runs its tasks, claimed from this queue. Empty: Cadre runs them."
+          fault={fault('config.runtime.queue') ?? fault('config.runtime')}
+        >
+          <TextInput
+            autoComplete="off"
+            spellCheck={false}
+            value={text('runtime.queue')}
+            onChange={({ target: { value } }) =>
+              set('runtime', value === '' ? undefined : { kind: 'remote', queue: value })
+            }
+          />
+        </Field>
+      </div>
       <details open={isTyped}>
         <summary className="min-h-6 font-medium">Input and output</summary>
         <div className="mt-3 space-y-4">
