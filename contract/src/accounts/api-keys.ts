@@ -14,6 +14,7 @@ import {
   FutureInput,
 } from '../core/schemas.ts'
 import { scopes } from '../core/scopes.ts'
+import { QueueName } from '../resources/agents.ts'
 
 const common = { error_format: 'agents', tag: 'API keys', credentials: anyCredential } as const
 const one = {
@@ -30,6 +31,11 @@ const shared = {
   created_at: Timestamp,
   expires_at: Nullable(Timestamp),
   last_used: Nullable(Timestamp),
+  queues: Type.Optional(
+    Type.Array(Type.String(), {
+      description: 'Queues of remote work that the key may claim from; left out where it may from all.',
+    }),
+  ),
 }
 const preview = {
   key_preview: Type.String({ description: 'The leading part of the key and `***`.' }),
@@ -84,6 +90,11 @@ const scopeList = Type.Array(Choice(scopes), {
   maxItems: bounds.api_key_scopes,
   description: 'Only scopes that the caller holds itself.',
 })
+const queueList = Type.Array(QueueName, {
+  minItems: 1,
+  maxItems: bounds.work_queues,
+  description: 'With `work:execute`: the queues that the key may claim from; all where nothing is said.',
+})
 const keyName = NameText(bounds.api_key_name, 'What the key is for.')
 const description = Type.String({ maxLength: bounds.api_key_description })
 
@@ -105,6 +116,7 @@ export const createApiKey = defineOperation({
     name: keyName,
     description: Type.Optional(description),
     scopes: scopeList,
+    queues: Type.Optional(queueList),
     expires_at: Type.Optional(FutureInput),
   }),
   body_example: { name: created.name, description: created.description, scopes: created.scopes },
@@ -184,6 +196,7 @@ export const updateApiKey = defineOperation({
     name: Type.Optional(keyName),
     description: Type.Optional(Nullable(description)),
     scopes: Type.Optional(scopeList),
+    queues: Type.Optional(queueList),
   }),
   body_example: { name: 'ci-eu', scopes: ['agents:read'] },
   responses: [

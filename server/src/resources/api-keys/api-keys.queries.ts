@@ -18,6 +18,8 @@ export interface ApiKeyRow {
   last_used: string | null
   /** Where the latest request came from. */
   last_ip?: string | undefined
+  /** The queues that it may claim from, where it is limited to some. */
+  queues?: string[] | undefined
 }
 
 /** Whose keys: a user's, in one organization (decision D59). */
@@ -46,19 +48,20 @@ export async function insertApiKey(
     description,
     scopes,
     expires_at,
-  }: { name: string; description: string; scopes: string[]; expires_at: string | null },
+    queues,
+  }: { name: string; description: string; scopes: string[]; expires_at: string | null; queues?: string[] | undefined },
 ): Promise<ApiKeyRow> {
   const [row] = await sql<ApiKeyRow>`
-    insert into api_key (id, hash, preview, org_id, user_id, name, description, scopes, expires_at)
-    values (${newId('key')}, ${hashOf(key)}, ${previewOf(key)}, ${owner.org_id}, ${owner.user_id}, ${name}, ${description}, ${scopes}, ${expires_at})
-    returning id, name, description, preview as key_preview, scopes, created_at, expires_at, null as last_used`
-  return row!
+    insert into api_key (id, hash, preview, org_id, user_id, name, description, scopes, expires_at, queues)
+    values (${newId('key')}, ${hashOf(key)}, ${previewOf(key)}, ${owner.org_id}, ${owner.user_id}, ${name}, ${description}, ${scopes}, ${expires_at}, ${queues ?? null})
+    returning id, name, description, preview as key_preview, scopes, created_at, expires_at, null as last_used, queues`
+  return withoutNulls(row!)
 }
 
 export const columns = (sql: Sql) => sql.fragment`
   k.id, k.name, k.description, k.preview as key_preview, k.scopes, k.created_at, k.updated_at, k.expires_at,
   case when k.previous_expires_at > now() then k.previous_expires_at end as previous_expires_at,
-  (select max(u.last_at) from api_key_usage u where u.key_id = k.id) as last_used, k.last_ip`
+  (select max(u.last_at) from api_key_usage u where u.key_id = k.id) as last_used, k.last_ip, k.queues`
 
 /** The owner's keys, newest first; those that have expired only where asked for (decision D56). */
 export async function listApiKeys(
@@ -117,11 +120,17 @@ export async function updateApiKey(
     name,
     description,
     scopes,
-  }: { name?: string | undefined; description?: string | undefined; scopes?: string[] | undefined },
+    queues,
+  }: {
+    name?: string | undefined
+    description?: string | undefined
+    scopes?: string[] | undefined
+    queues?: string[] | undefined
+  },
 ): Promise<ApiKeyRow | undefined> {
   const [row] = await sql.run<ApiKeyRow>(sql.fragment`
     update api_key k set name = coalesce(${name ?? null}, name), description = coalesce(${description ?? null}, description),
-      scopes = coalesce(${scopes ?? null}::text[], scopes),
+      scopes = coalesce(${scopes ?? null}::text[], scopes), queues = coalesce(${queues ?? null}::text[], queues),
       updated_at = greatest(now(), coalesce(updated_at, created_at) + interval '1 millisecond')
     where id = ${id} and user_id = ${owner.user_id} and org_id = ${owner.org_id} and revoked_at is null
     returning ${columns(sql)}`)
@@ -147,13 +156,14 @@ export async function revokeApiKeysOf(tx: Sql, owner: KeyOwner): Promise<string[
 
 /**
  * `updated_at` is present only after an update (decision D55), `previous_expires_at` while two secrets work, `last_ip` once
- * the key was used.
+ * the key was used, `queues` where it is limited to some.
  */
-export function withoutNulls<Row extends ApiKeyRow>({ updated_at, previous_expires_at, last_ip, ...row }: Row) {
+export function withoutNulls<Row extends ApiKeyRow>({ updated_at, previous_expires_at, last_ip, queues, ...row }: Row) {
   return {
     ...row,
     ...(updated_at ? { updated_at } : {}),
     ...(previous_expires_at ? { previous_expires_at } : {}),
     ...(last_ip ? { last_ip } : {}),
+    ...(queues ? { queues } : {}),
   }
 }

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import * as operations from '#contract/accounts/api-keys.ts'
-import { invalid, notFound } from '#contract/core/problems.ts'
+import { invalid, notFound, Problem } from '#contract/core/problems.ts'
 import { operations as everyOperation } from '#contract/operations.ts'
 import { expandScopes, hasScope, requiredScope, roleAllows, scopesOfRole, type Scope } from '#contract/core/scopes.ts'
 import { recordAudit } from '../../events/audit/audit.ts'
@@ -30,7 +30,13 @@ export function apiKeyRoutes(app: FastifyInstance, http: HttpContext): void {
       const scopes = grantableScopes(principal, body.scopes)
       const expires_at = timestamp(body.expires_at) ?? null
       const key = newApiKey()
-      const content = { name: body.name.normalize('NFC'), description: body.description ?? '', scopes, expires_at }
+      const content = {
+        name: body.name.normalize('NFC'),
+        description: body.description ?? '',
+        scopes,
+        expires_at,
+        queues: grantableQueues(principal, body.queues),
+      }
       const row = await sql.begin(async (tx) => {
         const created = await insertApiKey(tx, principal, key, content)
         await recordAudit(tx, actor, { action: 'api_key.created', target: created.id, after: created })
@@ -65,12 +71,16 @@ export function apiKeyRoutes(app: FastifyInstance, http: HttpContext): void {
   handle(app, http, operations.updateApiKey, {
     load: ({ sql, principal, params }) => requireApiKey(sql, principal, params.key_id!),
     run: async ({ sql, principal, body, loaded, actor }) => {
-      if (body.name === undefined && body.description === undefined && body.scopes === undefined) {
-        throw invalid({ field: 'body', message: 'name, description or scopes is required', code: 'required' })
+      const { name, queues } = body
+      if ([name, body.description, body.scopes, queues].every((member) => member === undefined)) {
+        throw invalid({ field: 'body', message: 'name, description, scopes or queues is required', code: 'required' })
       }
       const scopes = body.scopes && grantableScopes(principal, body.scopes)
       const description = body.description === null ? '' : body.description
-      const content = { name: body.name?.normalize('NFC'), description, scopes }
+      const content = {
+        ...{ name: name?.normalize('NFC'), description, scopes },
+        queues: queues && grantableQueues(principal, queues),
+      }
       return sql.begin(async (tx) => {
         const before = await findApiKey(tx, principal, loaded.id, { lock: true })
         const row = before && (await updateApiKey(tx, principal, loaded.id, content))
@@ -122,6 +132,17 @@ export function grantableScopes(principal: Principal, wanted: readonly Scope[]):
   const lacking = scopes.filter((scope) => !holds(principal, scope))
   if (lacking.length > 0) throw insufficientScope(lacking, principal.scopes)
   return scopes
+}
+
+/** The queues of a key: no more than those of the key that asks, which gives on its own where nothing is said. */
+function grantableQueues({ queues: own }: Principal, wanted: readonly string[] | undefined): string[] | undefined {
+  if (wanted === undefined) return own
+  const closed = wanted.filter((queue) => own && !own.includes(queue))
+  if (closed.length > 0)
+    throw new Problem('insufficient_permissions', undefined, {
+      message: `The key may not claim from ${closed.join(', ')} itself.`,
+    })
+  return [...new Set(wanted)]
 }
 
 function holds(principal: Principal, scope: Scope): boolean {

@@ -218,6 +218,24 @@ describe('remote work', () => {
     assert.deepEqual((await ask(token, 'heartbeat')).body.error.code, 'lease_lost')
   })
 
+  it('is claimed only from the queues of a key, which can give no others on', async () => {
+    const agent = await makeAgent()
+    await give(agent.id)
+    const scopes = ['work:execute', 'api_keys:write']
+    const make = (body: object, key?: string) =>
+      test.send('POST', '/api/v1/auth/api-keys', { ...(key && { key }), body: { name: 'narrow', scopes, ...body } })
+    const narrow = (await make({ queues: ['elsewhere'] })).body
+    assert.deepEqual(narrow.queues, ['elsewhere'])
+    const ask = (key: string) =>
+      test.send('POST', `${base}/work/claim`, { key, body: { queues: [agent.queue], wait: 0 } })
+    assert.deepEqual((await ask(narrow.key)).body.error.code, 'insufficient_permissions')
+    assert.equal((await make({ queues: [agent.queue] }, narrow.key)).status, 403)
+    const heir = (await make({}, narrow.key)).body
+    assert.deepEqual([heir.queues, (await ask(heir.key)).status], [['elsewhere'], 403])
+    const wide = (await make({ queues: [agent.queue] })).body
+    assert.ok([200, 204].includes((await ask(wide.key)).status))
+  })
+
   it('is expired while a worker has it when its time is over', async () => {
     const agent = await makeAgent()
     const id = await give(agent.id, { input: 'x', timeout_seconds: 1 })
