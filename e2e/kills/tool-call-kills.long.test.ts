@@ -11,7 +11,7 @@ import { eventually, sender } from '../../server/test/harness.ts'
 import { makeRng, testSeed } from '../../server/test/rng.ts'
 import { startBalancer, type Balancer } from '../cluster/balancer.ts'
 import { startProcess, type RunningService } from '../process.ts'
-import { api_key, makeInstallations, type Installations } from './installations.ts'
+import { api_key, makeInstallations, type Installations } from '../scenarios/installations.ts'
 
 const seed = testSeed()
 const rng = makeRng(seed)
