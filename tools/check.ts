@@ -15,6 +15,7 @@ const steps: { name: string; command: string }[] = [
   { name: 'citations', command: 'node tools/check/check-citations.ts' },
   { name: 'prose', command: 'node tools/check/check-prose.ts' },
   { name: 'size of folders', command: 'node tools/check/check-folders.ts' },
+  { name: 'released migrations', command: 'node tools/check/check-migrations.ts' },
   { name: 'dead code', command: 'knip' },
   { name: 'format', command: 'oxfmt --check' },
 ]

@@ -3,7 +3,7 @@
 // `node` in an npm script is that one already, but npm 10 loses the link to it.
 import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { resolve } from 'node:path'
+import { join, resolve } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 
 const [script = '', ...args] = process.argv.slice(2)
@@ -12,7 +12,17 @@ const system = process.platform === 'win32' ? 'win' : process.platform
 const program = system === 'win' ? 'node.exe' : 'node'
 const ownNode = fileURLToPath(new URL(`../node_modules/node-${system}-${process.arch}/bin/${program}`, import.meta.url))
 
-if (major > 24 || (major === 24 && minor >= 7)) {
+/** Packing and releasing compile; other scripts run where these packages are left out too. */
+const packages = fileURLToPath(new URL('../node_modules', import.meta.url))
+const lacksPackages =
+  /pack|release/.test(script) && ['typescript', 'rolldown'].some((name) => !existsSync(join(packages, name)))
+
+if (lacksPackages) {
+  console.error(
+    'This needs the development packages of the repository. Run `npm ci` in it, without --omit=dev, and try again.',
+  )
+  process.exitCode = 1
+} else if (major > 24 || (major === 24 && minor >= 7)) {
   process.argv.splice(1, 2, resolve(script))
   await import(pathToFileURL(resolve(script)).href)
 } else if (existsSync(ownNode)) {

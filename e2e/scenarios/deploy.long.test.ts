@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, chownSync, copyFileSync, cpSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -10,9 +10,8 @@ import { describe, it } from 'node:test'
 import { Ajv } from 'ajv'
 import { parse, parseAllDocuments } from 'yaml'
 import { inspectConfig } from '../../server/src/config/config.ts'
-import { sender } from '../../server/test/harness.ts'
+import { imageConfig } from '../../tools/release/image.ts'
 import { renderTemplate } from './helm-template.ts'
-import { startProcess } from '../process.ts'
 
 const root = new URL('../..', import.meta.url).pathname
 const deploy = join(root, 'deploy')
@@ -26,14 +25,11 @@ function faultsOf(env: Record<string, string>): unknown[] {
   return [...faults, ...warnings]
 }
 
-const { scripts, version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
-const otherUser = 65_534
-const isRoot = process.getuid?.() === 0
+const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
 
 describe('the image', () => {
   const instructions = dockerfile.replaceAll(/^#.*\n|\\\n\s*/gm, '').split('\n')
   const final = instructions.slice(instructions.findLastIndex((line) => line.startsWith('FROM ')))
-  const copies = final.filter((line) => line.startsWith('COPY ') && !line.includes('--from='))
   const health = JSON.parse(/CMD (\[.+\])$/.exec(final.find((line) => line.startsWith('HEALTHCHECK'))!)![1]!)
   const env = Object.fromEntries(
     final
@@ -53,73 +49,19 @@ describe('the image', () => {
     )
     assert.deepEqual(faultsOf({ ...env, ...secrets }), [])
     assert.deepEqual([env.HOST, env.CADRE_DATA_DIR], ['0.0.0.0', '/data'])
-    for (const word of ['VOLUME /data', 'STOPSIGNAL SIGTERM', 'ENTRYPOINT ["node", "cadre.mjs"]', 'CMD ["serve"]'])
-      assert.ok(final.includes(word), word)
-    const left_out = read('Dockerfile.dockerignore').split('\n')
-    for (const name of ['.git', '.cadre', '.env', '**/node_modules']) assert.ok(left_out.includes(name), name)
-    assert.ok(instructions.includes('RUN npm run build') && 'build' in scripts)
-  })
-
-  it('holds all that the service needs: installed and copied as it says, read-only, run without rights', async (t) => {
-    const folder = await mkdtemp(join(tmpdir(), 'cadre-image-'))
-    const [app, data] = [join(folder, 'app'), join(folder, 'data')]
-    try {
-      chmodSync(folder, 0o755)
-      mkdirSync(app)
-      mkdirSync(data, { mode: 0o700 })
-      for (const name of ['package.json', 'package-lock.json']) copyFileSync(join(root, name), join(app, name))
-      const install = instructions.find((line) => line.startsWith('RUN npm ci '))!.slice(4)
-      const installed = spawnSync('bash', ['-c', `${install} --offline`], { cwd: app, encoding: 'utf8' })
-      if (installed.status !== 0 && /ENOTCACHED|cache mode is 'only-if-cached'/.test(installed.stderr))
-        return t.skip('npm has not kept the packages, and tests ask no registry')
-      assert.equal(installed.status, 0, installed.stderr)
-      for (const line of copies) {
-        const words = line.split(' ').slice(1)
-        const to = words.pop()!
-        for (const from of words)
-          cpSync(join(root, from), to === './' ? join(app, from) : join(app, to), { recursive: true })
-      }
-      const node = join(folder, 'node')
-      copyFileSync(process.execPath, node)
-      chmodSync(node, 0o755)
-      assert.equal(spawnSync('chmod', ['-R', 'a-w,a+rX', app]).status, 0)
-      if (isRoot) chownSync(data, otherUser, otherUser)
-      else t.diagnostic('not run as root: the service runs as the same user')
-
-      const { PORT: _port, ...settings } = env
-      const key = `cadre_${'1a'.repeat(16)}`
-      const asOtherUser = `exec setpriv --reuid=${otherUser} --regid=${otherUser} --clear-groups "$@"`
-      const shell = ['bash', '-c', isRoot ? asOtherUser : 'exec "$@"', 'bash'] as const
-      const command: [string, ...string[]] = [...shell, 'env', '-C', app, node, 'cadre.mjs', 'serve']
-      const service = await startProcess(
-        {
-          ...settings,
-          HOST: '127.0.0.1',
-          CADRE_DATA_DIR: data,
-          CADRE_ADMIN_API_KEY: key,
-          CADRE_METRICS_PORT: 'off',
-          HOME: data,
-        },
-        { command },
-      )
-      const isHealthy = (): number | null =>
-        spawnSync(node, health.slice(1), { env: { PORT: new URL(service.url).port } }).status
-      try {
-        assert.equal(isHealthy(), 0)
-        const send = sender(service.url, key)
-        const { body: project } = await send('POST', '/api/v1/projects', { body: { name: 'packed' } })
-        const agents = `/api/v1/projects/${project.id}/agents`
-        const { body: agent } = await send('POST', agents, { body: { name: 'echo' } })
-        const { body: task } = await send('POST', `${agents}/${agent.id}/tasks?wait=60`, { body: { input: 'packed' } })
-        assert.equal(task.output.content, 'packed')
-      } finally {
-        assert.deepEqual(await service.end(), { code: 0, signal: null })
-      }
-      assert.equal(isHealthy(), 1)
-    } finally {
-      spawnSync('chmod', ['-R', 'u+w', folder])
-      await rm(folder, { recursive: true, force: true })
-    }
+    for (const word of ['VOLUME /data', 'STOPSIGNAL SIGTERM', 'CMD ["serve"]']) assert.ok(final.includes(word), word)
+    const entry = JSON.parse(final.find((line) => line.startsWith('ENTRYPOINT '))!.slice('ENTRYPOINT '.length))
+    assert.deepEqual(entry, imageConfig.Entrypoint)
+    assert.deepEqual(
+      imageConfig.Env.filter((pair) => !pair.startsWith('PATH=')).map((pair) => pair.split('=')),
+      Object.entries(env),
+      'the image of a release has the same settings',
+    )
+    assert.match(health.at(-1), /\/readyz/)
+    const sent = read('Dockerfile.dockerignore')
+      .split('\n')
+      .filter((line) => line !== '' && !line.startsWith('#'))
+    assert.deepEqual(sent, ['*', '!cadre-*.tgz'])
   })
 })
 
@@ -133,10 +75,10 @@ describe('the composition', () => {
       assert.equal(service.read_only, true, name)
       assert.deepEqual([service.cap_drop, service.security_opt], [['ALL'], ['no-new-privileges:true']], name)
       const env = Object.fromEntries(
-        Object.entries<string>(service.environment).map(([key, value]) => [
-          key,
-          value.replace(/\$\{\w+:-([^}]+)\}/, '$1'),
-        ]),
+        // One without a value is passed on, where the caller has it.
+        Object.entries<string | null>(service.environment).flatMap(([key, value]) =>
+          value === null ? [] : [[key, value.replace(/\$\{\w+:-([^}]+)\}/, '$1')]],
+        ),
       )
       assert.deepEqual(faultsOf({ ...env, ...secrets }), [], name)
       for (const needed of Object.keys(service.depends_on)) assert.ok(compose.services[needed], needed)
@@ -146,6 +88,13 @@ describe('the composition', () => {
       [['serve', '--role', 'api'], ['serve', '--role', 'worker'], ['migrate']],
     )
     assert.ok(postgres.healthcheck && Object.hasOwn(compose.volumes, 'postgres'))
+  })
+
+  it('passes the keys of model providers on, which are settings', () => {
+    const passed = Object.entries(ours.worker.environment).flatMap(([name, value]) => (value === null ? [name] : []))
+    assert.ok(passed.includes('OPENAI_API_KEY') && passed.includes('ANTHROPIC_API_KEY'))
+    const known = readFileSync(join(root, '.env.example'), 'utf8')
+    for (const name of passed) assert.match(known, new RegExp(`^#?\\s*${name}=`, 'm'), name)
   })
 
   it('refuses to start without its secrets, and gives none away', () => {
@@ -263,7 +212,7 @@ describe('the unit of systemd', () => {
   })
 
   it('starts a command that there is', async () => {
-    const words = /^ExecStart=\/usr\/bin\/env node \/opt\/cadre\/cadre\.mjs (.+)$/m
+    const words = /^ExecStart=\/usr\/bin\/env node \/opt\/cadre\/node_modules\/cadre\/cadre\.mjs (.+)$/m
       .exec(read('systemd/cadre.service'))![1]!
       .split(' ')
     const child = spawn(process.execPath, ['cadre.mjs', ...words, '--help'], { cwd: root, stdio: 'ignore' })

@@ -7,7 +7,7 @@ export const repository = join(import.meta.dirname, '../..')
 /** Packages whose code went into a bundle, as their folders below the repository: `node_modules/pg`. */
 export type BundledPackages = ReadonlySet<string>
 
-/** A thread is a file of its own, named by an address relative to the file that starts it. */
+/** A thread is a separate file, named by an address relative to the file that starts it. */
 const threadAddress = /new URL\((['"])\.\/([\w-]+)\.ts\1, import\.meta\.url\)/g
 
 /** Data that a package reads from the folder of its code. */

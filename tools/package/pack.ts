@@ -7,7 +7,7 @@ import { packedManifest } from './manifest.ts'
 import { thirdPartyNotices } from './notices.ts'
 
 /**
- * `npm pack` in the repository runs this before it packs (`prepack`), and `restore.mjs` afterwards. The package has a manifest of its own: its
+ * `npm pack` in the repository runs this before it packs (`prepack`), and `restore.mjs` afterwards. The package has a separate manifest: its
  * code is compiled, and the packages that a checkout runs on are in it.
  */
 const manifest = join(repository, 'package.json')

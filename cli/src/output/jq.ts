@@ -1,3 +1,5 @@
+import { createRequire } from 'node:module'
+import type loadedJq from 'jq-web'
 import { CommandFailure, UsageError } from '../failure.ts'
 import { plainJson } from './plain.ts'
 
@@ -12,8 +14,8 @@ const cannotCompile = 'Non-zero exit code: 3\n'
  * sent; the filter throws `CommandFailure` where it fails.
  */
 export async function makeFilter(expression: string): Promise<Filter> {
-  const { default: loading } = await import('jq-web')
-  const jq = await loading
+  // Its export is a promise, of which an import in a bundle makes a copy that cannot be waited for.
+  const jq = await (createRequire(import.meta.url)('jq-web') as typeof loadedJq)
   const filter = (value: unknown, words: string): string | undefined => {
     try {
       return jq.raw(plainJson(value), words, ['--compact-output', '--raw-output'])

