@@ -15,7 +15,7 @@ import { countOpenStreams } from './http/connection/open-streams.ts'
 import { guardStreams } from './http/access/stream-rights.ts'
 import { makeCoalescer } from './http/coalesce.ts'
 import { noteUses } from './http/access/key-usage.ts'
-import { answerUnknownPath, collectRoutes } from './http/unknown-path.ts'
+import { answerUnknownPath, collectRoutes } from './http/unknown/unknown-path.ts'
 import { probeRoutes } from './http/connection/probes.ts'
 import type { RequestObserver } from './metrics/observe-requests.ts'
 import { newRequestId } from './platform/ids.ts'
@@ -321,7 +321,7 @@ function asProblem(error: unknown, request: FastifyRequest): unknown {
     const body_bytes = request.routeOptions.bodyLimit ?? bounds.body_bytes
     return invalid({
       field: 'body',
-      message: `must have at most ${body_bytes} bytes`,
+      message: `must have at most ${body_bytes} bytes (400, because this API has no 413)`,
       code: 'too_long',
       max: body_bytes,
     })

@@ -26,7 +26,7 @@ import { startMetrics } from './metrics/metrics.ts'
 import { openDatabase, type Sql } from './platform/postgres/database.ts'
 import { migrate } from './platform/postgres/migrate.ts'
 import { makeEgress } from './platform/egress/safe-fetch.ts'
-import { makeSecrets, type Secrets } from './platform/crypto/secrets.ts'
+import { makeSecrets, WrongSecretKeyAtStart, type Secrets } from './platform/crypto/secrets.ts'
 import { startAgentProvisioner } from './resources/agents/agent-provisioner.ts'
 import { type Role, servesApi, works } from './roles.ts'
 import { reportInternalErrors } from './resources/audit/internal-errors.ts'
@@ -48,6 +48,8 @@ export interface ServiceOptions {
   config: Config
   /** What this process does; everything where it is not said. */
   role?: Role
+  /** Whether other processes of the service listen on the same port (`SO_REUSEPORT`). */
+  shares_port?: boolean | undefined
   /** Encrypts what must be read back and signs cookies. */
   secret_key: string
   /** A PostgreSQL URL, or settings of `pg` (the embedded server's socket). */
@@ -66,6 +68,7 @@ export interface Service {
   role: Role
   /** Where it listens, as users reach it; a worker answers probes there. */
   url: string
+  port: number
   /** Where its metrics are; undefined where they are not served. */
   metrics_url: string | undefined
   /** Where its pages for people are; undefined where they are not served. */
@@ -86,6 +89,7 @@ export interface Service {
 export async function startService({
   config,
   role = 'all',
+  shares_port = false,
   secret_key,
   connection,
   log,
@@ -122,7 +126,12 @@ export async function startService({
     log,
   })
   const secrets = makeSecrets(secret_key)
-  await compareSecretKey(sql, secrets, log)
+  try {
+    await compareSecretKey(sql, secrets, { isLost: config.secret_key_lost === 'acknowledged', log })
+  } catch (error) {
+    await Promise.all([metrics.stop(), database.close(), authentication.close()])
+    throw error
+  }
   const first_owner = servesApi(role) ? await createFirstOwner({ sql, config, keep: keepCredentials }) : undefined
   let port = config.port
   const egress = makeEgress({
@@ -215,7 +224,7 @@ export async function startService({
     worker: () => ({ slots: works(role) ? config.worker_slots : 0, tasks: engine.runningTasks() }),
   })
   const closeServer = closing(app)
-  await app.listen({ host: config.host, port: config.port })
+  await app.listen({ host: config.host, port: config.port, ...(shares_port && { reusePort: true }) })
   port = (app.server.address() as AddressInfo).port
   // A caller that sees the service as ready may create tasks.
   await engine.ready
@@ -225,6 +234,7 @@ export async function startService({
     app,
     role,
     url: context.public_url(),
+    port,
     metrics_url: metrics.url,
     console_url: config.console && servesApi(role) ? `${context.public_url()}/` : undefined,
     first_owner,
@@ -267,18 +277,25 @@ function isForThisMachine({ host, public_url, trusted_proxies }: Config): boolea
 }
 
 /**
- * Says so where this database was made with another secret key: cookies, OAuth and stored secrets of other processes
- * will not be understood, and theirs here neither.
+ * Compares the secret key with the one that the database's secrets are encrypted with. Throws `WrongSecretKeyAtStart` where they differ,
+ * unless the operator says that the old one is lost: then this key is the database's from now on, and what was encrypted with the
+ * old one stays unreadable until it is set again.
  */
-async function compareSecretKey(sql: Sql, { key_id }: Secrets, log: Logger): Promise<void> {
+async function compareSecretKey(
+  sql: Sql,
+  { key_id }: Secrets,
+  { isLost, log }: { isLost: boolean; log: Logger },
+): Promise<void> {
   const name = 'key_id'
   await sql`insert into service_secret (name, value) values (${name}, ${Buffer.from(key_id)}) on conflict (name) do nothing`
   const [row] = await sql<{ value: Buffer }>`select value from service_secret where name = ${name}`
-  if (!row || row.value.toString() === key_id) return
+  const database_key_id = row?.value.toString() ?? key_id
+  if (database_key_id === key_id) return
+  if (!isLost) throw new WrongSecretKeyAtStart(database_key_id, key_id)
+  await sql`update service_secret set value = ${Buffer.from(key_id)} where name = ${name} and value = ${row!.value}`
   log.error(
-    { key_id, database_key_id: row.value.toString() },
-    'CADRE_SECRET_KEY is not the one that this database was made with: what was encrypted with that cannot be read. ' +
-      'Processes on one database must share the key.',
+    { key_id, lost_key_id: database_key_id },
+    'The secret key of this database was replaced, as CADRE_SECRET_KEY_LOST says; stored secrets are unreadable until they are set again',
   )
 }
 

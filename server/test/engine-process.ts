@@ -111,7 +111,7 @@ export function witnessTools(sql: Sql): ToolSource {
     const parameters = { type: 'object' }
     tools.set(name, { name, description: name, parameters, safety: 'safe', call: async () => ({ content: '' }) })
   }
-  return { open: async () => ({ tools, missing: [], secrets: [], close: async () => {} }) }
+  return { open: async () => ({ tools, missing: [], unreadable: [], secrets: [], close: async () => {} }) }
 }
 
 export const witnessTable =

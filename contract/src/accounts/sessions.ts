@@ -1,4 +1,5 @@
 import Type from 'typebox'
+import { bounds } from '../core/limits.ts'
 import { defineOperation, type Operation } from '../core/operation.ts'
 import { Choice, Confirmation, Named, Nullable, Timestamp } from '../core/schemas.ts'
 import { scopes } from '../core/scopes.ts'
@@ -72,6 +73,18 @@ export const listSessions = defineOperation({
   description: 'Every place where the user is signed in and every app they let in, the latest activity first.',
   scope: null,
   bucket: 'sessions',
+  query: Type.Object({
+    limit: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: bounds.page_limit,
+        description: 'How many at most; all where it is absent.',
+      }),
+    ),
+    offset: Type.Optional(
+      Type.Integer({ minimum: 0, maximum: bounds.offset, description: 'How many to leave out at the start.' }),
+    ),
+  }),
   responses: [
     {
       status: 200,

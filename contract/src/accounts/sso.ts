@@ -81,6 +81,7 @@ export const startSso = defineOperation({
 export const finishSso = defineOperation({
   ...open,
   id: 'finishSso',
+  tolerant: true,
   without_command: 'a page that a browser comes back to',
   sdk: 'sso.callbackUrl',
   sdk_note: 'The redirect URI to register there.',

@@ -207,8 +207,15 @@ export const problems = {
 
 export type ProblemKind = keyof typeof problems
 
-/** Codes of a complaint about one field (spec 7.3). */
-export type IssueCode = 'required' | 'too_short' | 'too_long' | 'out_of_range' | 'invalid_format' | 'invalid_choice'
+/** Codes of a complaint about one field (spec 7.3); `unknown_field` is added to them (decision D14). */
+export type IssueCode =
+  | 'required'
+  | 'too_short'
+  | 'too_long'
+  | 'out_of_range'
+  | 'invalid_format'
+  | 'invalid_choice'
+  | 'unknown_field'
 
 /** A complaint about one field; `field` is a dotted path such as `config.temperature` or `scopes[1]`. */
 export interface Issue {
@@ -256,8 +263,9 @@ export class Problem extends Error {
 export function summarize([first, ...others]: readonly Issue[]): string {
   if (!first) return problems.validation_error.message
   const fault = told(first)
-  const more = others.length === 0 ? '' : `, and ${others.length} more ${others.length === 1 ? 'fault' : 'faults'}`
-  return `The request is not valid: ${fault.replace(/\.$/, '')}${more}.`
+  const count = others.length === 0 ? '' : `${others.length} more ${others.length === 1 ? 'fault' : 'faults'}`
+  if (fault.endsWith('?')) return `The request is not valid: ${fault}${count ? ` And ${count}.` : ''}`
+  return `The request is not valid: ${fault.replace(/\.$/, '')}${count ? `, and ${count}` : ''}.`
 }
 
 /** Words by which a complaint goes on from the name of its field: "limit must be an integer". */
@@ -265,6 +273,7 @@ const predicate = /^(?:is|are|must|can|cannot|has|would) /
 
 function told({ field, message }: Issue): string {
   if (message.startsWith(field)) return message
+  if (message.startsWith('unknown ') && !/[.[]/.test(field)) return message
   if (predicate.test(message)) return `${field} ${message}`
   return field === 'body' ? message : `${field}: ${message}`
 }

@@ -14,6 +14,7 @@ export const receiveDelivery = defineOperation({
   bucket: null,
   extension: true,
   id: 'receiveDelivery',
+  tolerant: true,
   path: '/hooks/{secret}',
   params: { secret: { description: 'The secret part of the address of a trigger.', example: 'qTn0yY4hq2E3r5b1' } },
   method: 'POST',

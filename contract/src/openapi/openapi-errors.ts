@@ -32,7 +32,15 @@ export const errorSchemas = {
       message: { type: 'string' },
       code: {
         type: 'string',
-        enum: ['required', 'too_short', 'too_long', 'out_of_range', 'invalid_format', 'invalid_choice'],
+        enum: [
+          'required',
+          'too_short',
+          'too_long',
+          'out_of_range',
+          'invalid_format',
+          'invalid_choice',
+          'unknown_field',
+        ],
       },
       min: { type: 'number' },
       max: { type: 'number' },

@@ -52,8 +52,10 @@ export function openApiDocument(operations: readonly Operation[], options: OpenA
 const introduction = `Projects, agents, and the tasks that agents do: durable, observable, and yours to host.
 
 Send an API key as \`X-API-Key\` or \`Authorization: Bearer\`, or an OAuth 2.0 access token as \`Authorization: Bearer\`. Every answer has an
-\`X-Request-ID\`; errors repeat it, and say by their \`code\` what happened. Unknown members of answers must be ignored:
-within this version members are only added.`
+\`X-Request-ID\`; errors repeat it, and say by their \`code\` what happened. Members and query parameters that an operation does not have
+are refused with 400 and the nearest name; a resource may be sent back as it was read. A body that is too large and a wrong
+\`Content-Type\` are 400 too, because this API has neither 413 nor 415 for them. Unknown members of answers must be ignored: within this
+version members are only added.`
 
 const securitySchemes: Json = {
   ApiKey: {

@@ -47,16 +47,16 @@ function nullable<T extends TProperties>(members: T) {
   return Object.fromEntries(entries) as { [Name in keyof T]: TUnsafe<Static<T[Name]> | null> }
 }
 
+const taskBudgetMembers = {
+  max_cost_usd: Type.Optional(Nullable(Type.Number({ minimum: 0, maximum: bounds.budget_cost_usd }))),
+  max_tokens: Type.Optional(Nullable(Type.Integer({ minimum: 1, maximum: bounds.config_max_tokens }))),
+  max_steps: Type.Optional(Nullable(Type.Integer({ minimum: 1, maximum: bounds.config_steps }))),
+  max_tool_calls: Type.Optional(Nullable(Type.Integer({ minimum: 0, maximum: bounds.budget_tool_calls }))),
+}
+
 /** Limits of what one task may spend. Null is as good as absent. */
-export const TaskBudget = Type.Object(
-  {
-    max_cost_usd: Type.Optional(Nullable(Type.Number({ minimum: 0, maximum: bounds.budget_cost_usd }))),
-    max_tokens: Type.Optional(Nullable(Type.Integer({ minimum: 1, maximum: bounds.config_max_tokens }))),
-    max_steps: Type.Optional(Nullable(Type.Integer({ minimum: 1, maximum: bounds.config_steps }))),
-    max_tool_calls: Type.Optional(Nullable(Type.Integer({ minimum: 0, maximum: bounds.budget_tool_calls }))),
-  },
-  { additionalProperties: true },
-)
+export const TaskBudget = Type.Object(taskBudgetMembers)
+const configBudget = Type.Object(taskBudgetMembers, { additionalProperties: true })
 
 // No `default` in a configuration: it would be written into the agent, and over what an update leaves alone.
 const retryMembers = {
@@ -290,7 +290,7 @@ const configMembers = {
     }),
   ),
   retry: Type.Optional(retry),
-  budget: Type.Optional(TaskBudget),
+  budget: Type.Optional(configBudget),
   delegates: Type.Optional(
     Type.Array(Delegate, {
       maxItems: bounds.config_delegates,

@@ -93,14 +93,14 @@ const Credential = Named(
     status: Type.Optional(
       Choice(credentialStates, {
         description:
-          'Of type `oauth2`: `connected`, or why calls wait for it: a person has to connect it (`needs_authorization`), or its last renewal failed (`failing`).',
+          'Of type `oauth2`: `connected`, or why calls wait for it: a person has to connect it (`needs_authorization`), or its last renewal failed (`failing`). Of any type: `unreadable` where it was stored with another `CADRE_SECRET_KEY`.',
       }),
     ),
     error: Type.Optional(
       Nullable(
         Type.Object(
           { code: Type.String(), message: Type.String() },
-          { description: 'What the last renewal failed with.' },
+          { description: 'What the last renewal failed with, or that it cannot be read.' },
         ),
       ),
     ),
@@ -315,6 +315,7 @@ export const finishCredentialAuthorization = defineOperation({
   scope: null,
   bucket: 'login',
   id: 'finishCredentialAuthorization',
+  tolerant: true,
   without_command: 'a page that a browser comes back to',
   sdk: 'credentials.callbackUrl',
   sdk_note: 'The redirect URI to register at the issuer.',
@@ -349,6 +350,7 @@ export const getCredentialClient = defineOperation({
   scope: null,
   bucket: 'docs',
   id: 'getCredentialClient',
+  tolerant: true,
   without_command: 'a document that authorization servers read',
   sdk: 'credentials.client',
   sdk_note: 'Its address is the `client_id` of this service at issuers that take one.',

@@ -235,7 +235,7 @@ export const sessions = {
   /** Read the current session. */
   current: call('getSession', 'GET', '/api/v1/auth/session'),
   /** List sessions. */
-  list: call('listSessions', 'GET', '/api/v1/auth/sessions'),
+  list: call('listSessions', 'GET', '/api/v1/auth/sessions', 'query'),
   /** End all other sessions. */
   deleteOthers: call('deleteSessions', 'DELETE', '/api/v1/auth/sessions'),
   /** End a session. */

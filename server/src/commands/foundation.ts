@@ -6,6 +6,7 @@ import { readDiskSpace, watchDisks } from '../platform/embedded-postgres/disk-sp
 import { findEmbeddedPostgres, startEmbeddedPostgres } from '../platform/embedded-postgres/embedded-postgres.ts'
 import type { Account } from '../platform/embedded-postgres/account.ts'
 import { copyTemplate, findTemplate } from '../platform/embedded-postgres/template.ts'
+import { awaitDatabase } from './await-database.ts'
 import { CommandError } from './command.ts'
 import { quiet } from './installation.ts'
 
@@ -35,7 +36,15 @@ export async function layFoundation(
 ): Promise<Foundation> {
   const { database_url, data_dir } = config
   const folder = await openFolder(config, { exclusive: !database_url })
-  if (database_url) return foundation(config, folder, database_url, async () => folder?.close())
+  if (database_url) {
+    try {
+      await awaitDatabase(config, { log, signal })
+    } catch (error) {
+      await folder?.close()
+      throw error
+    }
+    return foundation(config, folder, database_url, async () => folder?.close())
+  }
   const needed = processes * connectionsOfProcess + connectionsOfOthers
   // A server that fits one process fits a few; more connections cost it memory.
   const settings = needed > 100 ? { settings: { max_connections: String(needed) } } : {}

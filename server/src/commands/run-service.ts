@@ -3,6 +3,7 @@ import type { Config } from '../config/config.ts'
 import type { FirstOwner } from '../first-start.ts'
 import type { Role } from '../roles.ts'
 import type { Service } from '../service.ts'
+import { WrongSecretKeyAtStart } from '../platform/crypto/secrets.ts'
 import { CommandError } from './command.ts'
 import { explainDatabaseError } from './database-fault.ts'
 import type { Foundation } from './foundation.ts'
@@ -15,6 +16,8 @@ export const stopTimeout_ms = 30_000
 export interface Running {
   config: Config
   role: Role
+  /** Whether other processes listen on its port too. */
+  shares_port?: boolean
   log: Logger
   /** Ends the service. */
   signal: AbortSignal
@@ -27,7 +30,7 @@ export interface Running {
 
 /** Runs one process of the service until `signal`, and gives its exit code. */
 export async function runService(running: Running): Promise<number> {
-  const { config, role, log, signal, print, onReady } = running
+  const { config, role, shares_port, log, signal, print, onReady } = running
   let foundation: Foundation | undefined
   let service: Service | undefined
   let credentials_file: string | undefined
@@ -43,6 +46,7 @@ export async function runService(running: Running): Promise<number> {
     service = await startService({
       config,
       role,
+      shares_port,
       secret_key: laid.secret_key,
       connection: laid.connection,
       log,
@@ -60,6 +64,7 @@ export async function runService(running: Running): Promise<number> {
     await end()
     // A start that is called off is no fault.
     if (isInterrupted(error)) return 0
+    if (error instanceof WrongSecretKeyAtStart) throw new CommandError(error.message, error)
     throw listenError(explainDatabaseError(error, config), config)
   }
   setTimeout(() => process.exit(1), stopTimeout_ms + config.drain_seconds * 1000).unref()
@@ -78,7 +83,8 @@ export async function showGenerated(
   if (lines.length > 0) print(['', ...lines].join('\n'))
 }
 
-function listenError(error: unknown, { host, port }: Config): unknown {
+/** An error of listening as the operator should read it; any other one as it is. */
+export function listenError(error: unknown, { host, port }: Config): unknown {
   const code = error instanceof Error && 'code' in error ? error.code : undefined
   if (code === 'EADDRINUSE')
     return new CommandError(`Port ${port} on ${host} is in use. Set PORT to another one, or 0 for any that is free.`)

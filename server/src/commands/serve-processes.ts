@@ -1,5 +1,6 @@
 import cluster, { type Worker } from 'node:cluster'
 import { once } from 'node:events'
+import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
@@ -11,7 +12,7 @@ import { root } from '../platform/root.ts'
 import type { Service } from '../service.ts'
 import { type Foundation, layFoundation, shareFoundation } from './foundation.ts'
 import { Interrupted, isInterrupted } from './interrupted.ts'
-import { runService, showGenerated, stopTimeout_ms } from './run-service.ts'
+import { listenError, runService, showGenerated, stopTimeout_ms } from './run-service.ts'
 
 /** How soon a process that died is started again; doubled each time, unless it was ready for `steady_ms`. */
 const restart_ms = { first: 500, max: 30_000 }
@@ -19,19 +20,23 @@ const steady_ms = 60_000
 /** A process that does not end in its own time is killed after so much more. */
 const kill_ms = 2000
 
+/** Where the system itself spreads connections over processes that listen on one port (`SO_REUSEPORT`). */
+const hasReusePort = ['linux', 'freebsd', 'aix', 'sunos'].includes(process.platform)
+
 /** What a part tells its supervisor: that it runs and may be told what it is, that it serves. */
 type FromPart = { kind: 'hello' } | ({ kind: 'ready' } & Ready)
-type ToPart = { kind: 'begin'; index: number } | { kind: 'stop' }
+type ToPart = { kind: 'begin'; index: number; port: number } | { kind: 'stop' }
 
 /** What the first part has to say to the operator. */
-type Ready = Pick<Service, 'url' | 'console_url' | 'role' | 'metrics_url' | 'first_owner'> & {
+type Ready = Pick<Service, 'url' | 'port' | 'console_url' | 'role' | 'metrics_url' | 'first_owner'> & {
   credentials_file: string | undefined
 }
 
 /**
  * Runs so many processes of the service behind one port until the signal; this one serves nothing itself. It owns the
- * embedded database, hands connections to its parts in turn, and starts parts again that died. The first part starts
- * alone: it migrates and makes the first owner. A part that cannot be started in the beginning ends them all.
+ * embedded database, and starts parts again that died. Every part listens itself, so a connection belongs to one part from its
+ * beginning, and ends with that part (decision 0038). The first part starts alone: it migrates and makes the first owner. A part that
+ * cannot be started in the beginning ends them all.
  */
 export async function supervise({
   config,
@@ -45,14 +50,20 @@ export async function supervise({
   let foundation: Foundation | undefined
   let first: Ready | undefined
   const parts = Array.from({ length: processes }, (_, index) => new Part(index, log, config))
+  // Where parts cannot share a port by themselves they share its socket, and accept from it themselves.
+  cluster.schedulingPolicy = cluster.SCHED_NONE
   cluster.setupPrimary({
     exec: join(root, 'cadre.mjs'),
     args: ['serve', '--role', role],
   })
   try {
+    await requireFreePort(config)
     foundation = await layFoundation(config, { log, signal, processes })
     // Others wait for what it makes, and ports that cannot be opened are reported once.
     first = await parts[0]!.start(signal)
+    // One that was chosen by the system is that of all.
+    const { port } = first
+    for (const part of parts) part.port = port
     await Promise.all(parts.slice(1).map((part) => part.start(signal)))
     const { welcome } = await import('../welcome.ts')
     print(welcome(first, first.credentials_file, Math.round(performance.now()), processes))
@@ -70,11 +81,29 @@ export async function supervise({
   return 0
 }
 
+/**
+ * Throws where another program listens on the port. Parts would not notice another service whose processes share their port too: each
+ * would get a part of its connections.
+ */
+async function requireFreePort(config: Config): Promise<void> {
+  const { host, port } = config
+  if (port === 0) return
+  const probe = createServer()
+  try {
+    await once(probe.listen({ host, port }), 'listening')
+  } catch (error) {
+    throw listenError(error, config)
+  }
+  await new Promise((resolve) => probe.close(resolve))
+}
+
 /** A part that ended before it was ready; it has said why. */
 class PartFailed extends Error {}
 
 /** One of the processes, whichever runs as it now. */
 class Part {
+  /** The port that all parts share; 0 as long as the system has not chosen one. */
+  port: number
   readonly #index: number
   readonly #log: Logger
   readonly #stop_ms: number
@@ -83,7 +112,8 @@ class Part {
   #ready_at = Infinity
   #restart_ms = restart_ms.first
 
-  constructor(index: number, log: Logger, { drain_seconds }: Config) {
+  constructor(index: number, log: Logger, { drain_seconds, port }: Config) {
+    this.port = port
     this.#index = index
     this.#log = log
     this.#stop_ms = stopTimeout_ms + drain_seconds * 1000 + kill_ms
@@ -95,7 +125,7 @@ class Part {
     this.#ready_at = Infinity
     const ready = Promise.withResolvers<Ready>()
     worker.on('message', (message: FromPart) => {
-      if (message.kind === 'hello') worker.send({ kind: 'begin', index: this.#index } satisfies ToPart)
+      if (message.kind === 'hello') worker.send({ kind: 'begin', index: this.#index, port: this.port } satisfies ToPart)
       else if (message.kind === 'ready') ready.resolve(message)
     })
     // What cannot be sent to it any more it will not miss: its end is noticed.
@@ -154,26 +184,28 @@ class Part {
 export async function runPart({ config, role, signal, print }: Serving): Promise<number> {
   const log = makeLog(config.log_level, config.secrets)
   const told = new AbortController()
-  const begin = Promise.withResolvers<number>()
+  const begin = Promise.withResolvers<{ index: number; port: number }>()
   const say = (message: FromPart): void => void process.send?.(message)
   process.on('message', (message: ToPart) => {
-    if (message.kind === 'begin') begin.resolve(message.index)
+    if (message.kind === 'begin') begin.resolve(message)
     else told.abort(new Interrupted())
   })
   const stop = AbortSignal.any([signal, told.signal])
   stop.addEventListener('abort', () => begin.reject(stop.reason), { once: true })
   say({ kind: 'hello' })
-  const index = await begin.promise.catch(() => undefined)
-  if (index === undefined) return 0
+  const place = await begin.promise.catch(() => undefined)
+  if (place === undefined) return 0
+  const { index, port } = place
   return runService({
-    config: { ...config, metrics_port: metricsPort(config, index) },
+    config: { ...config, port, metrics_port: metricsPort(config, index) },
+    shares_port: hasReusePort,
     role,
     log,
     signal: stop,
     foundation: shareFoundation(config),
     print,
-    onReady: ({ url, console_url, role, metrics_url, first_owner }, credentials_file) =>
-      say({ kind: 'ready', url, console_url, role, metrics_url, first_owner, credentials_file }),
+    onReady: ({ url, port, console_url, role, metrics_url, first_owner }, credentials_file) =>
+      say({ kind: 'ready', url, port, console_url, role, metrics_url, first_owner, credentials_file }),
   })
 }
 

@@ -122,6 +122,10 @@ export const sections = {
         'PostgreSQL 15 or later, direct or through a pooler in session mode. Unset: an embedded server in the data folder.',
       example: 'postgres://cadre:password@localhost:5432/cadre',
     }),
+    database_wait_seconds: setting('CADRE_DATABASE_WAIT_SECONDS', wholeNumber(0, 86_400), '60', {
+      description:
+        'Seconds that a start waits for a database of `DATABASE_URL` that cannot be reached; it says so every 5 s. 0: it ends at once.',
+    }),
     data_dir: setting('CADRE_DATA_DIR', folder, '.cadre', {
       description: 'Folder for the embedded database and generated secrets.',
       example: '/var/lib/cadre',
@@ -131,6 +135,12 @@ export const sections = {
         'Encrypts stored secrets and signs cookies; keep it as safe as the database, and back it up with it. ' +
         'Unset: made at the first start and kept in the data folder.',
       example: '`openssl rand -base64 32` prints a good one',
+    }),
+    secret_key_lost: optional('CADRE_SECRET_KEY_LOST', oneOf('acknowledged'), {
+      description:
+        'Starts with another secret key than that of the database where that one is lost: credentials, environment variables of agents ' +
+        'and secrets of webhooks and triggers are then unreadable until they are set again.',
+      example: 'acknowledged',
     }),
     log_retention_days: setting('CADRE_LOG_RETENTION_DAYS', wholeNumber(1, 3650), '30', {
       description: "Days that agents' logs are kept.",

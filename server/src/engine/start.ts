@@ -346,18 +346,18 @@ function subscriptionsOf(hub: Hub, onTaskEvents: (events: readonly TaskEvent[]) 
   return { ...hub, publish }
 }
 
-/** Read once a claim. A task can run without, so a wrong key only leaves it out. */
+/** Read once a claim. Undefined where it was stored under another secret key: the task fails. */
 function environmentOf(
   secrets: Secrets,
   log: Logger,
   agent_id: string,
   environment: Buffer | null,
-): Record<string, string> {
+): Record<string, string> | undefined {
   try {
     return readEnvironment(secrets, agent_id, environment)
   } catch (error) {
     log.warn({ err: error, agent_id }, 'the environment variables of an agent cannot be read')
-    return {}
+    return undefined
   }
 }
 

@@ -129,8 +129,8 @@ describe('a content type (decision D8)', () => {
 
 describe("a body's size (decision D9)", () => {
   const ofBytes = (bytes: number): string => {
-    const start = `{"name":"${name()}","x":"`
-    return `${start}${'x'.repeat(bytes - start.length - 2)}"}`
+    const start = `{"name":"${name()}"`
+    return `${start}${' '.repeat(bytes - start.length - 1)}}`
   }
 
   it('may be 1 MiB', async () => {
@@ -397,7 +397,7 @@ describe('faults without number', () => {
 })
 
 describe('members', () => {
-  it("that are unknown, or that are the service's, are ignored (decision D14)", async () => {
+  it("that are the resource's and the service's to set are ignored (decision D14)", async () => {
     const own = {
       id: 'agent_00000000000000000000000000',
       status: 'error',
@@ -405,15 +405,7 @@ describe('members', () => {
       created_at: '2000-01-01',
       updated_at: '2000-01-01',
       last_activity: '2000-01-01',
-      created_by: 'user_x',
-      revision: 99,
-      version: 99,
-      org_id: 'org_x',
-      role: 'owner',
-      plan: 'enterprise',
-      scopes: ['admin'],
-      email_verified: true,
-      settles_to: 'stopped',
+      stats: { total_tasks: 9 },
     }
     const { status, headers, body } = await post(agents, JSON.stringify({ name: name(), ...own }))
     assert.equal(status, 201)
@@ -422,10 +414,20 @@ describe('members', () => {
     for (const [key, value] of Object.entries(own)) assert.notDeepEqual(body[key], value, key)
     const project = await post(
       '/api/v1/projects',
-      JSON.stringify({ name: name(), id: 999_999, org_id: 'org_x', created_at: '2000-01-01' }),
+      JSON.stringify({ name: name(), id: 999_999, created_at: '2000-01-01' }),
     )
     assert.notEqual(project.body.id, 999_999)
     assert.notEqual(project.body.created_at, '2000-01-01T00:00:00.000Z')
+  })
+
+  it('that are unknown are refused, before anything is done (decision D14)', async () => {
+    for (const member of ['created_by', 'revision', 'version', 'org_id', 'role', 'plan', 'scopes', 'settles_to']) {
+      const { status, body } = await post(agents, JSON.stringify({ name: name(), [member]: 'x' }))
+      assert.deepEqual([status, fault(body).field, fault(body).code], [400, member, 'unknown_field'])
+    }
+    const project = await post('/api/v1/projects', JSON.stringify({ name: name(), org_id: 'org_x' }))
+    assert.deepEqual([project.status, project.body.error.code], [400, 'INVALID_REQUEST'])
+    assert.deepEqual(project.body.error.details, { field: 'org_id', issue: 'unknown member `org_id`' })
   })
 
   it('are not coerced to the type that they should have (decision D16)', async () => {

@@ -20,7 +20,7 @@ import {
   type StoredAnswer,
 } from './idempotency.ts'
 import type { Principal } from './access/principal.ts'
-import { addressSubject, countSubject } from './access/rate-limit.ts'
+import { addressSubject, countSubject, forOperator } from './access/rate-limit.ts'
 import { readRequest, validate } from './read-request.ts'
 
 /** A request on its way: who, and what its path names. */
@@ -318,7 +318,7 @@ async function once<O extends Operation, Loaded>(
     renderProblem,
   )
   if (stored.replayed) {
-    loading.header('idempotency-replayed', 'true')
+    markReplayed(loading, stored)
     if (handlers.finish && stored.status < 400) handling = check((await handlers.load?.(loading)) as Loaded, loading)
   }
   return { answer: new Answer(stored.status, stored.body), handling }
@@ -341,8 +341,15 @@ async function onceShared<O extends Operation, Loaded>(
   }
   if (item === undefined) return undefined
   const stored = await share({ request, renderProblem, item })
-  if (stored.replayed) loading.header('idempotency-replayed', 'true')
+  if (stored.replayed) markReplayed(loading, stored)
   return { answer: new Answer(stored.status, stored.body), handling }
+}
+
+/** A replayed error names the request that had it, in its header as in its body. */
+function markReplayed({ header }: Loading, { body }: StoredAnswer): void {
+  header('idempotency-replayed', 'true')
+  const { error } = (body ?? {}) as { error?: { request_id?: unknown } }
+  if (typeof error?.request_id === 'string') header('x-request-id', error.request_id)
 }
 
 /** Checks 4 to 6: authentication, rate limit, kind of credential and scope. Undefined for public operations. */
@@ -387,7 +394,7 @@ export function answerProblem(
   reply: FastifyReply,
   format: ErrorFormat,
 ): void {
-  const problem = toProblem(error)
+  const problem = forOperator(toProblem(error), request.principal?.role)
   if (problem instanceof ForgedLease) context.onForgedLease?.(request)
   if (problem.status >= 500) {
     request.log.error({ err: problem.cause ?? problem, request_id: request.id, code: problem.kind }, 'request failed')

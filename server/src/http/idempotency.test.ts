@@ -64,6 +64,15 @@ describe('a request that is repeated with its Idempotency-Key', () => {
     }
   })
 
+  it('has the request id of the first answer in header and body where that was an error', async () => {
+    const first = await post(agents, { name: '' })
+    assert.equal(first.status, 400)
+    assert.equal(first.headers.get('x-request-id'), first.body.error.request_id)
+    const again = await post(agents, { name: '' })
+    assert.deepEqual([isReplay(again), again.body], [true, first.body])
+    assert.equal(again.headers.get('x-request-id'), first.body.error.request_id)
+  })
+
   it('does not repeat an action, whatever has become of the agent since', async () => {
     const { body: agent } = await test.send('POST', agents, { body: { name: 'acted-on' } })
     const stopped = await post(`${agents}/${agent.id}/stop`)

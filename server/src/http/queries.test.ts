@@ -119,35 +119,56 @@ describe('a query', () => {
     assert.equal((await test.send('GET', '/api/v1/hello?name=')).body.message, 'Hello, World!')
   })
 
-  it('an unknown parameter is ignored, however odd (decision D14)', async () => {
-    for (const query of [
-      'unknown=1',
-      'unknown=1&unknown=2',
-      'unknown=%00',
-      '%00=1',
-      'limit[]=x',
-      'Limit=x',
-      'LIMIT=x',
-      '__proto__=1',
-      '__proto__[x]=1',
-      'constructor=1',
-      'toString=1',
-      '&&&',
-      '=',
-      '=5',
-      '?limit=x',
-      '%',
-      '%zz=1',
-    ]) {
-      assert.deepEqual(await faultsA(`${agents}?${query}`), [], query)
-      assert.equal(await faultB(`/api/v1/projects?${query}`), undefined, query)
+  it('an unknown parameter is refused, however odd (decision D14)', async () => {
+    for (const [query, field] of [
+      ['unknown=1', 'unknown'],
+      ['unknown=', 'unknown'],
+      ['unknown=1&unknown=2', 'unknown'],
+      ['unknown=%00', 'unknown'],
+      ['%00=1', '\u0000'],
+      ['limit[]=x', 'limit[]'],
+      ['Limit=x', 'Limit'],
+      ['__proto__=1', '__proto__'],
+      ['__proto__[x]=1', '__proto__[x]'],
+      ['constructor=1', 'constructor'],
+      ['toString=1', 'toString'],
+      ['=', ''],
+      ['=5', ''],
+      ['?limit=x', '?limit'],
+      ['%', '%'],
+      ['%zz=1', '%zz'],
+    ] as const) {
+      assert.deepEqual(await faultsA(`${agents}?${query}`), [`${field} unknown_field`], query)
+      assert.equal(await faultB(`/api/v1/projects?${query}`), field.replace(/\[\d+\]$/, ''), query)
     }
+    assert.deepEqual(await faultsA(`${agents}?&&&`), [])
     assert.equal(({} as Record<string, unknown>).x, undefined)
   })
 
-  it('of a path that takes none is ignored', async () => {
-    for (const path of ['/api/v1/auth/user', '/api/v1/status'])
-      assert.equal((await test.send('GET', `${path}?limit=x&limit=y&name=%00`)).status, 200)
+  it('a name that is nearly known is named', async () => {
+    const { body } = await test.send('GET', `${agents}?stauts=failed`)
+    assert.deepEqual(body.error.details, [
+      { field: 'stauts', message: 'unknown query parameter `stauts`; did you mean `status`?', code: 'unknown_field' },
+    ])
+    assert.equal(
+      body.error.message,
+      'The request is not valid: unknown query parameter `stauts`; did you mean `status`?',
+    )
+    const projects = await test.send('GET', '/api/v1/projects?serach=a')
+    assert.deepEqual(projects.body.error.details, {
+      field: 'serach',
+      issue: 'unknown query parameter `serach`; did you mean `search`?',
+    })
+  })
+
+  it('of a path that takes none is refused', async () => {
+    const user = await test.send('GET', '/api/v1/auth/user?limit=5')
+    assert.deepEqual(
+      [user.status, user.body.error.code, user.body.error.details[0].field],
+      [400, 'validation_error', 'limit'],
+    )
+    const status = await test.send('GET', '/api/v1/status?name=%00')
+    assert.deepEqual([status.status, status.body.error.code], [400, 'VALIDATION_ERROR'])
   })
 
   it('text must be well-formed and without U+0000 (decision D15)', async () => {

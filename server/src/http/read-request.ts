@@ -2,12 +2,16 @@ import type { FastifyRequest } from 'fastify'
 import type { TObject } from 'typebox'
 import { mergePatch, isObject } from '#contract/core/merge-patch.ts'
 import type { Operation } from '#contract/core/operation.ts'
+import { bounds } from '#contract/core/limits.ts'
 import { invalid, Problem, summarize, type Issue } from '#contract/core/problems.ts'
+import { unknownInBody, unknownInQuery } from './unknown/unknown-members.ts'
 import { checkStructure, check, checkQuery, readQuery } from './validation.ts'
 
 /** What a request says before it is known to be valid. */
 export interface RawRequest {
   query: Record<string, string>
+  /** Faults of parameters that the operation does not know. */
+  unknown: Issue[]
   body: unknown
 }
 
@@ -17,7 +21,8 @@ export function readRequest(operation: Operation, request: FastifyRequest): RawR
   const query = readQuery(search < 0 ? '' : request.url.slice(search))
   const issues = query.issues.filter(({ field }) => operation.query && Object.hasOwn(operation.query.properties, field))
   if (issues[0]) throw new Problem('invalid_query', issues, { message: summarize(issues) })
-  return { query: query.values, body: operation.body ? readBody(operation, request) : undefined }
+  const unknown = unknownInQuery(operation, query.names)
+  return { query: query.values, unknown, body: operation.body ? readBody(operation, request) : undefined }
 }
 
 function readBody(operation: Operation, request: FastifyRequest): unknown {
@@ -29,7 +34,7 @@ function readBody(operation: Operation, request: FastifyRequest): unknown {
   if (!isA2a && !isJson.test(request.content_type ?? '')) {
     throw invalid({
       field: 'Content-Type',
-      message: 'must be application/json',
+      message: 'must be application/json (400, because this API has no 415)',
       code: 'invalid_format',
       provided: request.content_type?.slice(0, 100),
     })
@@ -65,10 +70,12 @@ function parseJson(bytes: Buffer): unknown {
 export function validate(operation: Operation, raw: RawRequest): { query: unknown; body: unknown } {
   const query = operation.query ? checkQuery(operation.query, raw.query) : { value: {}, issues: [] }
   const { body, issues: bodyIssues } = validateBody(operation, raw.body)
-  const issues = [...query.issues, ...bodyIssues]
+  const queryIssues = [...raw.unknown, ...query.issues]
+  // What is unknown first: a member that is misspelled often lacks too.
+  const issues = [...queryIssues, ...unknownInBody(operation, body), ...bodyIssues].slice(0, bounds.issues)
   const [first] = issues
   if (!first) return { query: query.value, body }
-  if (query.issues.length > 0) throw new Problem('invalid_query', issues, { message: summarize(issues) })
+  if (queryIssues.length > 0) throw new Problem('invalid_query', issues, { message: summarize(issues) })
   throw nameProblem(operation, body, first) ?? new Problem('validation_error', issues, { message: summarize(issues) })
 }
 

@@ -123,10 +123,10 @@ export function isCleanText(text: string): boolean {
 }
 
 /**
- * The query string with its question mark, read once: unknown parameters are ignored, empty ones are absent, repeated
- * ones are faults (decision D16).
+ * The query string with its question mark, read once: empty parameters are absent, repeated ones are faults (decision D16). `names` are
+ * all that it has.
  */
-export function readQuery(search: string): { values: Record<string, string>; issues: Issue[] } {
+export function readQuery(search: string): { values: Record<string, string>; names: Set<string>; issues: Issue[] } {
   const values: Record<string, string> = Object.create(null)
   const issues = new Map<string, Issue>()
   const seen = new Set<string>()
@@ -140,7 +140,7 @@ export function readQuery(search: string): { values: Record<string, string>; iss
     if (value !== '') values[field] = value
     seen.add(field)
   }
-  return { values, issues: [...issues.values()] }
+  return { values, names: seen, issues: [...issues.values()] }
 }
 
 /** Query parameters have text only: turns it into the types that the schema names, without guessing (decision D16). */

@@ -1,8 +1,15 @@
-/** The name that `word` was probably meant to be: the one with the fewest typing errors between, if they are few. */
-export function nearest(word: string, names: Iterable<string>): string | undefined {
-  const errorsMax = Math.min(3, Math.floor(word.length / 2))
+/**
+ * The name that `word` was probably meant to be: the one with the fewest typing errors between, if they are `errorsMax` at most; without
+ * it, 3 or half of the word. Case does not count. A word that is far longer than any name is not compared.
+ */
+export function nearest(
+  word: string,
+  names: Iterable<string>,
+  errorsMax: number = Math.min(3, Math.floor(word.length / 2)),
+): string | undefined {
   const ranked = [...new Set(names)]
-    .map((name) => ({ name, errors: typingErrors(word, name) }))
+    .filter((name) => Math.abs(name.length - word.length) <= errorsMax)
+    .map((name) => ({ name, errors: typingErrors(word.toLowerCase(), name.toLowerCase()) }))
     .filter(({ errors }) => errors <= errorsMax)
     .toSorted((a, b) => a.errors - b.errors)
   return ranked[0]?.name

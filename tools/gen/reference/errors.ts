@@ -13,6 +13,7 @@ const issueWords: Record<IssueCode, string> = {
   out_of_range: 'not between `min` and `max`, or not a moment in the future',
   invalid_format: 'of the wrong type or form',
   invalid_choice: 'none of the allowed values',
+  unknown_field: 'a member or query parameter that the operation does not have',
 }
 
 const answering = operations.filter(({ error_format }) => error_format !== 'oauth')

@@ -354,7 +354,7 @@ function toolsFor(sql: Sql): ToolSource {
     },
   })
   const tools = new Map([tool('safe'), tool('unsafe'), ...engineAnswered].map((one) => [one.name, one]))
-  return { open: async () => ({ tools, missing: [], secrets: [], close: async () => {} }) }
+  return { open: async () => ({ tools, missing: [], unreadable: [], secrets: [], close: async () => {} }) }
 }
 
 it('checks of arguments that take long let everything else go on in between', async () => {

@@ -1,3 +1,4 @@
+import { SecretUnreadable } from './secret-unreadable.ts'
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
@@ -81,7 +82,7 @@ export function makeAccessTokens(options: AccessTokensOptions): AccessTokens {
         const row = await findTokenRow(sql, credential_id)
         if (!row) return undefined
         const tokens = readTokens(options, row)
-        if (tokens === 'unreadable') return undefined
+        if (tokens === 'unreadable') throw new SecretUnreadable(`credential ${row.name}`)
         const next = nextOf(row, tokens, refused)
         switch (next.do) {
           case 'use':

@@ -13,8 +13,8 @@ export interface CredentialValue {
 }
 
 /**
- * The project's secrets of these names, decrypted. One that cannot be decrypted, because it was stored under
- * another secret key, counts as missing and is logged.
+ * The project's secrets of these names, decrypted, and the names of those that cannot be decrypted because they were stored under
+ * another secret key, which is logged.
  */
 export async function readCredentials(
   sql: Sql,
@@ -22,17 +22,19 @@ export async function readCredentials(
   log: Logger,
   project_id: number,
   names: readonly string[],
-): Promise<Map<string, CredentialValue>> {
+): Promise<{ values: Map<string, CredentialValue>; unreadable: string[] }> {
   const values = new Map<string, CredentialValue>()
-  if (names.length === 0) return values
+  const unreadable: string[] = []
+  if (names.length === 0) return { values, unreadable }
   const rows = await sql<{ id: string; name: string; value: Buffer; allowed_hosts: AllowedHosts }>`
     select id, name, value, allowed_hosts from credential where project_id = ${project_id} and type = 'secret' and name = any(${[...new Set(names)]})`
   for (const { id, name, value, allowed_hosts } of rows) {
     try {
       values.set(name, { value: secrets.decrypt(credentialLabel, value, id), allowed_hosts })
     } catch (error) {
+      unreadable.push(name)
       log.warn({ err: error, credential_id: id }, 'a credential of a project cannot be read')
     }
   }
-  return values
+  return { values, unreadable }
 }

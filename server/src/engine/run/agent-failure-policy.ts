@@ -4,7 +4,12 @@ import { emit } from '../../events/outbox.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 
 /** Failures of these kinds are the configuration's: every further task would fail alike (decision D36). */
-const configurationCodes = ['provider_credentials_refused', 'model_not_found', 'provider_not_configured']
+const configurationCodes = [
+  'provider_credentials_refused',
+  'model_not_found',
+  'provider_not_configured',
+  'secret_unreadable',
+]
 const configurationFailures = 3
 /** Failures of any kind within some minutes (decision D36). */
 const anyFailures = 5

@@ -18,7 +18,7 @@ export interface ClaimOptions {
   /** Projects whose tasks are taken only where those of all others are not enough. */
   behind?: readonly number[]
   /** An agent's environment variables; none where they cannot be read. */
-  environmentOf: (agent_id: string, environment: Buffer | null) => Readonly<Record<string, string>>
+  environmentOf: (agent_id: string, environment: Buffer | null) => Readonly<Record<string, string>> | undefined
   /** What a taken task begins with in the same write, and undefined where its run decides that; waits for nothing. */
   begin?: (run: Run, task: Workable) => Promise<Partial<TaskChange> | undefined>
 }

@@ -67,7 +67,8 @@ export async function runTask(run: Run, context: RunContext): Promise<TaskError 
  */
 export function beginWithClaim(run: Run, task: LockedTask, context: RunContext): Change | undefined {
   const next = { do: 'ask', repair: undefined } as const
-  if (run.hasJournal || task.unseen > 0 || tooManySteps(run, [], next) || tooLong(run, next)) return undefined
+  if (unreadableSecrets(run) || run.hasJournal || task.unseen > 0 || tooManySteps(run, [], next) || tooLong(run, next))
+    return undefined
   if (compactionDue(run, factsOf(context.models, currentModel(run)))) return undefined
   const { model: signal } = run.nextSignals()
   const step = beginModelCall(run)
@@ -90,7 +91,7 @@ async function takeTurn(run: Run, context: RunContext, pending: Change | undefin
   const open = callsOf(run.steps).filter(({ at }) => at.state !== 'done')
   if (open.length === 0) await prejudgeOutput(run, lastAnswer(run))
   const next = open.length > 0 ? ({ do: 'tools' } as const) : afterAnswer(run)
-  const failure = tooManySteps(run, open, next) ?? tooLong(run, next)
+  const failure = unreadableSecrets(run) ?? tooManySteps(run, open, next) ?? tooLong(run, next)
   if (failure) return end(run, context, pending, failure)
   switch (next.do) {
     case 'tools':
@@ -200,6 +201,18 @@ function tooManySteps(run: Run, open: readonly OpenCall[], next: Next): TaskErro
     message: `The task took ${run.stepsMax} steps without coming to an end.`,
     retryable: false,
     step_id: run.steps.at(-1)?.id ?? null,
+  }
+}
+
+/** A task never runs without the secrets that its agent and its tools name. */
+function unreadableSecrets({ unreadable, toolset, steps }: Run): TaskError | undefined {
+  const what = [...unreadable, ...toolset.unreadable.map((name) => `credential ${name}`)]
+  if (what.length === 0) return undefined
+  return {
+    code: 'secret_unreadable',
+    message: `Secrets of this task were stored with another CADRE_SECRET_KEY and cannot be read: ${what.join(', ')}. Set them again.`,
+    retryable: false,
+    step_id: steps.at(-1)?.id ?? null,
   }
 }
 

@@ -71,8 +71,10 @@ export class Run {
   unfinished = ''
   /** That message, or the last one. */
   message_id: string | undefined
-  /** The agent's environment variables. */
+  /** The agent's environment variables; none where they cannot be read. */
   readonly environment: Readonly<Record<string, string>>
+  /** Secrets that calls could not be made without and that cannot be read: the task fails. */
+  readonly unreadable: string[]
   readonly claimed_at = performance.now()
   expired = false
   /** Its tools and its past are there. */
@@ -93,7 +95,8 @@ export class Run {
     steps?: Step[]
     messages?: readonly ReadMessage[]
     expires_at: string | null
-    environment: Readonly<Record<string, string>>
+    /** Undefined where they cannot be read. */
+    environment: Readonly<Record<string, string>> | undefined
   }) {
     const { claim, task, work, steps = [], messages = [], expires_at, environment } = options
     this.claim = claim
@@ -109,7 +112,8 @@ export class Run {
     this.steps = steps
     this.usage = task.usage
     this.messages = messages
-    this.environment = environment
+    this.environment = environment ?? {}
+    this.unreadable = environment ? [] : ['environment variables of the agent']
     if (expires_at !== null) {
       // By the database's clock: ours only measures how long from now.
       const left_ms = Math.max(0, Date.parse(expires_at) - Date.parse(task.now))

@@ -1,4 +1,5 @@
 import { CredentialUnavailable } from '../credentials/credential-unavailable.ts'
+import { SecretUnreadable } from '../credentials/secret-unreadable.ts'
 import { redact } from '../../events/agent-log.ts'
 import { cleanText, cutText } from '../../platform/clean-text.ts'
 import { uncertainCode } from '../journal/cancel.ts'
@@ -114,6 +115,7 @@ async function runCall(
       span.end('credential')
       return lacksToken(run, step, thrown)
     }
+    if (thrown instanceof SecretUnreadable) run.unreadable.push(thrown.what)
     const failure = signal.aborted ? undefined : failureOf(thrown, step)
     span.end(failure?.code ?? 'aborted')
     return failure ? toolFailed(run, step, failure) : interrupted(run, step)
@@ -223,6 +225,7 @@ function failureOf(thrown: unknown, step: Step): Failure {
     const message = `The call did not end within ${toolCall_ms / 1000} s; it may have taken effect.`
     return { code: safe ? 'tool_timeout' : uncertainCode, message }
   }
+  if (thrown instanceof SecretUnreadable) return { code: 'secret_unreadable', message: thrown.message }
   // A bug in Cadre: the model does not see its message.
   return { code: 'tool_failed', message: 'The tool failed.' }
 }

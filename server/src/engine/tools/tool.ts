@@ -142,6 +142,8 @@ export interface Toolset {
   tools: ReadonlyMap<string, Tool>
   /** Names in `config.tools` with nothing behind them, with the reason: left out, with a `warn` entry (decision D40). */
   missing: readonly { name: string; reason: string }[]
+  /** Names of credentials of these tools that were stored under another secret key: the task must not run without them. */
+  unreadable: readonly string[]
   /** Values that must not appear in results, logs and events: credentials, their tokens so far, and environment variables. */
   secrets: readonly string[]
   /** Ends connections to servers. Never throws. */
@@ -167,7 +169,7 @@ export interface ToolSource {
 }
 
 /** What an agent without tools may call. */
-export const noTools: Toolset = { tools: new Map(), missing: [], secrets: [], close: async () => {} }
+export const noTools: Toolset = { tools: new Map(), missing: [], unreadable: [], secrets: [], close: async () => {} }
 
 /** How one call of a tool may be repeated after a crash. */
 export function safetyOf({ safety }: Tool, args: Record<string, unknown>): ToolSafety {

@@ -172,14 +172,15 @@ describe('secrets of a tool', () => {
     assert.deepEqual((await open(['plain'])).secrets, [])
   })
 
-  it('that cannot be read are as good as none, and told in the log', async () => {
+  it('that cannot be read are named, so that the task does not run without them, and told in the log', async () => {
     const id = newId('cred')
     const foreign = makeSecrets('another secret key of 32 characters.').encrypt(credentialLabel, 'value', id)
     await sql`
       insert into credential (id, project_id, name, value, created_by)
       values (${id}, ${agent.project_id}, 'FOREIGN', ${foreign}, 'user_x')`
     await register('foreign', { method: 'GET', url: 'https://a.example/', headers: { a: '${credentials.FOREIGN}' } })
-    const { tools } = await open(['foreign'])
+    const { tools, unreadable } = await open(['foreign'])
+    assert.deepEqual(unreadable, ['FOREIGN'])
     assert.deepEqual(warnings, ['a credential of a project cannot be read'])
     await assert.rejects(tools.get('foreign')!.call({}, toolCall()), (error) => {
       assert.ok(error instanceof ToolError)

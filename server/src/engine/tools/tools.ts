@@ -47,7 +47,7 @@ async function openTools(options: ToolsOptions, scope: ToolScope): Promise<Tools
   const ofProject = names.filter((name) => !isBuiltin(name))
   const rows = await listToolRows(sql, project_id, [...new Set(ofProject.map(rowName))])
   const named = rows.flatMap(({ definition }) => namedCredentials(definition))
-  const credentials = await readCredentials(sql, secrets, log, project_id, named)
+  const { values: credentials, unreadable } = await readCredentials(sql, secrets, log, project_id, named)
   const renewed = tokens ? await listTokenCredentials(sql, project_id, named) : new Map<string, TokenCredential>()
   const values = [...[...credentials.values()].map(({ value }) => value), ...Object.values(environment)]
   const redaction = growingRedaction(values)
@@ -81,6 +81,7 @@ async function openTools(options: ToolsOptions, scope: ToolScope): Promise<Tools
   return {
     tools: choice.tools,
     missing: choice.missing,
+    unreadable,
     secrets: values,
     async close() {
       await Promise.all([...opened.values()].map(async (row) => row.close?.()))

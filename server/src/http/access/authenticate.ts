@@ -92,7 +92,11 @@ export async function authenticate(
   headers: IncomingHttpHeaders,
 ): Promise<Authenticated> {
   const presented = presentedCredential(headers, settings.cookies)
-  if (!presented) throw new Problem('unauthorized')
+  if (!presented)
+    throw new Problem('unauthorized', undefined, {
+      message:
+        'Credentials are missing. Send an API key as X-API-Key, or as Authorization: Bearer as an access token is.',
+    })
   if (presented.kind === 'lease' && !settings.isLease(presented.token)) throw new ForgedLease()
   const lookup = lookups[presented.kind](settings, presented, headers)
   if (!lookup) throw new Problem(unknownKinds[presented.kind])

@@ -85,6 +85,24 @@ function assertRefused(reply: Reply, bucket: string, limit: number): void {
   assert.deepEqual(body.error.details, { limit, remaining: 0, reset, retry_after, bucket })
 }
 
+describe('a 429', () => {
+  it('names the setting that raises the limit to owners and admins, and to no others', async () => {
+    for (const [role, told] of [
+      ['owner', true],
+      ['admin', true],
+      ['member', false],
+      ['viewer', false],
+    ] as const) {
+      const person = await makePerson(test, role)
+      const { key, id } = await makeKey(test, person, ['agents:read'])
+      await hold(id, 'agents.list', { minute: buckets['agents.list'].minute })
+      const { status, body } = await test.send('GET', `${absent}/agents`, { key })
+      assert.equal(status, 429)
+      assert.equal(body.error.message.includes('CADRE_RATE_LIMITS_SCALE'), told, role)
+    }
+  })
+})
+
 describe('every bucket of a credential', () => {
   const ofCredential = (Object.entries(buckets) as [BucketName, Bucket][]).filter(([, { per }]) => per === 'credential')
   for (const [name, { hour, minute }] of ofCredential) {

@@ -1,5 +1,6 @@
 import { buckets, sessionGeneralFactor, type Bucket, type BucketName } from '#contract/core/limits.ts'
 import type { CredentialKind } from '#contract/core/operation.ts'
+import type { Role } from '#contract/core/scopes.ts'
 import { Problem } from '#contract/core/problems.ts'
 import { raw, type Sql } from '../../platform/postgres/database.ts'
 
@@ -78,6 +79,21 @@ export function rateLimitProblem(bucket: string, window: Window, now: number): P
       headers: { ...windowHeaders({ ...window, remaining: 0 }), 'retry-after': String(retry_after) },
     },
   )
+}
+
+/** A 429 as an owner or admin reads it, who may operate the service: with the setting that raises the limit. Any other problem as it is. */
+export function forOperator(problem: Problem, role: Role | undefined): Problem {
+  const setting = role === 'owner' || role === 'admin' ? settingOf(problem) : undefined
+  if (setting === undefined) return problem
+  const { kind, details, members, headers, cause } = problem
+  const message = `${problem.message} The setting ${setting} raises the limit.`
+  return new Problem(kind, details, { message, members, headers, cause })
+}
+
+function settingOf({ kind, details }: Problem): string | undefined {
+  const { bucket, unit } = (details ?? {}) as { bucket?: unknown; unit?: unknown }
+  if (kind === 'rate_limit_exceeded') return bucket === 'tokens' ? 'CADRE_TOKENS_PER_HOUR' : 'CADRE_RATE_LIMITS_SCALE'
+  return kind === 'quota_exceeded' && unit === 'bytes' ? 'CADRE_FILES_MAX_BYTES_PROJECT' : undefined
 }
 
 /** The effective start of a window: rows may have been written by a transaction that began a moment later. */

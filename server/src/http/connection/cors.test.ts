@@ -40,7 +40,14 @@ describe('a page of another origin (decision D18)', () => {
       assert.equal(headers['access-control-allow-origin'], listed)
       for (const method of ['GET', 'POST', 'PUT', 'DELETE'])
         assert.match(headers['access-control-allow-methods'] ?? '', new RegExp(method))
-      for (const name of ['Authorization', 'X-API-Key', 'Content-Type', 'Idempotency-Key', 'If-Match']) {
+      for (const name of [
+        'Authorization',
+        'X-API-Key',
+        'X-Organization-ID',
+        'traceparent',
+        'Content-Type',
+        'If-Match',
+      ]) {
         assert.match(headers['access-control-allow-headers'] ?? '', new RegExp(name, 'i'))
       }
       assert.match(headers['x-request-id'] as string, /^req_/)

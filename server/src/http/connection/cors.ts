@@ -19,7 +19,17 @@ const exposed = [
   'Cadre-Ignored',
   'WWW-Authenticate',
 ].join(', ')
-const allowed = 'Authorization, Content-Type, X-API-Key, Idempotency-Key, If-Match, Last-Event-ID, X-Request-ID'
+const allowed = [
+  'Authorization',
+  'Content-Type',
+  'X-API-Key',
+  'X-Organization-ID',
+  'Idempotency-Key',
+  'If-Match',
+  'Last-Event-ID',
+  'X-Request-ID',
+  'traceparent',
+].join(', ')
 const preflightAge_seconds = 600
 
 /** Clients of other protocols send headers that are theirs, such as `X-Stainless-Lang`; none of them gives a right. */

@@ -11,28 +11,39 @@ export interface Page {
   content: Html
   /** Address of an immediate redirect in the page. */
   continue_to?: string
+  /** Where the answer to a form of the page redirects to, on another origin. */
+  form_redirects_to?: string
 }
 
 const styleHash = createHash('sha256').update(pageStyle).digest('base64')
 
 /**
  * Pages run no scripts, load nothing, cannot be framed, and send forms to this service only. Chromium applies
- * `form-action` to the whole chain of redirects after a form, including an app's. So a form is never answered by a
- * redirect to another origin: a page with `continue_to` ends the chain.
+ * `form-action` to the whole chain of redirects after a form. So a form is answered by a redirect to another origin only where its page
+ * names that in `form_redirects_to`; elsewhere a page with `continue_to` ends the chain.
  */
-const contentSecurityPolicy = [
-  "default-src 'none'",
-  `style-src 'sha256-${styleHash}'`,
-  'img-src data:',
-  "form-action 'self'",
-  "frame-ancestors 'none'",
-  "base-uri 'none'",
-].join('; ')
+function contentSecurityPolicy(form_redirects_to?: string): string {
+  const target = form_redirects_to === undefined ? '' : ` ${sourceOf(form_redirects_to)}`
+  return [
+    "default-src 'none'",
+    `style-src 'sha256-${styleHash}'`,
+    'img-src data:',
+    `form-action 'self'${target}`,
+    "frame-ancestors 'none'",
+    "base-uri 'none'",
+  ].join('; ')
+}
+
+/** A URL as a source of a policy: its origin, or its scheme where it has none. */
+function sourceOf(text: string): string {
+  const url = new URL(text)
+  return url.origin === 'null' ? url.protocol : url.origin
+}
 
 /** Headers of every page against clickjacking and leaks of the referrer. */
 export const pageHeaders: Readonly<Record<string, string>> = {
   'content-type': 'text/html; charset=utf-8',
-  'content-security-policy': contentSecurityPolicy,
+  'content-security-policy': contentSecurityPolicy(),
   'x-frame-options': 'DENY',
   'referrer-policy': 'no-referrer',
   'x-content-type-options': 'nosniff',
@@ -43,7 +54,7 @@ export const pageHeaders: Readonly<Record<string, string>> = {
 export function sendPage(reply: FastifyReply, page: Page, status = 200): FastifyReply {
   return reply
     .code(status)
-    .headers(pageHeaders)
+    .headers({ ...pageHeaders, 'content-security-policy': contentSecurityPolicy(page.form_redirects_to) })
     .send(pageBelowBase(reply.server.base_path, renderPage(page)))
 }
 

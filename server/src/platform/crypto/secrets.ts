@@ -31,6 +31,18 @@ export class WrongSecretKey extends Error {
   }
 }
 
+/** The database's secrets are encrypted with another key than the one that a process starts with. */
+export class WrongSecretKeyAtStart extends Error {
+  constructor(database_key_id: string, key_id: string) {
+    super(
+      `The secrets of this database are encrypted with the secret key ${database_key_id}, and this process has the key ${key_id}. ` +
+        'Set CADRE_SECRET_KEY to the first one, or put the file secret.key that the service had back into its data folder. ' +
+        'If that key is lost, start once with CADRE_SECRET_KEY_LOST=acknowledged: stored secrets are then unreadable and must be set again.',
+    )
+    this.name = 'WrongSecretKeyAtStart'
+  }
+}
+
 /** The bytes are not what was written under this label and row: cut, changed or moved. */
 export class DamagedSecret extends Error {
   constructor(label: string) {

@@ -144,7 +144,10 @@ function isThisMachine(text: string): boolean {
 }
 
 function notPublic(): EgressRefused {
-  return new EgressRefused('address', 'the host is not a public address, and the operator has not allowed it')
+  return new EgressRefused(
+    'address',
+    'the host is not a public address, and the operator has not allowed it by CADRE_EGRESS_ALLOW (loopback, private, or the host)',
+  )
 }
 
 function ownEndpoint(): EgressRefused {

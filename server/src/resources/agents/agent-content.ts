@@ -1,10 +1,12 @@
 import Type from 'typebox'
-import { AgentConfigInput, MetadataInput } from '#contract/resources/agents.ts'
+import { AgentConfigInput, AgentConfigPatch, MetadataInput } from '#contract/resources/agents.ts'
 import { isObject, mergePatch } from '#contract/core/merge-patch.ts'
 import { invalid } from '#contract/core/problems.ts'
 import { projectId } from '#contract/core/project-id.ts'
 import { environmentLabel, readEnvironment } from '../../engine/run/environment.ts'
 import { schemaIssues } from '../../engine/tools/data-schema.ts'
+import type { AgentLogEntry } from '../../events/agent-log.ts'
+import { unknownMembers } from '../../http/unknown/unknown-members.ts'
 import { check } from '../../http/validation.ts'
 import type { Secrets } from '../../platform/crypto/secrets.ts'
 import type { AgentContent, AgentRow } from './agents.queries.ts'
@@ -67,6 +69,27 @@ export function applyBody(
     config,
     environment: Object.hasOwn(patch, 'environment_variables') ? encrypted() : before.environment,
     metadata,
+  }
+}
+
+/** Paths in `config` that the service does not know and that were not there before: they are kept and have no effect (decision D14). */
+export function newOpenMembers(body: AgentBody, before: Record<string, unknown> = {}): string[] {
+  const known = new Set(openMembers(before))
+  return openMembers(body.config ?? {}).filter((path) => !known.has(path))
+}
+
+function openMembers(config: object): string[] {
+  return unknownMembers(AgentConfigPatch, config).kept
+}
+
+/** The entry of an agent's log that tells of new open members. */
+export function openMembersEntry(agent_id: string, members: readonly string[]): AgentLogEntry {
+  const paths = members.map((path) => `config.${path}`)
+  return {
+    agent_id,
+    level: 'warn',
+    message: `Unknown members of the configuration were stored; they have no effect: ${paths.join(', ')}`,
+    context: { members: paths },
   }
 }
 

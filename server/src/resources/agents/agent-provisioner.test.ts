@@ -178,6 +178,7 @@ describe('a service that is started with another secret key', () => {
 
     const second = await startOn(database.connection, {
       CADRE_SECRET_KEY: 'another secret key, of 32 characters or more',
+      CADRE_SECRET_KEY_LOST: 'acknowledged',
     })
     try {
       const again = sender(second.url, first.first_owner!.api_key)

@@ -6,6 +6,7 @@ import { eventAgent } from '#contract/events/events.ts'
 import { bounds } from '#contract/core/limits.ts'
 import { invalid, notFound, Problem } from '#contract/core/problems.ts'
 import type { Context } from '../../context.ts'
+import { writeAgentLog } from '../../events/agent-log.ts'
 import { recordAudit } from '../../events/audit/audit.ts'
 import { emit } from '../../events/outbox.ts'
 import { etag, requireMatch } from '../../http/etag.ts'
@@ -20,6 +21,8 @@ import {
   applyBody,
   auditedAgent,
   emptyContent,
+  newOpenMembers,
+  openMembersEntry,
   readableEnvironment,
   type AgentBody,
 } from './agent-content.ts'
@@ -129,6 +132,8 @@ export function agentRoutes(
           principal.user_id,
         )
         await logMove(tx, updated, before.status, requesterOf(handling), 'update')
+        const open = newOpenMembers(body, before.config)
+        if (open.length > 0) await writeAgentLog(tx, [openMembersEntry(updated.id, open)])
         const changed = { before: audited(before), after: audited(updated) }
         await recordAudit(tx, actor, { action: 'agent.updated', ...auditKey(updated), ...changed })
         tx.afterCommit(() => agentProvisioner.settle(updated))
@@ -259,7 +264,7 @@ export function agentRoutes(
       token_subject: subject,
       launch_trigger,
     }
-    return { agent, requester: requesterOf(handling), actor }
+    return { agent, open_members: newOpenMembers(body), requester: requesterOf(handling), actor }
   }
 }
 

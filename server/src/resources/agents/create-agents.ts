@@ -5,7 +5,7 @@ import { writeAgentLog } from '../../events/agent-log.ts'
 import { recordAudits } from '../../events/audit/audit.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 import { Batcher, batchOrEach } from '../../platform/batcher.ts'
-import { auditedAgent } from './agent-content.ts'
+import { auditedAgent, openMembersEntry } from './agent-content.ts'
 import { moveEntry, type Requester } from './agent-transitions.ts'
 import { insertAgents, type AgentRow, type NewAgent } from './agents.queries.ts'
 import type { AgentProvisioner } from './agent-provisioner.ts'
@@ -20,6 +20,8 @@ export interface Creation {
   agent: NewAgent
   requester: Requester
   actor: Actor
+  /** Paths in its configuration that the service does not know. */
+  open_members: readonly string[]
   audit: { action: 'agent.created' | 'agent.launched'; detail?: Record<string, unknown> }
 }
 
@@ -44,7 +46,10 @@ export function makeCreateAgents({ secrets, database }: Context, agentProvisione
     if (made.length === 0) return results
     await writeAgentLog(
       tx,
-      made.map(({ row, requester, agent }) => moveEntry(row, null, requester, agent.launch_trigger)),
+      made.flatMap(({ row, requester, agent, open_members }) => [
+        moveEntry(row, null, requester, agent.launch_trigger),
+        ...(open_members.length > 0 ? [openMembersEntry(row.id, open_members)] : []),
+      ]),
     )
     await recordAudits(
       tx,

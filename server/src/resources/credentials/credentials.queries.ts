@@ -17,6 +17,8 @@ export interface CredentialRow {
   created_by: string
   created_at: string
   updated_at: string
+  /** Ids of the secret keys that what is stored of it was encrypted with. */
+  key_ids: string[]
   /** Of type `oauth2`. */
   oauth: OAuthState | null
   /** Tools that name it, by name. */
@@ -44,14 +46,19 @@ const usedBy = (sql: Sql, project_id: Fragment, name: Fragment) => sql.fragment`
     where t.project_id = ${project_id} and position('$' || '{credentials.' || ${name} || '}'
       in concat(t.definition ->> 'url', t.definition ->> 'base_url', t.definition -> 'headers')) > 0), '[]') as used_by`
 
+/** The id of the secret key is the second to fifth byte of what was encrypted with it; of type `oauth2` the value is empty. */
 const own = (sql: Sql) => sql.fragment`
   id, project_id, name, type, allowed_hosts, created_by, created_at, updated_at,
+  array_remove(array[encode(nullif(substring(value from 2 for 4), ''), 'hex')], null) as key_ids,
   ${usedBy(sql, sql.fragment`credential.project_id`, sql.fragment`credential.name`)}`
 
 /** Of the credential of a row \`c\`: as it is answered. */
 const columns = (
   sql: Sql,
 ) => sql.fragment`${usedBy(sql, sql.fragment`c.project_id`, sql.fragment`c.name`)}, c.id, c.project_id, c.name, c.type, c.allowed_hosts, c.created_by, c.created_at, c.updated_at,
+  array_remove(array[encode(nullif(substring(c.value from 2 for 4), ''), 'hex')] || (
+    select array[encode(substring(o.tokens from 2 for 4), 'hex'), encode(substring(o.client_secret from 2 for 4), 'hex')]
+    from credential_oauth o where o.credential_id = c.id), null) as key_ids,
   (select jsonb_build_object('settings', o.settings, 'status', o.status, 'error', o.error,
     'expires_at', to_char(o.expires_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
     'connected_at', to_char(o.connected_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))
@@ -260,13 +267,21 @@ export async function findPlace(sql: Sql, id: string): Promise<{ project_id: num
   return row
 }
 
-/** A credential as it is answered. */
-export function credentialView({ project_id, oauth, ...row }: CredentialRow) {
+/** A credential as it is answered by a service whose secret key has the id `key_id`: with another one it cannot be read. */
+export function credentialView({ project_id, oauth, key_ids, ...row }: CredentialRow, key_id: string) {
+  const unreadable: { status?: CredentialState; error?: OAuthState['error'] } = key_ids.every((id) => id === key_id)
+    ? {}
+    : { status: 'unreadable', error: unreadableError }
   const view = { ...row, project_id: projectId(project_id) }
-  if (!oauth) return view
+  if (!oauth) return { ...view, ...unreadable }
   const { settings, ...state } = oauth
   const { resource: _resource, registered_for: _registeredFor, ...asked } = settings
-  return { ...view, ...state, ...asked }
+  return { ...view, ...state, ...asked, ...unreadable }
+}
+
+const unreadableError = {
+  code: 'secret_unreadable',
+  message: 'It was stored with another CADRE_SECRET_KEY. Set it again, or connect it again.',
 }
 
 /** Where the project's credentials of these names may be sent, by their names; null: anywhere. */

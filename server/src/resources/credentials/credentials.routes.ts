@@ -3,6 +3,7 @@ import * as operations from '#contract/resources/credentials.ts'
 import { bounds } from '#contract/core/limits.ts'
 import { notFound } from '#contract/core/problems.ts'
 import type { Context } from '../../context.ts'
+import { SecretUnreadable } from '../../engine/credentials/secret-unreadable.ts'
 import { CredentialUnavailable } from '../../engine/credentials/credential-unavailable.ts'
 import { oauthLabels, type OAuthSettings } from '../../engine/credentials/oauth-settings.ts'
 import { credentialLabel } from '../../engine/credentials/secret-values.ts'
@@ -16,7 +17,7 @@ import { requireProject } from '../projects/projects.queries.ts'
 import { authorizationRoutes } from './authorization.routes.ts'
 import { dropAuthorizations } from './authorizations.queries.ts'
 import {
-  credentialView,
+  credentialView as viewOf,
   deleteCredential,
   insertCredential,
   insertOAuth,
@@ -34,6 +35,7 @@ const firstToken_ms = 15_000
 /** Credentials that tools of a project are called with. Nothing answers their values and tokens. */
 export function credentialRoutes(app: FastifyInstance, http: HttpContext, context: Context): void {
   const { secrets, egress, engine } = context
+  const credentialView = (row: CredentialRow) => viewOf(row, secrets.key_id)
   const sealed = (client_secret: string | undefined, id: string): Buffer | undefined =>
     client_secret === undefined ? undefined : secrets.encrypt(oauthLabels.client_secret, client_secret, id)
 
@@ -61,7 +63,7 @@ export function credentialRoutes(app: FastifyInstance, http: HttpContext, contex
     run: async ({ sql, loaded, query: { status, limit = 20, offset = 0 } }) => {
       const { credentials, total } = await listCredentials(sql, { project_id: loaded.id, status, limit, offset })
       return {
-        credentials: credentials.map(credentialView),
+        credentials: credentials.map((row) => credentialView(row)),
         pagination: offsetPagination(total, limit, offset, credentials.length),
       }
     },
@@ -151,18 +153,19 @@ async function changeOAuth(
  * an issuer does not give in time is asked for by the first call of a tool.
  */
 async function withFirstToken(
-  { tokens }: Context,
+  { tokens, secrets }: Context,
   { sql }: Pick<Handling<typeof operations.createCredential, unknown>, 'sql'>,
   answer: Answer,
 ): Promise<Answer> {
-  const { id, project_id, grant } = answer.body as ReturnType<typeof credentialView> & { grant?: string }
+  const { id, project_id, grant } = answer.body as ReturnType<typeof viewOf> & { grant?: string }
   if (grant !== 'client_credentials') return answer
   const signal = AbortSignal.timeout(firstToken_ms)
   await tokens.get(id, { signal }).catch((error: unknown) => {
-    if (!(error instanceof CredentialUnavailable) && !signal.aborted) throw error
+    const isKnown = error instanceof CredentialUnavailable || error instanceof SecretUnreadable
+    if (!isKnown && !signal.aborted) throw error
   })
   const row = await requireCredential(sql, { id, project_id: Number(project_id.slice('proj_'.length)) })
-  return new Answer(answer.status, credentialView(row))
+  return new Answer(answer.status, viewOf(row, secrets.key_id))
 }
 
 function auditKey({ id, project_id }: CredentialRow) {

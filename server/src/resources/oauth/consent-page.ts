@@ -32,6 +32,7 @@ export function consentPage(view: ConsentView): Page {
   const { client, user, sends_to, publisher, public_url } = view
   return {
     title: `Allow ${client.name}?`,
+    ...(typeof sends_to === 'string' && { form_redirects_to: sends_to }),
     content: html`
       <h1>Allow ${client.name}?</h1>
       <p class="lead">It asks for access to your account on ${new URL(public_url).host}.</p>

@@ -4,9 +4,10 @@ import { Problem } from '#contract/core/problems.ts'
 import type { Context } from '../../context.ts'
 import { answerWithPages, checkFormOrigin, formBytesMax, readForm } from '../../http/pages/forms.ts'
 import { formTokens, type FormTokens } from '../../http/pages/form-token.ts'
-import { continuePage, sendPage } from '../../http/pages/page.ts'
+import { sendPage } from '../../http/pages/page.ts'
 import { findSignedInUser, type SignedInUser } from '../sessions/sessions.queries.ts'
 import type { AuthorizationServer } from './provider/authorization-server.ts'
+import { forwardToProvider } from './provider/provider-bridge.ts'
 import { consentPage } from './consent-page.ts'
 import { appGone, grantConsent } from './grant-consent.ts'
 import {
@@ -137,7 +138,13 @@ async function submitDecision(
     decision === 'allow'
       ? await allow(waiting, user, org_id ?? '', request, reply)
       : await deny(waiting, request, reply)
-  return sendPage(reply, continuePage(onward, waiting.client.name))
+  // The answer is the redirect to the app, and not one more stop on the way to it; whose browser it is was checked above.
+  await forwardToProvider(request, reply, waiting.server, {
+    cookies: waiting.server.resumeCookie(waiting.interaction.uid),
+    method: 'GET',
+    path: new URL(onward).pathname.slice(request.server.base_path.length),
+  })
+  return reply
 }
 
 /**

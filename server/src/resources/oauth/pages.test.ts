@@ -196,15 +196,18 @@ test('switching accounts signs out and comes back to the same authorization', as
   assert.ok(back.html.includes(service.owner.email))
 })
 
-test('a form never ends in a redirect that leaves us', async () => {
-  const { browser, page, path } = await asked()
-  const decided = await browser.submit(page, path, { decision: 'allow' })
-  assert.equal(decided.status, 200)
-  assert.equal(decided.headers.get('location'), null)
-  assert.match(
-    decided.html,
-    /http-equiv="refresh" content="0;url=http:\/\/127\.0\.0\.1:\d+\/oauth2\/authorize\/[\w-]+"/,
-  )
+test('the decision is answered by a redirect to the app, which the policy of the page names', async () => {
+  for (const decision of ['allow', 'deny']) {
+    const { browser, page, path } = await asked()
+    const { origin } = new URL(web.redirect_uri)
+    assert.match(page.headers.get('content-security-policy') ?? '', new RegExp(`form-action 'self' ${origin};`))
+    const decided = await browser.submit(page, path, { decision })
+    assert.equal(decided.status, 303)
+    const location = new URL(decided.headers.get('location') ?? '')
+    assert.equal(`${location.origin}${location.pathname}`, web.redirect_uri)
+    assert.equal(location.searchParams.has(decision === 'allow' ? 'code' : 'error'), true)
+    assert.equal(location.searchParams.has('state'), true)
+  }
 })
 
 test('a session that ends before the decision takes the decision with it', async () => {

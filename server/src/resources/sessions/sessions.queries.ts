@@ -83,7 +83,11 @@ export interface ListedSession extends SessionRow {
 }
 
 /** Everything a user is signed in with, cookies and grants, the latest activity first. */
-export async function listSessions(sql: Sql, user_id: string): Promise<ListedSession[]> {
+export async function listSessions(
+  sql: Sql,
+  user_id: string,
+  { limit, offset }: { limit: number | undefined; offset: number },
+): Promise<ListedSession[]> {
   return sql<ListedSession>`
     select id, user_id, created_at, expires_at, last_activity, ip as ip_address, user_agent, null::jsonb as app from session
     where user_id = ${user_id} and expires_at > now() and idle_expires_at > now()
@@ -91,7 +95,7 @@ export async function listSessions(sql: Sql, user_id: string): Promise<ListedSes
     select g.id, g.user_id, g.created_at, g.expires_at, g.last_activity, g.ip, g.user_agent,
       jsonb_build_object('client_id', c.client_id, 'name', c.name, 'scopes', g.scopes)
     from oauth_grant g join oauth_client c using (client_id) where g.user_id = ${user_id} and g.expires_at > now()
-    order by last_activity desc, id`
+    order by last_activity desc, id limit ${limit ?? null} offset ${offset}`
 }
 
 /** One of them. */

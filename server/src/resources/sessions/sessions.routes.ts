@@ -24,8 +24,8 @@ export function sessionRoutes(app: FastifyInstance, http: HttpContext, context: 
   })
 
   handle(app, http, operations.listSessions, {
-    run: async ({ sql, principal }) => {
-      const sessions = await listSessions(sql, principal.user_id)
+    run: async ({ sql, principal, query: { limit, offset = 0 } }) => {
+      const sessions = await listSessions(sql, principal.user_id, { limit, offset })
       return {
         sessions: sessions.map(({ user_id: _, ...session }) => ({
           ...session,

@@ -9,6 +9,7 @@ import { urlsIn } from '../../engine/files/input-files.ts'
 import { renderProblem } from '../../http/error-formats.ts'
 import { handle, type Handling } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
+import { unknownInBody } from '../../http/unknown/unknown-members.ts'
 import { check } from '../../http/validation.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 import type { AskedAgent } from './asked-agents.ts'
@@ -50,7 +51,7 @@ export function batchRoutes(
   })
 
   async function taskOf(handling: Handling<typeof createTaskBatch, AskedAgent>, one: unknown): Promise<NewTask> {
-    const issues = check(createTask.body, one)
+    const issues = [...unknownInBody(createTask, one), ...check(createTask.body, one)]
     if (issues.length > 0) throw new Problem('validation_error', issues, { message: summarize(issues) })
     const body = one as BodyOf<typeof createTask>
     if (urlsIn(body.input).length > 0)

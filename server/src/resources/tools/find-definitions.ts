@@ -2,6 +2,7 @@ import { invalid, Problem, type Issue } from '#contract/core/problems.ts'
 import type { Context } from '../../context.ts'
 import { CredentialUnavailable } from '../../engine/credentials/credential-unavailable.ts'
 import { listTokenCredentials } from '../../engine/credentials/token-rows.queries.ts'
+import { SecretUnreadable } from '../../engine/credentials/secret-unreadable.ts'
 import { readCredentials } from '../../engine/credentials/secret-values.ts'
 import { kindOf } from '../../engine/tools/kinds.ts'
 import { fillPlaceholders, namedCredentials } from '../../engine/tools/placeholders.ts'
@@ -31,9 +32,11 @@ export async function openSecrets(
   environment?: Readonly<Record<string, string>>,
 ): Promise<OpenedSecrets> {
   const names = namedCredentials(definition)
-  const credentials = await readCredentials(sql, secrets, log, project_id, names)
+  const { values: credentials, unreadable } = await readCredentials(sql, secrets, log, project_id, names)
+  if (unreadable.length > 0) throw unreadableSecret(kind, unreadable[0]!)
   for (const [name, { id, allowed_hosts }] of await listTokenCredentials(sql, project_id, names)) {
     const token = await tokens.get(id, { signal }).catch((error: unknown) => {
+      if (error instanceof SecretUnreadable) throw unreadableSecret(kind, name)
       if (!(error instanceof CredentialUnavailable)) throw error
       const message = `needs the credential ${name}, which has no token: ${error.message}`
       throw invalid({ field: kind, message, code: 'invalid_format' })
@@ -89,4 +92,9 @@ export async function lookUp<T>(
     }))
     throw first ? invalid(first, ...more) : error
   }
+}
+
+function unreadableSecret(kind: ToolDraft['kind'], name: string): Problem {
+  const message = `needs the credential ${name}, which was stored with another CADRE_SECRET_KEY: set it again`
+  return invalid({ field: kind, message, code: 'invalid_format' })
 }

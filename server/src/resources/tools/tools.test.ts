@@ -44,6 +44,14 @@ function refused({ status, body }: Reply, field: string, code?: string): void {
 }
 
 describe('registering a tool', () => {
+  it('on loopback is refused with the setting that allows it', async () => {
+    for (const url of ['http://127.0.0.1:9000/', 'http://localhost:9000/']) {
+      const { status, body } = await withHttp({ url })
+      assert.equal(status, 400)
+      assert.match(body.error.details[0].message, /CADRE_EGRESS_ALLOW/)
+    }
+  })
+
   it('answers with all of it', async () => {
     const { status, body } = await create({ name: 'weather' })
     assert.equal(status, 201)

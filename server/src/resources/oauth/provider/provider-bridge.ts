@@ -56,8 +56,12 @@ export interface Library {
 export interface ForwardedHeaders {
   /** The cookie of the running authorization that this step may see; none may see the library's own session. */
   cookie?: keyof typeof oauthCookies
+  /** Cookies in the place of those that were sent. */
+  cookies?: string
   /** The body, when it has been read. */
   body?: Buffer | undefined
+  /** The method in the place of the one that was sent; the body is not passed on then. */
+  method?: 'GET'
   /** The path that the library knows, where it is not the one that was asked for. */
   path?: string
   /** The query in the place of the one that was sent. */
@@ -76,12 +80,12 @@ export async function forwardToProvider(
   request: FastifyRequest,
   reply: FastifyReply,
   { provider, serve }: Library,
-  { cookie, body, path, query }: ForwardedHeaders = {},
+  { cookie, cookies, body, method, path, query }: ForwardedHeaders = {},
 ): Promise<void> {
   const issuer = new URL(provider.issuer)
   const passed = new IncomingMessage(request.raw.socket)
   // The library knows no HEAD; that its answer has no body then is seen to below it.
-  passed.method = request.method === 'HEAD' ? 'GET' : request.method
+  passed.method = method ?? (request.method === 'HEAD' ? 'GET' : request.method)
   passed.httpVersion = '1.1'
   passed.httpVersionMajor = 1
   passed.httpVersionMinor = 1
@@ -92,10 +96,11 @@ export async function forwardToProvider(
     host: issuer.host,
     'x-forwarded-proto': issuer.protocol.slice(0, -1),
     'x-forwarded-for': request.ip,
-    cookie: cookie && cookiesNamed(request, oauthCookies[cookie]),
+    cookie: cookies ?? (cookie && cookiesNamed(request, oauthCookies[cookie])),
     'content-type': request.content_type ?? request.headers['content-type'],
   }
   for (const name of passedHeaders) passed.headers[name] = request.headers[name]
+  if (method) for (const name of ['content-type', 'content-length']) delete passed.headers[name]
   if (body) passed.push(body)
   passed.push(null)
   passed.complete = true

@@ -16,11 +16,14 @@ test('processes with one secret key have one signing key, also when they make it
   for (const key of keys) assert.deepEqual(key, keys[0])
 })
 
-test('a service with another secret key than the one before serves OAuth all the same', async () => {
+test('a service whose secret key replaces a lost one serves OAuth all the same', async () => {
   const { sql, secrets } = service.service.context
   const before = await loadSigningKey(sql, secrets)
   const secret_key = 'another secret key, of 32 characters or more'
-  const other = await startAnother(service, { CADRE_SECRET_KEY: secret_key })
+  const other = await startAnother(service, {
+    CADRE_SECRET_KEY: secret_key,
+    CADRE_SECRET_KEY_LOST: 'acknowledged',
+  })
   try {
     assert.equal((await fetch(`${other.url}/.well-known/oauth-authorization-server`)).status, 200)
   } finally {

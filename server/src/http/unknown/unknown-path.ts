@@ -1,8 +1,8 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Problem } from '#contract/core/problems.ts'
-import { errorFormatOfPath } from './error-formats.ts'
-import { answerProblem } from './handle.ts'
-import type { HttpContext } from './http-context.ts'
+import { errorFormatOfPath } from '../error-formats.ts'
+import { answerProblem } from '../handle.ts'
+import type { HttpContext } from '../http-context.ts'
 
 /** Remembers every registered route, so that a known path with another method is distinguished from an unknown path. */
 export function collectRoutes(app: FastifyInstance): Route[] {

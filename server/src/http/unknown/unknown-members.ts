@@ -1,0 +1,161 @@
+import type { TSchema } from 'typebox'
+import { cut } from '#contract/core/issues.ts'
+import { bounds } from '#contract/core/limits.ts'
+import type { Operation } from '#contract/core/operation.ts'
+import type { Issue } from '#contract/core/problems.ts'
+import { operations } from '#contract/operations.ts'
+import { nearest } from '../../platform/nearest.ts'
+import { isProtocol } from '../error-formats.ts'
+
+/** Typing errors within which an unknown member of an open object counts as a known one that is misspelled. */
+const openErrorsMax = 2
+
+/** The parts of a JSON Schema that say which members there are. */
+interface Form {
+  type?: string
+  enum?: readonly unknown[]
+  properties?: Record<string, Form>
+  additionalProperties?: boolean | Form
+  items?: Form
+  anyOf?: readonly Form[]
+}
+
+/** Members that an object does not declare. */
+export interface UnknownMembers {
+  /** Those that are refused. */
+  issues: Issue[]
+  /** Paths of those that an open object keeps. */
+  kept: string[]
+}
+
+/** Whether an operation refuses what it does not know; protocols of others have rules of their own (decision D14). */
+export function isStrict(operation: Operation): boolean {
+  const { error_format, tolerant } = operation
+  return tolerant !== true && error_format !== 'oauth' && error_format !== 'page' && !isProtocol(error_format)
+}
+
+/** Members of a body that its operation does not know; read-only members of the resource are known (decision D14). */
+export function unknownInBody(operation: Operation, body: unknown): Issue[] {
+  if (!operation.body || !isStrict(operation)) return []
+  return unknownMembers(operation.body, body, answersOf(operation)).issues
+}
+
+/** Parameters of a query that its operation does not know. */
+export function unknownInQuery(operation: Operation, names: Iterable<string>): Issue[] {
+  if (!isStrict(operation)) return []
+  const known = Object.keys(operation.query?.properties ?? {})
+  const given = [...names]
+  return given
+    .filter((name) => !known.includes(name))
+    .slice(0, bounds.issues)
+    .map((name) => unknown('query parameter', name, name, nearest(name, absent(known, given)) ?? nearest(name, known)))
+}
+
+/**
+ * Members of `value` that its schema does not declare. An object is closed unless its schema has `additionalProperties`. Where that is
+ * true beside members with names, an unknown member is kept, unless it is within two typing errors of a name that is absent. `answers` are
+ * schemas by which the resource is read: what they have and `schema` does not is read-only, and ignored.
+ */
+export function unknownMembers(schema: TSchema, value: unknown, answers: readonly TSchema[] = []): UnknownMembers {
+  const found: UnknownMembers = { issues: [], kept: [] }
+  collect(found, [schema], answers, value, '')
+  return found
+}
+
+function collect(
+  found: UnknownMembers,
+  schemas: readonly Form[],
+  answers: readonly Form[],
+  value: unknown,
+  path: string,
+): void {
+  if (found.issues.length >= bounds.issues || typeof value !== 'object' || value === null) return
+  const forms = formsOf(schemas, value)
+  // Of any other type it is not valid, which is told elsewhere; where there is no schema anything is.
+  if (forms.length === 0) return
+  const answered = formsOf(answers, value)
+  if (Array.isArray(value)) {
+    const items = forms.flatMap((form) => form.items ?? [])
+    if (items.length === 0) return
+    const itemsAnswered = answered.flatMap((form) => form.items ?? [])
+    for (const [i, item] of value.entries()) collect(found, items, itemsAnswered, item, `${path}[${i}]`)
+    return
+  }
+  const declared = forms.filter(({ properties }) => properties !== undefined)
+  const others = forms.flatMap(({ additionalProperties: more }) => more ?? [])
+  const isOpen = others.some((more) => more !== false) || declared.length < forms.length
+  const known = [...new Set(declared.flatMap(({ properties }) => Object.keys(properties!)))]
+  for (const [name, member] of Object.entries(value)) {
+    const at = path ? `${path}.${name}` : name
+    const inner = membersOf(declared, name)
+    const readable = membersOf(answered, name)
+    if (inner.length > 0) {
+      collect(found, inner, readable, member, at)
+      continue
+    }
+    if (readable.length > 0) continue
+    const missing = absent(known, Object.keys(value))
+    if (!isOpen) found.issues.push(unknown('member', name, at, nearest(name, missing) ?? nearest(name, known)))
+    else if (known.length > 0) {
+      // Null removes it: so does a client that mends its error.
+      const meant = member === null ? undefined : nearest(name, missing, openErrorsMax)
+      if (meant) found.issues.push(unknown('member', name, at, meant))
+      else if (member !== null) found.kept.push(cut(at) as string)
+    } else {
+      const maps = others.filter((more): more is Form => typeof more === 'object')
+      collect(found, maps, [], member, at)
+    }
+  }
+}
+
+function membersOf(forms: readonly Form[], name: string): Form[] {
+  return forms.flatMap(({ properties }) => (properties && Object.hasOwn(properties, name) ? properties[name]! : []))
+}
+
+/** The forms that `value` may have: arrays or objects, and of objects those whose fixed members are as it has them. */
+function formsOf(schemas: readonly Form[], value: object): Form[] {
+  const all = schemas.flatMap(alternatives)
+  if (Array.isArray(value)) return all.filter(({ type }) => type === 'array')
+  const objects = all.filter(({ type }) => type === 'object')
+  const meant = objects.filter(({ properties = {} }) =>
+    Object.entries(properties).every(
+      ([name, member]) => member.enum === undefined || member.enum.includes((value as Record<string, unknown>)[name]),
+    ),
+  )
+  return objects.length > 1 && meant.length > 0 ? meant : objects
+}
+
+function alternatives(schema: Form): Form[] {
+  return schema.anyOf ? schema.anyOf.flatMap(alternatives) : [schema]
+}
+
+function absent(known: readonly string[], given: readonly string[]): string[] {
+  return known.filter((name) => !given.includes(name))
+}
+
+function unknown(what: 'member' | 'query parameter', name: string, path: string, meant: string | undefined): Issue {
+  const message = `unknown ${what} \`${cut(name)}\`${meant === undefined ? '' : `; did you mean \`${meant}\`?`}`
+  return { field: cut(path) as string, message, code: 'unknown_field' }
+}
+
+const answers = new WeakMap<Operation, TSchema[]>()
+
+/** Schemas by which the resource of an operation is answered: by itself, and by reads of the same path or of one below it. */
+function answersOf(operation: Operation): TSchema[] {
+  let known = answers.get(operation)
+  if (!known) {
+    const taken = Object.keys(operation.body?.properties ?? {})
+    const reads = operations.filter(
+      ({ method, path }) =>
+        method === 'GET' &&
+        path.startsWith(operation.path) &&
+        /^(?:\/\{\w+\})?$/.test(path.slice(operation.path.length)),
+    )
+    known = [operation as Operation, ...(reads as readonly Operation[])]
+      .flatMap(({ responses }) => responses.flatMap(({ schema }) => schema ?? []))
+      // A confirmation or a list is not the resource: it has none of its members.
+      .filter((schema) => taken.some((name) => Object.hasOwn((schema as Form).properties ?? {}, name)))
+    answers.set(operation, known)
+  }
+  return known
+}

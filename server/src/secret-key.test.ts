@@ -1,0 +1,114 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { makeSecrets, WrongSecretKeyAtStart } from './platform/crypto/secrets.ts'
+import { eventually, makeTestDatabase, sender, startOn, type Send } from '../test/harness.ts'
+import type { Service } from './service.ts'
+
+const first_key = 'a secret key for tests, 32 characters'
+const CADRE_SECRET_KEY = 'another secret key, of 32 characters or more'
+
+describe('a service with another secret key than that of its database', () => {
+  let database: Awaited<ReturnType<typeof makeTestDatabase>>
+  let service: Service
+  let send: Send
+  let project: string
+  let secret_agent: string
+  let tool_agent: string
+  let plain_agent: string
+  let credential: string
+
+  const make = async (body: object): Promise<string> => {
+    const { body: agent } = await send('POST', `${project}/agents`, { body })
+    await eventually(async () => (await send('GET', `${project}/agents/${agent.id}`)).body.status === 'running')
+    return agent.id
+  }
+  const run = async (agent_id: string) => {
+    const { body: task } = await send('POST', `${project}/agents/${agent_id}/tasks`, { body: { input: 'hi' } })
+    return (await send('GET', `${project}/tasks/${task.id}?wait=20`)).body
+  }
+  const use = (started: Service): void => {
+    service = started
+    send = sender(started.url, api_key)
+  }
+  let api_key: string
+
+  before(async () => {
+    database = await makeTestDatabase()
+    const started = await startOn(database.connection)
+    api_key = started.first_owner!.api_key
+    use(started)
+    project = `/api/v1/projects/${(await send('POST', '/api/v1/projects', { body: { name: 'keys' } })).body.id}`
+    credential = (
+      await send('POST', `${project}/credentials`, {
+        body: { name: 'KEY', value: 'canary', allowed_hosts: ['api.example.com'] },
+      })
+    ).body.id
+    await send('POST', `${project}/tools`, {
+      body: {
+        name: 'weather',
+        description: 'The weather.',
+        kind: 'http',
+        http: { method: 'GET', url: 'https://api.example.com/', headers: { a: '${credentials.KEY}' } },
+      },
+    })
+    secret_agent = await make({ name: 'secret', config: { environment_variables: { A: '1' } } })
+    tool_agent = await make({ name: 'tool', config: { tools: ['weather'] } })
+    plain_agent = await make({ name: 'plain' })
+    for (const agent of [secret_agent, tool_agent]) assert.equal((await run(agent)).status, 'completed')
+    await service.stop()
+  })
+  after(async () => {
+    await service.stop()
+    await database.drop()
+  })
+
+  it('does not start, and says which key the database was made with and how to recover', async () => {
+    await assert.rejects(startOn(database.connection, { CADRE_SECRET_KEY }), (error) => {
+      assert.ok(error instanceof WrongSecretKeyAtStart)
+      for (const key of [first_key, CADRE_SECRET_KEY])
+        assert.ok(error.message.includes(makeSecrets(key).key_id), error.message)
+      assert.match(error.message, /CADRE_SECRET_KEY_LOST=acknowledged/)
+      return true
+    })
+    // Nothing has changed: the right key still starts.
+    use(await startOn(database.connection))
+    assert.equal((await send('GET', `${project}/credentials/${credential}`)).body.status, undefined)
+    await service.stop()
+  })
+
+  it('starts where the operator acknowledges the loss; stored secrets are marked as unreadable', async () => {
+    use(await startOn(database.connection, { CADRE_SECRET_KEY, CADRE_SECRET_KEY_LOST: 'acknowledged' }))
+    const { body } = await send('GET', `${project}/credentials/${credential}`)
+    assert.deepEqual([body.status, body.error.code], ['unreadable', 'secret_unreadable'])
+    const { body: list } = await send('GET', `${project}/credentials`)
+    assert.equal(list.credentials[0].status, 'unreadable')
+  })
+
+  it('fails tasks whose secrets it cannot read, and runs all others', async () => {
+    for (const [agent, what] of [
+      [secret_agent, 'environment variables of the agent'],
+      [tool_agent, 'credential KEY'],
+    ] as const) {
+      const task = await run(agent)
+      assert.deepEqual([task.status, task.error.code, task.error.retryable], ['failed', 'secret_unreadable', false])
+      assert.ok(task.error.message.includes(what), task.error.message)
+      assert.equal(task.usage.steps, 0)
+    }
+    assert.equal((await run(plain_agent)).status, 'completed')
+  })
+
+  it('runs them again once the secrets are set again', async () => {
+    const set = await send('PUT', `${project}/credentials/${credential}`, { body: { value: 'new canary' } })
+    assert.deepEqual([set.status, set.body.status], [200, undefined])
+    assert.equal((await run(tool_agent)).status, 'completed')
+    await send('PUT', `${project}/agents/${secret_agent}`, { body: { config: { environment_variables: { A: '2' } } } })
+    await eventually(async () => (await run(secret_agent)).status === 'completed')
+  })
+
+  it('is from then on the one whose key the database has', async () => {
+    await service.stop()
+    await assert.rejects(startOn(database.connection), WrongSecretKeyAtStart)
+    use(await startOn(database.connection, { CADRE_SECRET_KEY }))
+    assert.equal((await run(plain_agent)).status, 'completed')
+  })
+})
