@@ -173,11 +173,28 @@ describe('commands on a PostgreSQL of the operator’s', () => {
   })
 
   it('one that is unreachable is reported in a sentence, without the password of its URL', async () => {
-    const unreachable = { ...env, DATABASE_URL: 'postgres://cadre:canary@127.0.0.1:1/cadre' }
+    const DATABASE_URL = 'postgres://cadre:canary@127.0.0.1:1/cadre'
+    const unreachable = { ...env, DATABASE_URL, CADRE_DATABASE_WAIT_SECONDS: '0' }
     for (const words of [['migrate', 'status'], ['serve']]) {
       const { code, stderr } = await runCommand(unreachable, words)
       assert.equal(code, 1)
       assert.equal(stderr, 'The database of DATABASE_URL cannot be reached: connect ECONNREFUSED 127.0.0.1:1.\n')
+    }
+  })
+
+  it('one that is unreachable is waited for by the service, which says so every 5 s', async () => {
+    const DATABASE_URL = 'postgres://cadre:canary@127.0.0.1:1/cadre'
+    const waits = { ...env, DATABASE_URL, CADRE_DATABASE_WAIT_SECONDS: '12', CADRE_LOG_LEVEL: 'warn' }
+    for (const words of [['serve'], ['serve', '--processes', '2']]) {
+      const { code, stdout, stderr } = await runCommand(waits, words)
+      assert.equal(code, 1)
+      assert.match(stderr, /cannot be reached: connect ECONNREFUSED 127.0.0.1:1. It was waited for 12 s/)
+      const said = stdout.split('\n').filter((line) => line.includes('The start waits for it'))
+      assert.deepEqual(
+        said.map((line) => JSON.parse(line).waited_seconds),
+        [0, 5, 10],
+      )
+      assert.doesNotMatch(stdout + stderr, /canary/)
     }
   })
 })

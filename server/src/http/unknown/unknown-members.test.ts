@@ -155,7 +155,7 @@ describe('an unknown member of a task', () => {
       body: {
         tasks: [
           { input: 'hi', metadata: { anything: 1 } },
-          { input: 'hi', thred_id: null, priorty: 1 },
+          { input: 'hi', priorty: 1 },
         ],
       },
     })
@@ -212,7 +212,10 @@ describe('unknown members by a schema', () => {
 
   it('are listed up to a bound, with names cut', () => {
     const many = Object.fromEntries(Array.from({ length: 5000 }, (_, i) => [`${'x'.repeat(200)}${i}`, 1]))
+    const began = performance.now()
     const { issues } = unknownMembers(schema, many)
+    unknownMembers(schema, { open: many })
+    assert.ok(performance.now() - began < 1000)
     assert.ok(issues.length <= 100 && issues.every(({ field, message }) => field.length <= 100 && message.length < 200))
   })
 })

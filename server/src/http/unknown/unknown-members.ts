@@ -44,17 +44,19 @@ export function unknownInBody(operation: Operation, body: unknown): Issue[] {
 export function unknownInQuery(operation: Operation, names: Iterable<string>): Issue[] {
   if (!isStrict(operation)) return []
   const known = Object.keys(operation.query?.properties ?? {})
-  const given = [...names]
-  return given
+  const given = new Set(names)
+  const missing = known.filter((name) => !given.has(name))
+  return [...given]
     .filter((name) => !known.includes(name))
     .slice(0, bounds.issues)
-    .map((name) => unknown('query parameter', name, name, nearest(name, absent(known, given)) ?? nearest(name, known)))
+    .map((name) => unknown('query parameter', name, name, nearest(name, missing) ?? nearest(name, known)))
 }
 
 /**
  * Members of `value` that its schema does not declare. An object is closed unless its schema has `additionalProperties`. Where that is
  * true beside members with names, an unknown member is kept, unless it is within two typing errors of a name that is absent. `answers` are
- * schemas by which the resource is read: what they have and `schema` does not is read-only, and ignored.
+ * schemas by which the resource is read: what they have and `schema` does not is read-only, and ignored. Of each kind `bounds.issues`
+ * are looked for at most, so that a body of nothing else costs no more.
  */
 export function unknownMembers(schema: TSchema, value: unknown, answers: readonly TSchema[] = []): UnknownMembers {
   const found: UnknownMembers = { issues: [], kept: [] }
@@ -85,7 +87,9 @@ function collect(
   const others = forms.flatMap(({ additionalProperties: more }) => more ?? [])
   const isOpen = others.some((more) => more !== false) || declared.length < forms.length
   const known = [...new Set(declared.flatMap(({ properties }) => Object.keys(properties!)))]
+  const missing = known.filter((name) => !Object.hasOwn(value, name))
   for (const [name, member] of Object.entries(value)) {
+    if (found.issues.length >= bounds.issues) return
     const at = path ? `${path}.${name}` : name
     const inner = membersOf(declared, name)
     const readable = membersOf(answered, name)
@@ -94,9 +98,9 @@ function collect(
       continue
     }
     if (readable.length > 0) continue
-    const missing = absent(known, Object.keys(value))
     if (!isOpen) found.issues.push(unknown('member', name, at, nearest(name, missing) ?? nearest(name, known)))
     else if (known.length > 0) {
+      if (found.kept.length >= bounds.issues) continue
       // Null removes it: so does a client that mends its error.
       const meant = member === null ? undefined : nearest(name, missing, openErrorsMax)
       if (meant) found.issues.push(unknown('member', name, at, meant))
@@ -127,10 +131,6 @@ function formsOf(schemas: readonly Form[], value: object): Form[] {
 
 function alternatives(schema: Form): Form[] {
   return schema.anyOf ? schema.anyOf.flatMap(alternatives) : [schema]
-}
-
-function absent(known: readonly string[], given: readonly string[]): string[] {
-  return known.filter((name) => !given.includes(name))
 }
 
 function unknown(what: 'member' | 'query parameter', name: string, path: string, meant: string | undefined): Issue {

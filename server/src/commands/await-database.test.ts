@@ -1,0 +1,87 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { connect, createServer, type AddressInfo, type Server } from 'node:net'
+import { after, before, describe, it } from 'node:test'
+import pino from 'pino'
+import { makeTestDatabase } from '../../test/harness.ts'
+import { awaitDatabase } from './await-database.ts'
+import { CommandError } from './command.ts'
+import { Interrupted } from './interrupted.ts'
+
+const quiet = pino({ level: 'silent' })
+const never = new AbortController().signal
+
+describe('the start of a service whose database is away', () => {
+  let database: Awaited<ReturnType<typeof makeTestDatabase>>
+  let url: (port: number) => string
+  let port: number
+  let proxy: Server | undefined
+  before(async () => {
+    database = await makeTestDatabase()
+    const { user, database: name } = database.connection
+    url = (at) => `postgres://${user}@127.0.0.1:${at}/${name}`
+    const free = createServer().listen(0, '127.0.0.1')
+    await once(free, 'listening')
+    port = (free.address() as AddressInfo).port
+    free.close()
+  })
+  after(async () => {
+    proxy?.close()
+    await database.drop()
+  })
+
+  /** The database, at a port of its own. */
+  const open = (): void => {
+    const { host, port: number } = database.connection
+    proxy = createServer((socket) => {
+      const server = connect(`${host}/.s.PGSQL.${number ?? 5432}`)
+      socket.pipe(server).pipe(socket)
+      for (const end of [socket, server]) end.on('error', () => {})
+    }).listen(port, '127.0.0.1')
+  }
+  const lines: { level: string; text: string }[] = []
+  const log = Object.assign(pino({ level: 'silent' }), {
+    warn: (_: object, text: string) => {
+      lines.push({ level: 'warn', text })
+      open()
+    },
+  })
+
+  it('ends after its time with what is wrong and how long it waited', async () => {
+    const config = { database_url: url(port), database_wait_seconds: 1 }
+    const began = performance.now()
+    await assert.rejects(awaitDatabase(config, { log: quiet, signal: never }), (error) => {
+      assert.ok(error instanceof CommandError)
+      assert.match(error.message, /cannot be reached: connect ECONNREFUSED .* It was waited for 1 s, as CADRE_DATABASE/)
+      return true
+    })
+    assert.ok(performance.now() - began >= 1000)
+  })
+
+  it('ends at once where it is told not to wait, and when it is called off', async () => {
+    await assert.rejects(
+      awaitDatabase({ database_url: url(port), database_wait_seconds: 0 }, { log: quiet, signal: never }),
+      /cannot be reached: connect ECONNREFUSED 127.0.0.1:\d+\.$/,
+    )
+    const stop = new AbortController()
+    const waiting = awaitDatabase(
+      { database_url: url(port), database_wait_seconds: 60 },
+      { log: Object.assign(pino({ level: 'silent' }), { warn: () => stop.abort() }), signal: stop.signal },
+    )
+    await assert.rejects(waiting, Interrupted)
+  })
+
+  it('says that it waits, and goes on once the database is there', async () => {
+    await awaitDatabase({ database_url: url(port), database_wait_seconds: 60 }, { log, signal: never })
+    assert.equal(lines.length, 1)
+    assert.match(lines[0]!.text, /^The database of DATABASE_URL cannot be reached: .* The start waits for it$/)
+  })
+
+  it('does not wait for what does not pass by itself', async () => {
+    const missing = url(port).replace(/[^/]*$/, 'no_such_database')
+    await assert.rejects(
+      awaitDatabase({ database_url: missing, database_wait_seconds: 60 }, { log: quiet, signal: never }),
+      /no_such_database/,
+    )
+  })
+})
