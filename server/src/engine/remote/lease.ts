@@ -35,7 +35,7 @@ export interface RemoteContext {
   worker_id: string
   tracing: Tracing
   run: Omit<RunContext, 'journal' | 'isClosing' | 'reload' | 'onCredentialWait'>
-  environmentOf: (agent_id: string, environment: Buffer | null) => Readonly<Record<string, string>>
+  environmentOf: (agent_id: string, environment: Buffer | null) => Readonly<Record<string, string>> | undefined
   /** Gets what a run needs beyond its task's row: its tools, its thread's past. */
   prepare: (run: Run) => Promise<void>
   /** After a commit: its events, and tasks that were put aside. */
