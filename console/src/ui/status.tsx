@@ -47,6 +47,7 @@ const looks: Record<string, { icon: LucideIcon; tone: Tone; isMoving?: boolean }
   connected: { icon: CircleCheck, tone: 'good' },
   needs_authorization: { icon: Hourglass, tone: 'warn' },
   failing: { icon: CircleAlert, tone: 'bad' },
+  unreadable: { icon: CircleAlert, tone: 'bad' },
   idle: { icon: CircleDashed, tone: 'quiet' },
   busy: { icon: LoaderCircle, tone: 'info', isMoving: true },
   reachable: { icon: CircleCheck, tone: 'good' },

@@ -2,7 +2,8 @@
  * States of a credential of type `oauth2`. `connected`: it has tokens. `needs_authorization`: a person has to connect it.
  * `failing`: its last renewal failed. `unreadable`, of any type: it was stored with another `CADRE_SECRET_KEY`.
  */
-export const credentialStates = ['connected', 'needs_authorization', 'failing', 'unreadable'] as const
+export const tokenStates = ['connected', 'needs_authorization', 'failing'] as const
+export const credentialStates = [...tokenStates, 'unreadable'] as const
 export type CredentialState = (typeof credentialStates)[number]
 
 /** `secret` holds a value that a person gave, `oauth2` tokens that the service asks an issuer for. */

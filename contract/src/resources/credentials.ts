@@ -12,7 +12,7 @@ import {
   projectParameter,
   Timestamp,
 } from '../core/schemas.ts'
-import { credentialGrants, credentialStates, credentialTypes } from './credential-states.ts'
+import { credentialGrants, credentialStates, tokenStates, credentialTypes } from './credential-states.ts'
 
 const name = Type.String({
   minLength: 1,
@@ -190,7 +190,7 @@ export const listCredentials = defineOperation({
   scope: 'agents:read',
   bucket: 'tasks.read',
   query: offsetQuery({
-    status: Type.Optional(Choice(credentialStates, { description: 'Only those of type `oauth2` in this state.' })),
+    status: Type.Optional(Choice(tokenStates, { description: 'Only those of type `oauth2` in this state.' })),
   }),
   responses: [
     {

@@ -5,6 +5,7 @@ export const stateWords = {
   connected: 'connected',
   needs_authorization: 'not connected',
   failing: 'failing',
+  unreadable: 'unreadable',
 } as const
 
 export const typeNames: Record<Credential['type'], string> = { secret: 'Secret', oauth2: 'OAuth' }
