@@ -1,12 +1,14 @@
 import type { Credential } from '#sdk/types.ts'
 
-/** States of a credential as people read them. */
-export const stateWords = {
+/** States of a credential's tokens as people read them. */
+export const tokenStateWords = {
   connected: 'connected',
   needs_authorization: 'not connected',
   failing: 'failing',
-  unreadable: 'unreadable',
 } as const
+
+/** States of a credential as people read them. */
+export const stateWords = { ...tokenStateWords, unreadable: 'unreadable' } as const
 
 export const typeNames: Record<Credential['type'], string> = { secret: 'Secret', oauth2: 'OAuth' }
 

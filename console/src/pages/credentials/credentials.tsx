@@ -1,6 +1,6 @@
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link, useNavigate } from '@tanstack/react-router'
-import { credentialStates } from '#contract/resources/credential-states.ts'
+import { tokenStates } from '#contract/resources/credential-states.ts'
 import type { Credential, NewCredential } from '#sdk/types.ts'
 import { api } from '../../api/client.ts'
 import { useProjectId } from '../../api/queries.ts'
@@ -23,7 +23,7 @@ import { PageFrame } from '../parts/page-frame.tsx'
 import { useWhyNotWrite } from '../parts/why-not-write.ts'
 import { ConnectButton } from './connect-button.tsx'
 import { CredentialForm } from './credential-form.tsx'
-import { isConnectable, stateWords, typeNames } from './credential-words.ts'
+import { isConnectable, stateWords, tokenStateWords, typeNames } from './credential-words.ts'
 
 const pageSize = 20
 
@@ -32,7 +32,7 @@ export default function Credentials() {
   const project_id = useProjectId()
   const [words, setWords] = useSearchText()
   const offset = Number(words.offset ?? 0)
-  const status = credentialStates.find((one) => one === words.status)
+  const status = tokenStates.find((one) => one === words.status)
   const query = { limit: pageSize, offset, ...(status ? { status } : {}) }
   const queries = useQueryClient()
   const navigate = useNavigate()
@@ -132,7 +132,7 @@ export default function Credentials() {
             value={status ?? ''}
             onChange={({ target }) => setWords({ status: target.value || undefined, offset: undefined })}
           >
-            <Options of={{ '': 'Any state', ...stateWords }} />
+            <Options of={{ '': 'Any state', ...tokenStateWords }} />
           </FilterSelect>
         </div>
       )}
