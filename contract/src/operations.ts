@@ -21,7 +21,6 @@ import type { Operation } from './core/operation.ts'
 import { organizationApiKeyOperations } from './accounts/organization-api-keys.ts'
 import { organizationOperations } from './accounts/organizations.ts'
 import { projectEventOperations } from './events/project-events.ts'
-import { projectMetricOperations } from './resources/project-metrics.ts'
 import { projectStatisticsOperations } from './resources/project-statistics.ts'
 import { projectOperations } from './resources/projects.ts'
 import { rateLimitOperations } from './resources/rate-limits.ts'
@@ -45,7 +44,6 @@ import { webhookOperations } from './resources/webhooks.ts'
 export const operations: readonly Operation[] = [
   ...projectOperations,
   ...projectStatisticsOperations,
-  ...projectMetricOperations,
   ...agentOperations,
   ...agentVersionOperations,
   ...logOperations,

@@ -108,7 +108,7 @@ export async function makeDemo({ send, sql }: TestConsole): Promise<Demo> {
     reached(tasks.running, ['running']),
     reached(tasks.delegated, ['completed', 'failed']),
   ])
-  // The instructions as people write them: what the scripted model is told is not for the eye.
+  // The instructions as people write them: a script is not for the eye.
   for (const system_prompt of [
     'You answer questions of our customers.\n\n- Be brief.\n- Look an order up before you say anything about it.',
     prompts.support,

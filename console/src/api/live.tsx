@@ -15,7 +15,7 @@ interface Live {
   listen: (listener: (event: ProjectStreamEvent) => void) => () => void
   /** Hands the tab's connection to the page's stream; returns a function that takes it back. */
   lend: () => () => void
-  /** Whether the page has a stream of its own. */
+  /** Whether the page reads a separate stream. */
   isLent: boolean
   /** How that stream is. */
   tellOwn: (state: LiveState) => void

@@ -1,5 +1,4 @@
 import {
-  Ban,
   Bot,
   CircleAlert,
   CircleDashed,
@@ -8,6 +7,7 @@ import {
   FoldVertical,
   ShieldQuestion,
   Wrench,
+  type LucideIcon,
 } from 'lucide-react'
 import { Button } from '../ui/button.tsx'
 import { Status } from '../ui/status.tsx'
@@ -24,12 +24,10 @@ function waitWords({ reason, queue }: NonNullable<Task['wait']>): string {
 export function TaskBadge({ task }: { task: Pick<Task, 'status' | 'wait' | 'cancel_requested_at'> }) {
   const isEnding = task.cancel_requested_at !== null && ['queued', 'running', 'waiting'].includes(task.status)
   if (isEnding) return <Status state="canceling" />
-  return (
-    <Status state={task.status} label={task.wait ? `${task.status} for ${waitWords(task.wait)}` : task.status} />
-  )
+  return <Status state={task.status} label={task.wait ? `${task.status} for ${waitWords(task.wait)}` : task.status} />
 }
 
-const stepIcons: Partial<Record<string, typeof Ban>> = {
+const stepIcons: Partial<Record<string, LucideIcon>> = {
   model_call: Bot,
   tool_call: Wrench,
   approval: ShieldQuestion,

@@ -89,6 +89,12 @@ function item({ value, label, disabled, title }: Choice) {
   )
 }
 
+/** The text of an element's content: numbers and texts, also several beside each other. */
+function textOf(node: ReactNode): string {
+  if (Array.isArray(node)) return node.map(textOf).join('')
+  return typeof node === 'string' || typeof node === 'number' ? String(node) : ''
+}
+
 /** The choices that elements stand for, with what is above each group of them. */
 function groupsOf(children: ReactNode): Group[] {
   const groups: Group[] = []
@@ -101,13 +107,13 @@ function groupsOf(children: ReactNode): Group[] {
         if (!open) groups.push((open = { label: undefined, choices: [] }))
         const label = props['children']
         open.choices.push({
-          value: String(props['value'] ?? label),
-          label: Array.isArray(label) ? label.join('') : label,
+          value: textOf(props['value'] ?? label),
+          label: textOf(label),
           disabled: props['disabled'] === true,
           title: props['title'] as string | undefined,
         })
       } else if (type === 'optgroup') {
-        groups.push((open = { label: String(props['label']), choices: [] }))
+        groups.push((open = { label: textOf(props['label']), choices: [] }))
         read(props['children'])
         open = undefined
       } else if (typeof type === 'function') read((type as (props: object) => ReactNode)(props))

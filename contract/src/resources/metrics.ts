@@ -126,4 +126,135 @@ export const getAgentMetrics = defineOperation({
   problems: ['project_not_found', 'agent_not_found'],
 })
 
-export const metricOperations: Operation[] = [getAgentMetrics] as Operation[]
+/** Groups of failures that are given at most. */
+export const failureGroupsMax = 20
+/** The newest failed tasks of a project, and the newest expired ones, that are grouped at most. */
+export const failuresGrouped = 10_000
+
+const seconds = (description: string) => Type.Number({ minimum: 0, description })
+const dollars = Type.Number({ minimum: 0, description: 'US dollars, of the calls whose price is known.' })
+
+export const getProjectMetrics = defineOperation({
+  id: 'getProjectMetrics',
+  command: 'projects metrics',
+  sdk: 'projects.metrics',
+  method: 'GET',
+  path: '/api/v1/projects/{project_id}/metrics',
+  error_format: 'agents',
+  tag: 'Projects',
+  summary: "Read a project's metrics",
+  description:
+    `How the tasks of a project, or of one of its agents, ended, how long they took and what they used: in sum and over time. ` +
+    `The last 24 hours unless said otherwise. Buckets are aligned to UTC, whole ones are counted from the one that holds start_time, and empty ones are there; at most ${metricPointsMax} of them. ` +
+    `Usage is counted by the hour: in shorter buckets it stands in the first of its hour. Percentiles are within 1 %.`,
+  credentials: anyCredential,
+  extension: true,
+  scope: 'agents:read',
+  bucket: 'agents.metrics',
+  params: { project_id: projectParameter },
+  query: Type.Object({
+    agent_id: Type.Optional(
+      Type.String({ pattern: '^[a-z0-9_]{1,64}$', description: 'Only the tasks of this agent.' }),
+    ),
+    start_time: Type.Optional(TimestampInput),
+    end_time: Type.Optional(TimestampInput),
+    interval: Type.Optional(Choice(intervals, { default: '1h', description: 'Length of a bucket.' })),
+  }),
+  responses: [
+    {
+      status: 200,
+      description: 'The metrics, and the period they are of.',
+      schema: Named(
+        'ProjectMetrics',
+        Type.Object({
+          metrics: Type.Object({
+            tasks: Type.Object({
+              completed: count('Ended well in the period.'),
+              failed: count('Failed or expired in the period.'),
+              canceled: count('Were canceled in the period.'),
+              success_rate: Type.Number({
+                minimum: 0,
+                maximum: 1,
+                description: 'completed / (completed + failed); 0 when there are none.',
+              }),
+            }),
+            performance: Type.Object({
+              avg_response_time: seconds('Seconds from the start to the end of a task.'),
+              p50_response_time: seconds('Seconds.'),
+              p95_response_time: seconds('Seconds.'),
+            }),
+            usage: Type.Object({
+              calls: count('Calls of models and tools.'),
+              tokens: count('Input and output tokens.'),
+              cost_usd: dollars,
+              unpriced_calls: count('Calls of models whose price is not known.'),
+            }),
+            time_series: Type.Array(
+              Type.Object({
+                timestamp: Timestamp,
+                completed: count('In the bucket.'),
+                failed: count('In the bucket.'),
+                canceled: count('In the bucket.'),
+                p50_response_time: seconds('Seconds; 0 where nothing ended.'),
+                p95_response_time: seconds('Seconds; 0 where nothing ended.'),
+                calls: count('In the bucket.'),
+                tokens: count('In the bucket.'),
+                cost_usd: dollars,
+              }),
+            ),
+            failures: Type.Array(
+              Type.Object({
+                agent_id: Type.String(),
+                agent_name: Type.String(),
+                code: Type.String({ description: 'The code of the error; `expired` of tasks that expired.' }),
+                message: Type.String({ description: 'Of the newest of them.' }),
+                count: count('Tasks of the agent that ended with it in the period.'),
+                last_task_id: Type.String({ description: 'The newest of them.' }),
+                last_at: Timestamp,
+              }),
+              {
+                description: `The most frequent first, at most ${failureGroupsMax}, of the newest ${failuresGrouped} failed and as many expired tasks.`,
+              },
+            ),
+          }),
+          period: Type.Object({ start_time: Timestamp, end_time: Timestamp, interval: Choice(intervals) }),
+        }),
+      ),
+      example: {
+        metrics: {
+          tasks: { completed: 11, failed: 1, canceled: 0, success_rate: 0.9166666666666666 },
+          performance: { avg_response_time: 1.84, p50_response_time: 1.2, p95_response_time: 3.1 },
+          usage: { calls: 24, tokens: 7092, cost_usd: 0.0311, unpriced_calls: 0 },
+          time_series: [
+            {
+              timestamp: '2026-11-20T09:00:00.000Z',
+              completed: 11,
+              failed: 1,
+              canceled: 0,
+              p50_response_time: 1.2,
+              p95_response_time: 3.1,
+              calls: 24,
+              tokens: 7092,
+              cost_usd: 0.0311,
+            },
+          ],
+          failures: [
+            {
+              agent_id: agentParameter.example,
+              agent_name: 'support-desk',
+              code: 'model_rate_limited',
+              message: 'The provider openai refused the call: too many requests.',
+              count: 1,
+              last_task_id: 'task_01jcm3x5v8f9a2b4c6d8e0g2h4',
+              last_at: '2026-11-20T09:31:00.000Z',
+            },
+          ],
+        },
+        period: { start_time: '2026-11-20T09:00:00.000Z', end_time: '2026-11-20T10:00:00.000Z', interval: '1h' },
+      },
+    },
+  ],
+  problems: ['project_not_found', 'agent_not_found'],
+})
+
+export const metricOperations: Operation[] = [getAgentMetrics, getProjectMetrics] as Operation[]

@@ -143,7 +143,7 @@ export const getUsageSeries = defineOperation({
   scope: 'agents:read',
   bucket: 'tasks.read',
   query: Type.Object({
-    group_by: Type.Optional(Choice(usageGroups, { default: 'model', description: 'What is told apart.' })),
+    group_by: Type.Optional(Choice(usageGroups, { default: 'model', description: 'What the series are of.' })),
     start_time: Type.Optional(TimestampInput),
     end_time: Type.Optional(TimestampInput),
     interval: Type.Optional(Choice(['1h', '1d'] as const, { default: '1d', description: 'Length of a bucket.' })),

@@ -22,7 +22,6 @@ import type * as deliveries from '../../../contract/src/resources/deliveries.ts'
 import type * as files from '../../../contract/src/resources/files.ts'
 import type * as logs from '../../../contract/src/resources/logs.ts'
 import type * as metrics from '../../../contract/src/resources/metrics.ts'
-import type * as projectMetrics from '../../../contract/src/resources/project-metrics.ts'
 import type * as projectStatistics from '../../../contract/src/resources/project-statistics.ts'
 import type * as projects from '../../../contract/src/resources/projects.ts'
 import type * as rateLimits from '../../../contract/src/resources/rate-limits.ts'
@@ -66,7 +65,6 @@ export type Modules = [
   typeof files,
   typeof logs,
   typeof metrics,
-  typeof projectMetrics,
   typeof projectStatistics,
   typeof projects,
   typeof rateLimits,

@@ -191,10 +191,10 @@ export const projects = {
   delete: call('deleteProject', 'DELETE', '/api/v1/projects/{project_id}'),
   /** Read the statistics of several projects. */
   statistics: call('listProjectStatistics', 'GET', '/api/v1/projects/statistics', 'query'),
-  /** Read a project's metrics. */
-  metrics: call('getProjectMetrics', 'GET', '/api/v1/projects/{project_id}/metrics', 'query'),
   /** Read the logs of a project's agents. */
   logs: list('listProjectLogs', 'GET', '/api/v1/projects/{project_id}/logs', 'logs'),
+  /** Read a project's metrics. */
+  metrics: call('getProjectMetrics', 'GET', '/api/v1/projects/{project_id}/metrics', 'query'),
   /** Stream a project. The response, to be read as it comes; `stream` reads it. */
   rawStream: raw('streamProjectEvents', 'GET', '/api/v1/projects/{project_id}/events/stream'),
 }

@@ -5,10 +5,10 @@ import { useVersionMarks } from '../../agents/version-marks.ts'
 import { api } from '../../api/client.ts'
 import { formatCount, formatShort } from '../../format.ts'
 import { paths } from '../../paths.ts'
-import { Chart } from '../../ui/chart.tsx'
+import { Chart } from '../../ui/charts/chart.tsx'
 import { CopyButton } from '../../ui/copy.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
-import { NumberedText } from '../../ui/numbered-text.tsx'
+import { NumberedText } from '../../ui/texts/numbered-text.tsx'
 import { Facts, Panel } from '../../ui/page.tsx'
 import { Time } from '../../ui/time.tsx'
 import { Figures } from '../metrics/figures.tsx'
@@ -16,7 +16,7 @@ import { metricsQuery } from '../metrics/metrics-query.ts'
 import { endedBars } from '../metrics/series.tsx'
 import type { TabProps } from './tab.ts'
 
-/** How it does, what it is, and what it was told. */
+/** How it does, what it is, and its instructions. */
 export function Overview({ project_id, agent }: TabProps) {
   const navigate = useNavigate()
   const { config } = agent

@@ -1,5 +1,5 @@
 import { formatCost, formatCount, formatDuration, formatShare, formatShort } from '../../format.ts'
-import { Tile, Tiles } from '../../ui/tiles.tsx'
+import { Tile, Tiles } from '../../ui/charts/tiles.tsx'
 import type { Metrics } from './metrics-query.ts'
 
 /** Seconds as a span of time. */

@@ -1,7 +1,7 @@
 import { useMemo } from 'react'
 import type { AgentMetrics } from '#sdk/types.ts'
 import { exactTime, formatCost, formatCount, formatShare, formatShort, formatSize } from '../../format.ts'
-import { Chart, type Drawing } from '../../ui/chart.tsx'
+import { Chart, type Drawing } from '../../ui/charts/chart.tsx'
 import { DataTable, type Column } from '../../ui/data-table.tsx'
 import { Panel } from '../../ui/page.tsx'
 import { useTimeZone } from '../../ui/time.tsx'

@@ -18,8 +18,8 @@ export function adviceFor(
   { error, project_id, agent_id, status }: Pick<Task, 'error' | 'project_id' | 'agent_id' | 'status'>,
   model: string | undefined,
 ): Advice | undefined {
-  const edit = { label: 'Edit the agent', to: paths.editAgent(String(project_id), agent_id) }
-  const usage = { label: 'Budgets', to: paths.usage(String(project_id), { tab: 'budgets' }) }
+  const edit = { label: 'Edit the agent', to: paths.editAgent(project_id, agent_id) }
+  const usage = { label: 'Budgets', to: paths.usage(project_id, { tab: 'budgets' }) }
   const provider = providerOf(model)
   if (status === 'expired')
     return {

@@ -1,4 +1,4 @@
-import { DataTree } from '../../ui/data-tree.tsx'
+import { DataTree } from '../../ui/texts/data-tree.tsx'
 import type { Task } from '../../task-parts/types.ts'
 import { ValueView } from '../../task-parts/value-view.tsx'
 

@@ -24,12 +24,12 @@ import { titleOf } from '../../task-parts/input-words.ts'
 import { retryReason, TaskHeader } from './task-header.tsx'
 import { TaskLive } from './task-live.ts'
 import { isInTree, TaskTree } from './task-tree.tsx'
-import { readSpan, scales, writeSpan, type Scale, type Span } from './time-axis.ts'
+import { readSpan, scales, writeSpan, type Scale, type Span } from './waterfall/time-axis.ts'
 import { TypedSearch } from '../../ui/typed-search.tsx'
 import { Transcript } from './transcript.tsx'
 import { useStepFilter } from './use-step-filter.ts'
-import { Waterfall } from './waterfall.tsx'
-import { WaterfallZoom } from './waterfall-zoom.tsx'
+import { Waterfall } from './waterfall/waterfall.tsx'
+import { WaterfallZoom } from './waterfall/waterfall-zoom.tsx'
 
 const views = [
   ['transcript', 'Transcript'],

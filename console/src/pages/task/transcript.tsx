@@ -4,7 +4,7 @@ import { Bot, ChevronRight, CircleAlert, MessageSquareText, Settings2, User } fr
 import { useEffect, useMemo, useRef, useState, type ReactNode } from 'react'
 import { CodeBlock, CopyButton } from '../../ui/copy.tsx'
 import { adviceFor } from './advice.ts'
-import { DataTree } from '../../ui/data-tree.tsx'
+import { DataTree } from '../../ui/texts/data-tree.tsx'
 import { Answer } from '../../task-parts/answer.tsx'
 import { CancelReceipt } from './cancel-receipt.tsx'
 import { formatCost, formatDuration, stepDuration_ms } from '../../format.ts'

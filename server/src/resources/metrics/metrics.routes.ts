@@ -2,11 +2,11 @@ import type { FastifyInstance } from 'fastify'
 import { listAgentStatistics, statisticsPeriodMax_seconds } from '#contract/resources/agent-statistics.ts'
 import {
   getAgentMetrics,
+  getProjectMetrics,
   metricIntervals,
   metricPeriodDefault_seconds,
   metricPointsMax,
 } from '#contract/resources/metrics.ts'
-import { getProjectMetrics } from '#contract/resources/project-metrics.ts'
 import { invalidQuery } from '#contract/core/problems.ts'
 import { handle } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'

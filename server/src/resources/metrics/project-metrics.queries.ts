@@ -1,4 +1,4 @@
-import { failureGroupsMax, failuresGrouped } from '#contract/resources/project-metrics.ts'
+import { failureGroupsMax, failuresGrouped } from '#contract/resources/metrics.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 import type { Period } from './metrics.queries.ts'
 

@@ -7,10 +7,7 @@ export function namesOf(entries: readonly AuditEntry[]): ReadonlyMap<string, str
     if (id != null && typeof name === 'string' && name !== '' && !names.has(id)) names.set(id, name)
   }
   for (const { actor, target, before, after } of entries) {
-    note(
-      target,
-      (after as Record<string, unknown> | null)?.['name'] ?? (before as Record<string, unknown> | null)?.['name'],
-    )
+    note(target, after?.['name'] ?? before?.['name'])
     note(actor?.id, actor?.name)
   }
   return names

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Step } from '../../task-parts/types.ts'
+import type { Step } from '../../../task-parts/types.ts'
 import { criticalPath } from './critical-path.ts'
 
 const at = (ms: number): string => new Date(ms).toISOString()

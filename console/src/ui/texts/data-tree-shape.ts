@@ -1,4 +1,4 @@
-import { formatCount } from '../format.ts'
+import { formatCount } from '../../format.ts'
 /** Members of one value that are shown before the user asks for more. */
 export const shownMembers = 100
 /** Rows that a value opens with. */

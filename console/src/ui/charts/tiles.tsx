@@ -1,6 +1,6 @@
 import { Link, type LinkProps } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
-import { formatShare } from '../format.ts'
+import { formatShare } from '../../format.ts'
 
 export interface TileProps {
   label: string

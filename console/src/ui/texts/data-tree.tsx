@@ -1,8 +1,8 @@
-import { formatCount } from '../format.ts'
+import { formatCount } from '../../format.ts'
 import { ChevronRight } from 'lucide-react'
 import { useMemo, useState, type ReactNode } from 'react'
-import { Button } from './button.tsx'
-import { CopyButton } from './copy.tsx'
+import { Button } from '../button.tsx'
+import { CopyButton } from '../copy.tsx'
 import {
   isContainer,
   isEmpty,

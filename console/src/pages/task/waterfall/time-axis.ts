@@ -1,5 +1,5 @@
-import { formatDuration, timesOf } from '../../format.ts'
-import type { Step, Task } from '../../task-parts/types.ts'
+import { formatDuration, timesOf } from '../../../format.ts'
+import type { Step, Task } from '../../../task-parts/types.ts'
 
 /** `task`: all of it; `sight`: the steps in sight; `gaps`: those too, with the time between them cut short. */
 export const scales = ['task', 'sight', 'gaps'] as const

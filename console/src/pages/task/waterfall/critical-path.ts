@@ -1,5 +1,5 @@
-import { timesOf } from '../../format.ts'
-import type { Step } from '../../task-parts/types.ts'
+import { timesOf } from '../../../format.ts'
+import type { Step } from '../../../task-parts/types.ts'
 
 /** Steps that begin so long before the one before ends still follow it: clocks of processes differ. */
 const overlap_ms = 5

@@ -1,8 +1,8 @@
 import { ChevronLeft, ChevronRight, X, ZoomIn, ZoomOut } from 'lucide-react'
-import { Button } from '../../ui/button.tsx'
-import { formatDuration } from '../../format.ts'
+import { Button } from '../../../ui/button.tsx'
+import { formatDuration } from '../../../format.ts'
 import { middleOf, moved, wholeOf, zoomed, type Span } from './time-axis.ts'
-import type { Step, Task } from '../../task-parts/types.ts'
+import type { Step, Task } from '../../../task-parts/types.ts'
 
 /** Which part of a task's time its waterfall shows, and less, more, earlier or later of it. Less is about the selected step. */
 export function WaterfallZoom({

@@ -1,7 +1,7 @@
 import { useEffect, useId, useRef, useState, type KeyboardEvent, type PointerEvent, type ReactNode } from 'react'
-import { axisTime, exactTime, formatShort } from '../format.ts'
+import { axisTime, exactTime, formatShort } from '../../format.ts'
 import { ticksUpTo } from './chart-ticks.ts'
-import { useTimeZone } from './time.tsx'
+import { useTimeZone } from '../time.tsx'
 
 /** Colors of the theme that a chart draws with. */
 export type ChartColor =
