@@ -99,7 +99,7 @@ export interface Operation<Query extends TObject = TObject, Body extends TObject
   callbacks?: Record<string, OperationCallback>
   /** Concerns the user alone: served, to a cookie session, also where its user belongs to no organization. */
   personal?: boolean
-  /** Other systems call it by rules of their own: query parameters and members that it does not know are ignored. */
+  /** Other systems call it by separate rules: query parameters and members that it does not know are ignored. */
   tolerant?: boolean
   /** Not part of the specification: an extension that callers may use. */
   extension?: boolean

@@ -50,7 +50,7 @@ export async function supervise({
   let foundation: Foundation | undefined
   let first: Ready | undefined
   const parts = Array.from({ length: processes }, (_, index) => new Part(index, log, config))
-  // Where parts cannot share a port by themselves they share its socket, and accept from it themselves.
+  // Where parts cannot share a port on their own sockets they share its socket, and accept from it themselves.
   cluster.schedulingPolicy = cluster.SCHED_NONE
   cluster.setupPrimary({
     exec: join(root, 'cadre.mjs'),
