@@ -73,7 +73,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** A request over a connection of its own, and how that ended. */
+/** A request over a new connection, and how that ended. */
 function ask(url: string): Promise<{ end: 'answered' | 'closed' | 'hangs'; took_ms: number }> {
   const began = performance.now()
   return new Promise((resolve) => {

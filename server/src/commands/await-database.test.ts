@@ -30,7 +30,7 @@ describe('the start of a service whose database is away', () => {
     await database.drop()
   })
 
-  /** The database, at a port of its own. */
+  /** The database, at another port. */
   const open = (): void => {
     const { host, port: number } = database.connection
     proxy = createServer((socket) => {
@@ -58,7 +58,7 @@ describe('the start of a service whose database is away', () => {
     assert.ok(performance.now() - began >= 1000)
   })
 
-  it('ends at once where it is told not to wait, and when it is called off', async () => {
+  it('ends at once where it may not wait, and when it is called off', async () => {
     await assert.rejects(
       awaitDatabase({ database_url: url(port), database_wait_seconds: 0 }, { log: quiet, signal: never }),
       /cannot be reached: connect ECONNREFUSED 127.0.0.1:\d+\.$/,
@@ -77,7 +77,7 @@ describe('the start of a service whose database is away', () => {
     assert.match(lines[0]!.text, /^The database of DATABASE_URL cannot be reached: .* The start waits for it$/)
   })
 
-  it('does not wait for what does not pass by itself', async () => {
+  it('does not wait for what only an operator can mend', async () => {
     const missing = url(port).replace(/[^/]*$/, 'no_such_database')
     await assert.rejects(
       awaitDatabase({ database_url: missing, database_wait_seconds: 60 }, { log: quiet, signal: never }),

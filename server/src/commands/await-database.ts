@@ -11,7 +11,7 @@ const again_ms = 500
 const say_ms = 5000
 
 /**
- * What passes by itself: nothing answers yet, no name yet, a server that starts, stops or has no connection left. A refused
+ * What ends without an operator: nothing answers yet, no name yet, a server that starts, stops or has no connection left. A refused
  * password or a missing database is for an operator.
  */
 const passing = /^(ECONN|ENOTFOUND|ETIMEDOUT|EHOST|ENETUNREACH|EAI_|EPIPE|ENOENT$|08|53300|57P)/
@@ -19,7 +19,7 @@ const passingWithoutCode = /timeout|terminated/i
 
 /**
  * Waits until the database of `DATABASE_URL` takes connections, `CADRE_DATABASE_WAIT_SECONDS` at most, and says so every 5 s. Throws a
- * `CommandError` after that, what does not pass by itself at once, and `Interrupted` where `signal` ends it.
+ * `CommandError` after that, what does not end without an operator at once, and `Interrupted` where `signal` ends it.
  */
 export async function awaitDatabase(
   { database_url, database_wait_seconds }: Pick<Config, 'database_url' | 'database_wait_seconds'>,
@@ -70,9 +70,8 @@ async function connect(connectionString: string): Promise<unknown> {
 function passes(error: unknown): boolean {
   const first: unknown = error instanceof AggregateError ? error.errors[0] : error
   if (!(first instanceof Error)) return false
-  return 'code' in first && first.code !== undefined
-    ? passing.test(String(first.code))
-    : passingWithoutCode.test(first.message)
+  const code: unknown = 'code' in first ? first.code : undefined
+  return typeof code === 'string' ? passing.test(code) : passingWithoutCode.test(first.message)
 }
 
 function afterWaiting(reason: unknown, seconds: number): unknown {

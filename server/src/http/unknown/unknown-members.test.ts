@@ -50,7 +50,7 @@ describe('every operation (decision D14)', () => {
       assert.deepEqual(unknownInBody(operation, operation.body_example ?? {}), [], operation.id)
       if (operation.method !== 'PUT') continue
       for (const { example, schema } of operation.responses)
-        if (!Object.hasOwn((schema as { properties?: object } | undefined)?.properties ?? {}, 'message'))
+        if (!(schema && 'properties' in schema && Object.hasOwn(Object(schema.properties), 'message')))
           assert.deepEqual(unknownInBody(operation, example), [], operation.id)
     }
   })
@@ -86,7 +86,7 @@ describe('an unknown member of an agent', () => {
     assert.equal((await test.send('GET', agents)).body.pagination.total, 0)
   })
 
-  it('is told beside other faults, and before them', async () => {
+  it('is listed beside other faults, and before them', async () => {
     const { body } = await test.send('POST', agents, { body: { nam: 'x', config: { temperature: 3 } } })
     assert.deepEqual(
       body.error.details.map(({ field, code }: { field: string; code: string }) => [field, code]),

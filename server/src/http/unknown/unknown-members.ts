@@ -28,7 +28,7 @@ export interface UnknownMembers {
   kept: string[]
 }
 
-/** Whether an operation refuses what it does not know; protocols of others have rules of their own (decision D14). */
+/** Whether an operation refuses what it does not know; protocols of others have separate rules (decision D14). */
 export function isStrict(operation: Operation): boolean {
   const { error_format, tolerant } = operation
   return tolerant !== true && error_format !== 'oauth' && error_format !== 'page' && !isProtocol(error_format)
@@ -73,7 +73,7 @@ function collect(
 ): void {
   if (found.issues.length >= bounds.issues || typeof value !== 'object' || value === null) return
   const forms = formsOf(schemas, value)
-  // Of any other type it is not valid, which is told elsewhere; where there is no schema anything is.
+  // A value of another type is an issue of the validator; where there is no schema anything is valid.
   if (forms.length === 0) return
   const answered = formsOf(answers, value)
   if (Array.isArray(value)) {
@@ -140,7 +140,7 @@ function unknown(what: 'member' | 'query parameter', name: string, path: string,
 
 const answers = new WeakMap<Operation, TSchema[]>()
 
-/** Schemas by which the resource of an operation is answered: by itself, and by reads of the same path or of one below it. */
+/** Schemas by which the resource of an operation is answered: its own answers, and those of reads of the same path or of one below it. */
 function answersOf(operation: Operation): TSchema[] {
   let known = answers.get(operation)
   if (!known) {
@@ -151,7 +151,7 @@ function answersOf(operation: Operation): TSchema[] {
         path.startsWith(operation.path) &&
         /^(?:\/\{\w+\})?$/.test(path.slice(operation.path.length)),
     )
-    known = [operation as Operation, ...(reads as readonly Operation[])]
+    known = [operation, ...(reads as readonly Operation[])]
       .flatMap(({ responses }) => responses.flatMap(({ schema }) => schema ?? []))
       // A confirmation or a list is not the resource: it has none of its members.
       .filter((schema) => taken.some((name) => Object.hasOwn((schema as Form).properties ?? {}, name)))
