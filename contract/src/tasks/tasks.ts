@@ -1,7 +1,7 @@
 import Type, { type Static } from 'typebox'
 import { DataSchema, MetadataInput, TaskBudget } from '../resources/agents.ts'
 import { Artifact, artifactExample } from '../resources/files.ts'
-import { TaskTool } from '../resources/tools.ts'
+import { TaskTool } from '../tools/tools.ts'
 import { bounds } from '../core/limits.ts'
 import { anyCredential, defineOperation, type Operation } from '../core/operation.ts'
 import {

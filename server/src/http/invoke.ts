@@ -1,7 +1,7 @@
 import type { Operation } from '#contract/core/operation.ts'
 import { countSubject } from './access/rate-limit.ts'
 import { authorizeRole, authorizeScope } from './access/authorize.ts'
-import { Answer, type Handlers, type Handling, type Loading } from './handle.ts'
+import { Answer, type Handlers, type Handling, type Loading } from './handling.ts'
 import type { HttpContext } from './http-context.ts'
 import { validate, withoutNulls } from './read-request.ts'
 

@@ -1,4 +1,4 @@
-import { builtinTools } from '#contract/resources/tools.ts'
+import { builtinTools } from '#contract/tools/tools.ts'
 import { isTerminalEvent } from '#contract/tasks/task-lifecycle.ts'
 import type { ModelSource } from '../engine/run/model-call.ts'
 import { type Model, ModelError } from '../engine/models/model.ts'

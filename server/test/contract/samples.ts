@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { CredentialKind, Operation } from '#contract/core/operation.ts'
-import { extendToolCall } from '#contract/resources/tool-calls.ts'
+import { extendToolCall } from '#contract/tools/tool-calls.ts'
 import { beginWorkStep } from '#contract/tasks/work.ts'
 import { eraseTasks } from '#contract/tasks/tasks.ts'
 import { leaseHash } from '../../src/engine/dispatch/lease-tokens.ts'

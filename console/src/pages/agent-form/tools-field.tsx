@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query'
 import { useState, type ReactNode } from 'react'
-import { builtinToolDefinitions, safeHttpMethods } from '#contract/resources/builtin-tools.ts'
+import { builtinToolDefinitions, safeHttpMethods } from '#contract/tools/builtin-tools.ts'
 import { toolPolicies } from '#contract/tasks/task-lifecycle.ts'
 import { api } from '../../api/client.ts'
 import { ErrorBox } from '../../ui/error-box.tsx'

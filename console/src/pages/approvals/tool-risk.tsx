@@ -1,5 +1,5 @@
 import { useQuery } from '@tanstack/react-query'
-import { builtinToolDefinitions, safeHttpMethods } from '#contract/resources/builtin-tools.ts'
+import { builtinToolDefinitions, safeHttpMethods } from '#contract/tools/builtin-tools.ts'
 import { api } from '../../api/client.ts'
 import { Badge } from '../../ui/status.tsx'
 import type { Approval } from '../../task-parts/types.ts'

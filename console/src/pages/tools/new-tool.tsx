@@ -1,5 +1,5 @@
 import { useQueryClient } from '@tanstack/react-query'
-import { toolKinds } from '#contract/resources/tools.ts'
+import { toolKinds } from '#contract/tools/tools.ts'
 import { api } from '../../api/client.ts'
 import { useProjectId } from '../../api/queries.ts'
 import { paths } from '../../paths.ts'

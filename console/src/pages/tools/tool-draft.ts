@@ -1,5 +1,5 @@
 import { isObject } from '#contract/core/merge-patch.ts'
-import type { toolMethods, ToolKind } from '#contract/resources/tools.ts'
+import type { toolMethods, ToolKind } from '#contract/tools/tools.ts'
 import type { ToolSafety } from '#contract/tasks/task-lifecycle.ts'
 import type { NewTool, Tool } from '#sdk/types.ts'
 import { readSchema } from '../../agents/schema-text.ts'

@@ -1,6 +1,6 @@
 import { useNavigate, type LinkProps } from '@tanstack/react-router'
 import { useRef, useState, type ReactNode } from 'react'
-import { toolKinds, toolMethods } from '#contract/resources/tools.ts'
+import { toolKinds, toolMethods } from '#contract/tools/tools.ts'
 import { toolSafeties } from '#contract/tasks/task-lifecycle.ts'
 import { APIError } from '#sdk/errors.ts'
 import type { NewTool, ToolPreview } from '#sdk/types.ts'

@@ -1,6 +1,6 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
-import { toolKinds } from '#contract/resources/tools.ts'
+import { toolKinds } from '#contract/tools/tools.ts'
 import type { ListedTool, ToolStatistics } from '#sdk/types.ts'
 import { api } from '../../api/client.ts'
 import { useProjectId } from '../../api/queries.ts'

@@ -1,7 +1,7 @@
 import { useMutation } from '@tanstack/react-query'
 import { useMemo, useState } from 'react'
 import { isObject } from '#contract/core/merge-patch.ts'
-import { toolTrialBounds } from '#contract/resources/tool-trials.ts'
+import { toolTrialBounds } from '#contract/tools/tool-trials.ts'
 import type { NewTool, ToolTrial } from '#sdk/types.ts'
 import { skeletonOf } from '../../agents/schema-skeleton.ts'
 import { notJson } from '../../agents/schema-text.ts'

@@ -9,7 +9,7 @@ import { conversationLength, conversationMax, lastAnswer, type ModelCallOutput }
 import { completed, failed, joined, waiting } from '../journal/endings.ts'
 import { coolingDown, stopReason, outOfTokens, type StopContext } from './run-guard.ts'
 import type { Decide, Journal } from '../journal/journal.ts'
-import type { SandboxSeconds } from '../budgets/sandbox-seconds.ts'
+import type { SandboxSeconds } from './sandbox-seconds.ts'
 import type { FileSource } from './model-files.ts'
 import { beginModelCall, discardedMessage, factsOf, fallBack, resolvedName, type ModelSource } from './model-call.ts'
 import { messageId, type CallResult } from './model-call-result.ts'

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import { builtinTools } from '#contract/resources/tools.ts'
+import { builtinTools } from '#contract/tools/tools.ts'
 import type { Bus } from '../../events/streams/streams-bus.ts'
 import type { Tracing } from '../../platform/tracing/tracing.ts'
 import { isTransient, type Sql } from '../../platform/postgres/database.ts'

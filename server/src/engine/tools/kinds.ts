@@ -1,5 +1,5 @@
 import type { Issue } from '#contract/core/problems.ts'
-import type { ToolDefinition, ToolKind } from '#contract/resources/tools.ts'
+import type { ToolDefinition, ToolKind } from '#contract/tools/tools.ts'
 import { clientSafety, clientTool } from './client/client-tools.ts'
 import { schemaIssues } from './data-schema.ts'
 import { httpTool } from './http/http-tool.ts'

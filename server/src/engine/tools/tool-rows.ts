@@ -1,5 +1,5 @@
 import type { ToolSafety } from '#contract/tasks/task-lifecycle.ts'
-import type { ToolKind } from '#contract/resources/tools.ts'
+import type { ToolKind } from '#contract/tools/tools.ts'
 import { jsonb, type Sql } from '../../platform/postgres/database.ts'
 
 /** One tool of a server or a document, as it was found when the row was registered. */

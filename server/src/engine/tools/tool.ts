@@ -1,4 +1,4 @@
-import type { ToolKind } from '#contract/resources/tools.ts'
+import type { ToolKind } from '#contract/tools/tools.ts'
 import type { ToolSafety } from '#contract/tasks/task-lifecycle.ts'
 
 /**

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { pino } from 'pino'
-import { builtinTools } from '#contract/resources/tools.ts'
+import { builtinTools } from '#contract/tools/tools.ts'
 import { insertTestAgent } from '../../../test/agents.ts'
 import { makeTestDatabase } from '../../../test/harness.ts'
 import { startLocalServer } from '../../../test/fakes/local-server.ts'

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino'
-import { builtinTools } from '#contract/resources/tools.ts'
+import { builtinTools } from '#contract/tools/tools.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 import type { Egress } from '../../platform/egress/safe-fetch.ts'
 import type { Secrets } from '../../platform/crypto/secrets.ts'

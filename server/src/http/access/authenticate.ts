@@ -16,7 +16,7 @@ import {
   type RateSettings,
   type WindowRow,
 } from './rate-limit.ts'
-import type { Coalescer } from '../coalesce.ts'
+import type { Coalescer } from './coalesce.ts'
 import type { Uses } from './key-usage.ts'
 
 /** What authentication needs to know. */

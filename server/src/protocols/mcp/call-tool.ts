@@ -39,7 +39,8 @@ import {
 } from './settle.ts'
 import { startTask } from './start-task.ts'
 import { toolAnswerOf, type ToolAnswer } from './task-answers.ts'
-import { askedInput, type DoorTool } from './tools.ts'
+import type { DoorTool } from './door-tool.ts'
+import { askedInput } from './tools.ts'
 import { taskHandle } from './tasks-extension.ts'
 import { waitForTask, type Progress } from './waiting.ts'
 

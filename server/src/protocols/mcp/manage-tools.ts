@@ -6,7 +6,7 @@ import { mcpBounds } from '#contract/doors/mcp.ts'
 import { invoke } from '../../http/invoke.ts'
 import type { McpCall } from './mcp-call.ts'
 import { findAgentNamed, findProjectNamed } from './published.queries.ts'
-import type { DoorTool } from './tools.ts'
+import type { DoorTool } from './door-tool.ts'
 
 const agent = { type: 'string', description: 'Its id, its name, or project/name.' }
 const project = { type: 'string', description: 'Its id or its name.' }

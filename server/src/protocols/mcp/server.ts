@@ -20,7 +20,8 @@ import { listPublished } from './published.queries.ts'
 import { takeAnswers, tasksExtension } from './settle.ts'
 import { refusal } from './task-answers.ts'
 import { codeOf, taskState } from './tasks-extension.ts'
-import { doorTools, type DoorTool } from './tools.ts'
+import type { DoorTool } from './door-tool.ts'
+import { doorTools } from './tools.ts'
 
 /** Label of the key that signs what goes through a client between a question and its answer. */
 const stateLabel = 'mcp-request-state'

@@ -1,23 +1,11 @@
 import { isObject } from '#contract/core/merge-patch.ts'
 import { mcpBounds } from '#contract/doors/mcp.ts'
-import type { Requirement } from '#contract/core/scopes.ts'
-import { builtinToolDefinitions } from '#contract/resources/builtin-tools.ts'
+import { builtinToolDefinitions } from '#contract/tools/builtin-tools.ts'
 import type { PublishedAgent } from './published.queries.ts'
+import type { DoorTool } from './door-tool.ts'
 import { manageTools } from './manage-tools.ts'
 import { taskAnswerSchema } from './task-answers.ts'
 
-/** A tool as it is listed, with what it asks of a credential. */
-export interface DoorTool {
-  name: string
-  title?: string
-  description: string
-  inputSchema: { type: 'object'; [member: string]: unknown }
-  outputSchema?: Record<string, unknown>
-  annotations: Record<string, unknown>
-  scope: Requirement
-  /** Of `ask_…`: the agent. */
-  agent?: PublishedAgent
-}
 
 const taskId = { type: 'string', description: 'The handle of a task: task_…' }
 const threadId = { type: 'string', description: 'A conversation to go on: thread_…' }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, it } from 'node:test'
 import { pino } from 'pino'
-import { sandboxSeconds } from '../../engine/budgets/sandbox-seconds.ts'
+import { sandboxSeconds } from '../../engine/run/sandbox-seconds.ts'
 import { ToolError } from '../../engine/tools/tool.ts'
 import { type TestService } from '../../../test/harness.ts'
 import { shareTestService } from '../../../test/shared-service.ts'

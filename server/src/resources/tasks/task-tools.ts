@@ -1,7 +1,7 @@
 import type { Static } from 'typebox'
 import { bounds } from '#contract/core/limits.ts'
 import type { Issue } from '#contract/core/problems.ts'
-import { builtinTools, type TaskTool } from '#contract/resources/tools.ts'
+import { builtinTools, type TaskTool } from '#contract/tools/tools.ts'
 import type { CallerTool } from '../../engine/task.ts'
 import { clientSafety } from '../../engine/tools/client/client-tools.ts'
 import { schemaIssues } from '../../engine/tools/data-schema.ts'

@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify'
-import * as operations from '#contract/resources/tool-calls.ts'
+import * as operations from '#contract/tools/tool-calls.ts'
 import type { Actor } from '#contract/accounts/audit.ts'
 import { bounds } from '#contract/core/limits.ts'
 import { invalid, Problem } from '#contract/core/problems.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { eventPayloads } from '#contract/events/event-payloads.ts'
-import { ClaimedToolCall, ToolCall } from '#contract/resources/tool-calls.ts'
+import { ClaimedToolCall, ToolCall } from '#contract/tools/tool-calls.ts'
 import { eventually, startAnother, startTestService, type Reply, type TestService } from '../../../test/harness.ts'
 import { startWebhookReceiver } from '../../../test/fakes/webhook-receiver.ts'
 import { check } from '../../http/validation.ts'

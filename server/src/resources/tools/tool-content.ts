@@ -10,7 +10,7 @@ import {
   type ClientMembers,
   type NestedKind,
   type updateTool,
-} from '#contract/resources/tools.ts'
+} from '#contract/tools/tools.ts'
 import { schemaError } from '../../engine/tools/arguments.ts'
 import { kindOf, kinds } from '../../engine/tools/kinds.ts'
 import { malformedPlaceholders } from '../../engine/tools/placeholders.ts'

@@ -1,5 +1,5 @@
 import { bounds } from '#contract/core/limits.ts'
-import { toolStatisticsBounds as limits } from '#contract/resources/tool-statistics.ts'
+import { toolStatisticsBounds as limits } from '#contract/tools/tool-statistics.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 
 export interface ToolNumbers {

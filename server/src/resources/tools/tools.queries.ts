@@ -1,6 +1,6 @@
 import { notFound, Problem } from '#contract/core/problems.ts'
 import type { ToolSafety } from '#contract/tasks/task-lifecycle.ts'
-import type { ToolKind } from '#contract/resources/tools.ts'
+import type { ToolKind } from '#contract/tools/tools.ts'
 import { projectId } from '#contract/core/project-id.ts'
 import { kindOf } from '../../engine/tools/kinds.ts'
 import type { PinnedTool, ToolRow } from '../../engine/tools/tool-rows.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { bounds } from '#contract/core/limits.ts'
-import { builtinTools } from '#contract/resources/tools.ts'
+import { builtinTools } from '#contract/tools/tools.ts'
 import { startTestService, type Reply, type TestService } from '../../../test/harness.ts'
 
 let test: TestService

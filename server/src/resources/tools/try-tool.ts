@@ -1,5 +1,5 @@
 import { invalid } from '#contract/core/problems.ts'
-import { toolTrialBounds, unnamedTool } from '#contract/resources/tool-trials.ts'
+import { toolTrialBounds, unnamedTool } from '#contract/tools/tool-trials.ts'
 import type { Context } from '../../context.ts'
 import { checkArguments } from '../../engine/tools/arguments.ts'
 import { readBody } from '../../engine/tools/http/http-answer.ts'

@@ -1,4 +1,4 @@
-import { builtinToolDefinitions } from '#contract/resources/builtin-tools.ts'
+import { builtinToolDefinitions } from '#contract/tools/builtin-tools.ts'
 import { ToolError, type Tool } from '../tool.ts'
 
 /** Tells the time, in UTC or in a time zone. `now` is the clock, which tests hold still. */

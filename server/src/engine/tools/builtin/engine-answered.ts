@@ -1,4 +1,4 @@
-import { builtinToolDefinitions } from '#contract/resources/builtin-tools.ts'
+import { builtinToolDefinitions } from '#contract/tools/builtin-tools.ts'
 import { ToolError, type Tool } from '../tool.ts'
 
 /** Tools that the engine answers itself, because they make the task wait. */

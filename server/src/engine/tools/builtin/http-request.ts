@@ -1,4 +1,4 @@
-import { builtinToolDefinitions, safeHttpMethods } from '#contract/resources/builtin-tools.ts'
+import { builtinToolDefinitions, safeHttpMethods } from '#contract/tools/builtin-tools.ts'
 import { isObject } from '#contract/core/merge-patch.ts'
 import type { Egress } from '../../../platform/egress/safe-fetch.ts'
 import { readBody } from '../http/http-answer.ts'

@@ -1,4 +1,4 @@
-import { builtinToolDefinitions, readFileLength_bytes } from '#contract/resources/builtin-tools.ts'
+import { builtinToolDefinitions, readFileLength_bytes } from '#contract/tools/builtin-tools.ts'
 import { isTextType } from '#contract/resources/files.ts'
 import { ToolError, type CallFiles, type KnownFile, type Tool } from '../tool.ts'
 

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type RequestListener } from 'node:h
 import { createServer as createTcpServer, type AddressInfo, type Socket } from 'node:net'
 import { describe, it, type TestContext } from 'node:test'
 import { brotliCompressSync, gzipSync } from 'node:zlib'
-import type { ToolDefinition } from '#contract/resources/tools.ts'
+import type { ToolDefinition } from '#contract/tools/tools.ts'
 import type { ToolSafety } from '#contract/tasks/task-lifecycle.ts'
 import { startLocalServer } from '../../../../test/fakes/local-server.ts'
 import { toolCall, toolEgress } from '../../../../test/tool-call.ts'

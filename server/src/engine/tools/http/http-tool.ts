@@ -1,4 +1,4 @@
-import type { ToolDefinition } from '#contract/resources/tools.ts'
+import type { ToolDefinition } from '#contract/tools/tools.ts'
 import { toolAnswer } from './http-answer.ts'
 import { sendToolRequest } from './http-send.ts'
 import type { Opening } from '../opened.ts'

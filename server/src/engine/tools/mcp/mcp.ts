@@ -1,5 +1,5 @@
 import { Problem } from '#contract/core/problems.ts'
-import type { ToolDefinition } from '#contract/resources/tools.ts'
+import type { ToolDefinition } from '#contract/tools/tools.ts'
 import { writeAgentLog } from '../../../events/agent-log.ts'
 import { canonicalJson } from '../call-hash.ts'
 import { type McpConnection, mcpConnection } from './mcp-connection.ts'

@@ -1,7 +1,7 @@
 import { bounds } from '#contract/core/limits.ts'
 import { isObject } from '#contract/core/merge-patch.ts'
 import { Problem } from '#contract/core/problems.ts'
-import type { ToolDefinition } from '#contract/resources/tools.ts'
+import type { ToolDefinition } from '#contract/tools/tools.ts'
 import { EgressRefused } from '../../../platform/egress/safe-fetch.ts'
 import { toolAnswer } from '../http/http-answer.ts'
 import { asToolError, sendToolRequest } from '../http/http-send.ts'

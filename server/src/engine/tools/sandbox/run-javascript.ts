@@ -1,4 +1,4 @@
-import { builtinToolDefinitions, javascriptFiles, javascriptTime_seconds } from '#contract/resources/builtin-tools.ts'
+import { builtinToolDefinitions, javascriptFiles, javascriptTime_seconds } from '#contract/tools/builtin-tools.ts'
 import { fileBounds } from '#contract/resources/files.ts'
 import { requireCallFile } from '../builtin/task-files.ts'
 import { TooManyWait } from '../../../platform/fair-turns.ts'

@@ -2,7 +2,7 @@ import type { Logger } from 'pino'
 import type { BudgetScope } from '#contract/resources/budget-window.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 import { ToolError, type SandboxAllowance } from '../tools/tool.ts'
-import { subjectsOf, type Spender } from './budget-rows.ts'
+import { subjectsOf, type Spender } from '../budgets/budget-rows.ts'
 
 /** A program that has less could do nothing in it. */
 const leastSeconds = 0.05

@@ -1,5 +1,5 @@
-import { isConnectionLost } from '../platform/postgres/database.ts'
-import { Batcher } from '../platform/batcher.ts'
+import { isConnectionLost } from '../../platform/postgres/database.ts'
+import { Batcher } from '../../platform/batcher.ts'
 
 /** What one question for several askers gave one of them. */
 export interface Share<T> {
