@@ -73,7 +73,7 @@ async function round(connection: pg.ClientConfig, buses: number, rate: number): 
   let told = 0
   while (performance.now() - began_ms < seconds * 1000) {
     const due = ((performance.now() - began_ms) / 1000) * rate
-    for (; told < due; told += 1) teller.tell('task', `${process.hrtime.bigint()}`)
+    for (; told < due; told += 1) teller.notify('task', `${process.hrtime.bigint()}`)
     await delay(tick_ms)
   }
   const took_s = (performance.now() - began_ms) / 1000

@@ -19,6 +19,10 @@ const harmless: Readonly<Record<string, string>> = {
   'checksums.entries[name] !== hash': 'sums of an archive that is read whole',
   'content.key_id !== secret_key.key_id': 'a number of a key that tells nothing of it',
   '(await entries.next()) === entryNames.secretKey': 'the name of a file',
+  'callOf(one)?.key === key': 'the name of a step within the journal of a task',
+  'inputOf(step).tool_call_id === asked.key': 'the same',
+  'inputOf(step).tool_call_id === key': 'the same',
+  'key === Key': 'the name of an object in a store',
 }
 
 test('guessable values are compared in constant time, or found by their hash alone', async () => {

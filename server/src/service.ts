@@ -219,7 +219,7 @@ export async function startService({
   const app = servesApi(role)
     ? await buildApp(context, agentProvisioner, metrics.requests)
     : buildProbes({ sql, isReady })
-  metrics.tell({
+  metrics.setFigures({
     isReady,
     worker: () => ({ slots: works(role) ? config.worker_slots : 0, tasks: engine.runningTasks() }),
   })

@@ -15,9 +15,9 @@ const filesMin = 30
  * Whether imports point the way they should. The check proves that it looked: it must have read every file that is
  * there, found their imports, and it must find one planted violation of each rule.
  */
-const complaints = [...(await checkRepository()), ...(await checkPlantedViolations())]
-if (complaints.length > 0) {
-  console.error(complaints.join('\n'))
+const errors = [...(await checkRepository()), ...(await checkPlantedViolations())]
+if (errors.length > 0) {
+  console.error(errors.join('\n'))
   process.exitCode = 1
 }
 

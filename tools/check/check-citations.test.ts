@@ -18,7 +18,7 @@ const all = { file: 'server/src/all.ts', text: '/** Cites decisions D1–D3 and 
 
 /** What is wrong with a text beside one that cites all ids. */
 function complaintsOn(text: string, file = 'server/src/some.ts'): string[] {
-  return judgeCitations([all, { file, text }], readDefinitions(list, names)).complaints
+  return judgeCitations([all, { file, text }], readDefinitions(list, names)).errors
 }
 
 describe('the check of citations', () => {
@@ -63,10 +63,10 @@ describe('the check of citations', () => {
     ['/** A table (decision table 2.1). */', '"decision table 2.1" cites a document outside the repository.'],
   ] as const)
     it(`refuses ${JSON.stringify(text)}`, () => {
-      const complaints = complaintsOn(text)
+      const errors = complaintsOn(text)
       assert.ok(
-        complaints.some((line) => line.startsWith('server/src/some.ts:') && line.endsWith(`: ${complaint}`)),
-        complaints.join('\n'),
+        errors.some((line) => line.startsWith('server/src/some.ts:') && line.endsWith(`: ${complaint}`)),
+        errors.join('\n'),
       )
     })
 
@@ -89,7 +89,7 @@ describe('the check of citations', () => {
   })
 
   it('reports a decision that nothing cites, and keeps promises and faults', () => {
-    const { complaints } = judgeCitations([], readDefinitions('- **D1** One.\n- **P1** Two.\n- **F1** Three.\n', []))
-    assert.deepEqual(complaints, ['docs/decisions/api.md: Nothing cites D1. Remove its line.'])
+    const { errors } = judgeCitations([], readDefinitions('- **D1** One.\n- **P1** Two.\n- **F1** Three.\n', []))
+    assert.deepEqual(errors, ['docs/decisions/api.md: Nothing cites D1. Remove its line.'])
   })
 })

@@ -20,7 +20,7 @@ const files = globSync([`*.${endings}`, `${folders}/**/*.${endings}`], {
 })
   .map((file) => file.replaceAll('\\', '/'))
   .filter((file) => !notRead.has(file))
-const { complaints, citations } = judgeCitations(
+const { errors, citations } = judgeCitations(
   files.map((file) => ({ file, text: readFileSync(join(repository, file), 'utf8') })),
   readDefinitions(
     readFileSync(join(repository, decisions, 'api.md'), 'utf8'),
@@ -29,10 +29,10 @@ const { complaints, citations } = judgeCitations(
 )
 console.log(`${files.length} files read, ${citations} citations found.`)
 if (files.length < filesMin)
-  complaints.push(`Only ${files.length} files were found; there must be at least ${filesMin}.`)
+  errors.push(`Only ${files.length} files were found; there must be at least ${filesMin}.`)
 if (citations < citationsMin)
-  complaints.push(`Only ${citations} citations were found; there must be at least ${citationsMin}.`)
-if (complaints.length > 0) {
-  console.error(complaints.join('\n'))
+  errors.push(`Only ${citations} citations were found; there must be at least ${citationsMin}.`)
+if (errors.length > 0) {
+  console.error(errors.join('\n'))
   process.exitCode = 1
 }

@@ -15,9 +15,9 @@ const exempt: Record<string, string> = {
 /** Not sources: packages, and what the build writes. */
 const notSource = /^(node_modules|dist|coverage|__pycache__|_generated|[.]build-.*)$/
 
-const complaints = (await Promise.all(roots.map((root) => crowded(root)))).flat()
-if (complaints.length > 0) {
-  console.error(complaints.join('\n'))
+const errors = (await Promise.all(roots.map((root) => crowded(root)))).flat()
+if (errors.length > 0) {
+  console.error(errors.join('\n'))
   process.exitCode = 1
 }
 

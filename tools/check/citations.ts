@@ -65,13 +65,13 @@ export function readDefinitions(list: string, names: readonly string[]): Definit
 export function judgeCitations(
   sources: readonly Source[],
   { ids, files }: Definitions,
-): { complaints: string[]; citations: number } {
-  const complaints: string[] = []
+): { errors: string[]; citations: number } {
+  const errors: string[] = []
   const cited = new Set<string>()
   let citations = 0
   for (const { file, text } of sources) {
     const complain = (at: number, what: string): void => {
-      complaints.push(`${file}:${text.slice(0, at).split('\n').length}: ${what}`)
+      errors.push(`${file}:${text.slice(0, at).split('\n').length}: ${what}`)
     }
     const cite = (at: number, name: string): void => {
       citations += 1
@@ -91,8 +91,8 @@ export function judgeCitations(
   }
   for (const name of ids)
     if (words[name.charAt(0)] === 'decision' && !cited.has(name))
-      complaints.push(`docs/decisions/api.md: Nothing cites ${name}. Remove its line.`)
-  return { complaints, citations }
+      errors.push(`docs/decisions/api.md: Nothing cites ${name}. Remove its line.`)
+  return { errors, citations }
 }
 
 /** Judges the form of all citations of a text; gives the ids that stand after the right word, by their places. */

@@ -50,7 +50,7 @@ export class LiveView {
         this.#written = ''
         break
       case 'message.discarded':
-        this.#say('this answer was broken off, and is begun again')
+        this.#say('this answer was interrupted and starts again')
         this.#written = ''
         break
       case 'task.waiting':

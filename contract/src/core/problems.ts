@@ -259,19 +259,19 @@ export class Problem extends Error {
   }
 }
 
-/** What is wrong with a request in one sentence: its first fault, and how many more there are. */
+/** What is wrong with a request in one sentence: its first cause, and how many more there are. */
 export function summarize([first, ...others]: readonly Issue[]): string {
   if (!first) return problems.validation_error.message
-  const fault = told(first)
-  const count = others.length === 0 ? '' : `${others.length} more ${others.length === 1 ? 'fault' : 'faults'}`
-  if (fault.endsWith('?')) return `The request is not valid: ${fault}${count ? ` And ${count}.` : ''}`
-  return `The request is not valid: ${fault.replace(/\.$/, '')}${count ? `, and ${count}` : ''}.`
+  const cause = describeIssue(first)
+  const count = others.length === 0 ? '' : `${others.length} more ${others.length === 1 ? 'cause' : 'faults'}`
+  if (cause.endsWith('?')) return `The request is not valid: ${cause}${count ? ` And ${count}.` : ''}`
+  return `The request is not valid: ${cause.replace(/\.$/, '')}${count ? `, and ${count}` : ''}.`
 }
 
 /** Words by which a complaint goes on from the name of its field: "limit must be an integer". */
 const predicate = /^(?:is|are|must|can|cannot|has|would) /
 
-function told({ field, message }: Issue): string {
+function describeIssue({ field, message }: Issue): string {
   if (message.startsWith(field)) return message
   if (message.startsWith('unknown ') && !/[.[]/.test(field)) return message
   if (predicate.test(message)) return `${field} ${message}`

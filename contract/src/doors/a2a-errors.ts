@@ -52,13 +52,13 @@ const domain = 'a2a-protocol.org'
 const transportCode = -32000
 const internalCode = -32603
 
-interface Told {
+interface A2aFields {
   /** What the protocol calls it; undefined where it has no name for it. */
   reason: A2aReason | undefined
   details: object[]
 }
 
-function told(problem: Problem): Told {
+function a2aFields(problem: Problem): A2aFields {
   const { kind, members } = problem
   const issues = issuesOf(problem)
   const reason = (members.a2a as A2aReason | undefined) ?? byIssue(issues) ?? reasons[kind]
@@ -86,7 +86,7 @@ function byIssue([first]: readonly Issue[]): A2aReason | undefined {
 
 /** A problem as A2A tells it in JSON-RPC: errors of the protocol with HTTP status 200, those of the transport with their own. */
 export function a2aRpcError(problem: Problem) {
-  const { reason: named, details } = told(problem)
+  const { reason: named, details } = a2aFields(problem)
   const isNoObject = named === 'INVALID_PARAMS' && issuesOf(problem)[0]?.field === 'body'
   const reason = isNoObject ? 'INVALID_REQUEST' : named
   const status = reason === undefined ? problem.status : 200
@@ -96,7 +96,7 @@ export function a2aRpcError(problem: Problem) {
 
 /** A problem as A2A tells it in HTTP and JSON (AIP-193). */
 export function a2aHttpError(problem: Problem) {
-  const { reason, details } = told(problem)
+  const { reason, details } = a2aFields(problem)
   const status = reason === undefined ? problem.status : definitions[reason][1]
   const name = reason === undefined ? (statusNames[problem.status] ?? 'UNKNOWN') : definitions[reason][2]
   return { status, error: { code: status, status: name, message: problem.message, details } }

@@ -23,7 +23,7 @@ const ModelProvider = Named(
     name: Type.String({ description: 'What stands before the slash in the names of its models.' }),
     kind: Choice(modelProviderKinds),
     is_default: Type.Boolean({ description: 'Whether models without a provider in their name are its.' }),
-    has_key: Type.Boolean({ description: 'Whether the operator has given a key for it. The key is never told.' }),
+    has_key: Type.Boolean({ description: 'Whether the operator has given a key for it. The key is never shown.' }),
     status: Choice(modelProviderStates, {
       description:
         '`reachable`: it answered. `refused`: it answered that the key is wrong or may not. `unreachable`: it could not be connected to, was silent, or is failing.',

@@ -280,7 +280,7 @@ export const TaskStep = Named(
     index: Type.Integer({ minimum: 0 }),
     type: Choice(stepTypes),
     status: Choice(stepStates),
-    attempt: Type.Integer({ minimum: 1, description: 'How many times it was begun.' }),
+    attempt: Type.Integer({ minimum: 1, description: 'How many times it was started.' }),
     name: Type.String({ description: 'The model or the tool.' }),
     input: Type.Unsafe<unknown>({}),
     output: Type.Unsafe<unknown>({}),
@@ -520,7 +520,7 @@ export const createTask = defineOperation({
       Type.Integer({
         minimum: 1,
         maximum: taskBounds.queue_ttl_seconds,
-        description: 'It expires if it has not begun by then.',
+        description: 'It expires if it has not started by then.',
       }),
     ),
     timeout_seconds: Type.Optional(

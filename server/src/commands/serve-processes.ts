@@ -129,7 +129,7 @@ class Part {
       else if (message.kind === 'ready') ready.resolve(message)
     })
     // What cannot be sent to it any more it will not miss: its end is noticed.
-    worker.on('error', (error) => this.#log.debug({ err: error }, 'a process cannot be told anything'))
+    worker.on('error', (error) => this.#log.debug({ err: error }, 'could not send a message to a process'))
     worker.once('exit', () => ready.reject(new PartFailed()))
     const onAbort = (): void => ready.reject(new Interrupted())
     signal.addEventListener('abort', onAbort, { once: true })
@@ -183,14 +183,14 @@ class Part {
 /** One of the processes: a service on what the supervisor has, until that says stop. */
 export async function runPart({ config, role, signal, print }: Serving): Promise<number> {
   const log = makeLog(config.log_level, config.secrets)
-  const told = new AbortController()
+  const ordered = new AbortController()
   const begin = Promise.withResolvers<{ index: number; port: number }>()
   const say = (message: FromPart): void => void process.send?.(message)
   process.on('message', (message: ToPart) => {
     if (message.kind === 'begin') begin.resolve(message)
-    else told.abort(new Interrupted())
+    else ordered.abort(new Interrupted())
   })
-  const stop = AbortSignal.any([signal, told.signal])
+  const stop = AbortSignal.any([signal, ordered.signal])
   stop.addEventListener('abort', () => begin.reject(stop.reason), { once: true })
   say({ kind: 'hello' })
   const place = await begin.promise.catch(() => undefined)

@@ -112,9 +112,9 @@ export async function startEngine({
   })
   const projects = openProjectFeed({ sql, bus, log })
   const meter = new UsageMeter()
-  const keeper = openDispatcher({ sql, queue, log, wake: () => bus.tell('jobs') })
-  const budgets = openBudgetKeeper({ sql, queue, log, wake: () => bus.tell('jobs') })
-  const credentials = openCredentialKeeper({ sql, queue, log, wake: () => bus.tell('jobs') })
+  const keeper = openDispatcher({ sql, queue, log, wake: () => bus.notify('jobs') })
+  const budgets = openBudgetKeeper({ sql, queue, log, wake: () => bus.notify('jobs') })
+  const credentials = openCredentialKeeper({ sql, queue, log, wake: () => bus.notify('jobs') })
   const backlogs = makeBacklogs({ sql, queue })
   const onFreed = (limitKeys: readonly LimitKey[]): void => keeper.free(limitKeys)
   const publish = (published: readonly PublishedEvents[]): void => {
@@ -174,7 +174,7 @@ export async function startEngine({
       told({ published, deferred, sent = false }) {
         publish(published)
         onDeferred(deferred)
-        if (sent) bus.tell('jobs')
+        if (sent) bus.notify('jobs')
       },
     },
     { bus, log, secrets },
@@ -192,8 +192,8 @@ export async function startEngine({
     backlogs,
     budgets,
     credentials,
-    wake: () => bus.tell('jobs'),
-    interrupt: (task_id) => bus.tell('cancel', task_id),
+    wake: () => bus.notify('jobs'),
+    interrupt: (task_id) => bus.notify('cancel', task_id),
     offered: (names) => toolCalls.offered(names),
     delegate: () => delegations.sweep(),
     takeBack: () => remote.sweep(),
@@ -204,14 +204,14 @@ export async function startEngine({
     tx.afterCommit(() => {
       publish(published)
       onDeferred(deferred)
-      bus.tell('jobs')
+      bus.notify('jobs')
     })
   const creation = makeCreation({
     sql,
     indexed: database.indexed,
     queue,
     isFull: backlogs.isFull,
-    onSent: () => bus.tell('jobs'),
+    onSent: () => bus.notify('jobs'),
     claim: (tx, jobs) => worker.claimCreated(tx, jobs),
     claimUnstored: (...of) => worker.claimUnstored(...of),
   })
@@ -222,13 +222,13 @@ export async function startEngine({
   })
   const enqueue = async (tx: Sql, task: NewTask): Promise<void> => {
     if (await insertTask(tx, queue, traced(task), backlogs.isFull(task.agent.project_id)))
-      tx.afterCommit(() => bus.tell('jobs'))
+      tx.afterCommit(() => bus.notify('jobs'))
   }
   const cancel = async (tx: Sql, task_id: string, request: CancelRequest): Promise<CancelOutcome> => {
     const { result, published, interrupts } = await cancelTask(tx, queue, task_id, request)
     tx.afterCommit(() => {
       publish(published)
-      for (const id of interrupts) bus.tell('cancel', id)
+      for (const id of interrupts) bus.notify('cancel', id)
     })
     return result
   }
@@ -253,8 +253,8 @@ export async function startEngine({
   const goOn = async (tx: Sql, agent_id: string): Promise<void> => {
     await dispatchDeferred(tx, queue, agent_id)
     tx.afterCommit(() => {
-      bus.tell('jobs')
-      bus.tell('agent', agent_id)
+      bus.notify('jobs')
+      bus.notify('agent', agent_id)
       onFreed([agentLimitKey(agent_id)])
     })
   }
@@ -274,13 +274,13 @@ export async function startEngine({
     async dispatchAnyDeferred(tx, agent_ids) {
       for (const agent_id of await listWithDeferred(tx, agent_ids)) await goOn(tx, agent_id)
       tx.afterCommit(() => {
-        for (const agent_id of agent_ids) bus.tell('agent', agent_id)
+        for (const agent_id of agent_ids) bus.notify('agent', agent_id)
       })
     },
     async deferTasks(tx, agent_id, reason) {
       await relabelDeferred(tx, agent_id, reason)
       tx.afterCommit(() => {
-        bus.tell(reason === 'agent_stopped' ? 'stop' : 'agent', agent_id)
+        bus.notify(reason === 'agent_stopped' ? 'stop' : 'agent', agent_id)
         onFreed([agentLimitKey(agent_id)])
       })
     },
@@ -288,7 +288,7 @@ export async function startEngine({
       const published = await cancelAll(tx, queue, agent_id)
       tx.afterCommit(() => {
         publish(published)
-        bus.tell('agent', agent_id)
+        bus.notify('agent', agent_id)
         maintenance.purge()
       })
     },
@@ -297,8 +297,8 @@ export async function startEngine({
       afterAnswer(tx, await resolveApproval(tx, queue, approval_id, resolution))
     },
     async sendMessage(tx, task_id, message) {
-      const { result, told } = await sendMessage(tx, queue, task_id, message)
-      if (told) afterAnswer(tx, told)
+      const { result, notice } = await sendMessage(tx, queue, task_id, message)
+      if (notice) afterAnswer(tx, notice)
       return result
     },
     async answerToolCalls(tx, task_id, answers) {

@@ -379,7 +379,7 @@ export interface TaskChange {
   /** Messages that came meanwhile are read now, before the step of this index; nothing is unseen then. */
   read?: { before_step: number }
   /** One more thing that its worker has not seen. */
-  told?: true
+  unseen?: true
   /** People are asked. */
   approvals?: NewApproval[]
   /** The caller is asked to make calls. */

@@ -28,7 +28,7 @@ export interface ServiceMetrics {
   onAttempt: (result: AttemptResult) => void
   requests: RequestObserver
   /** The process can be asked for these from now on. */
-  tell: (figures: Omit<ProcessFigures, 'requests'>) => void
+  setFigures: (figures: Omit<ProcessFigures, 'requests'>) => void
   stop: () => Promise<void>
 }
 
@@ -77,7 +77,7 @@ export async function startMetrics(options: MetricsOptions): Promise<ServiceMetr
     onTaskEvents: (events) => countTaskEvents(meters, events),
     onAttempt: (result) => countAttempt(meters, result),
     requests,
-    tell: (known) => void (figures = known),
+    setFigures: (known) => void (figures = known),
     async stop() {
       await server.stop()
       await database.close()
@@ -93,7 +93,7 @@ const noMetrics: ServiceMetrics = {
   onTaskEvents: () => {},
   onAttempt: () => {},
   requests: { observe: () => {}, unreadable: () => {} },
-  tell: () => {},
+  setFigures: () => {},
   stop: async () => {},
 }
 

@@ -40,8 +40,8 @@ it('cuts lose nothing, and none is empty or too long', () => {
 it('cuts of a text are those of any longer text that begins with it, but for the last', () => {
   fc.assert(
     fc.property(text, text, (a, b) => {
-      const [begun, longer] = [cutWhole(cleanText(a)), cutWhole(cleanText(a) + cleanText(b))]
-      assert.deepEqual(begun.slice(0, -1), longer.slice(0, Math.max(0, begun.length - 1)))
+      const [started, longer] = [cutWhole(cleanText(a)), cutWhole(cleanText(a) + cleanText(b))]
+      assert.deepEqual(started.slice(0, -1), longer.slice(0, Math.max(0, started.length - 1)))
     }),
   )
 })

@@ -25,14 +25,14 @@ export type Happening =
   | { type: 'running'; sequence: number }
   /** A model is asked; what follows is its answer. */
   | { type: 'model_call'; sequence: number; message_id: string }
-  | { type: 'text.begun'; sequence: number; message_id: string }
+  | { type: 'text.started'; sequence: number; message_id: string }
   /** Piece `k`, from 0, of the text of the model call that began with the event `sequence`. */
   | { type: 'text.delta'; sequence: number; message_id: string; k: number; text: string }
   | { type: 'text.done'; sequence: number; message_id: string; text: string }
   /** The text so far is void; the model is asked again, or the task has ended. */
   | { type: 'text.void'; sequence: number; message_id: string }
   | {
-      type: 'server_call.begun'
+      type: 'server_call.started'
       sequence: number
       step_id: string
       tool: string
@@ -95,7 +95,7 @@ export class SegmentFold {
   /** When the event happened that was read last. */
   at = ''
   readonly #bounds: SegmentBounds
-  #call: { sequence: number; message_id: string; begun: boolean; fed: number; k: number; cutter: Cutter } | undefined
+  #call: { sequence: number; message_id: string; started: boolean; fed: number; k: number; cutter: Cutter } | undefined
   #started = false
   #finishReason: string | null = null
   readonly #openCalls = new Set<string>()
@@ -132,7 +132,7 @@ export class SegmentFold {
       case 'step.started':
         if (data['type'] === 'model_call' && typeof data['message_id'] === 'string')
           this.#call = {
-            ...{ sequence, message_id: data['message_id'], begun: false, fed: 0, k: 0 },
+            ...{ sequence, message_id: data['message_id'], started: false, fed: 0, k: 0 },
             cutter: makeCutter(),
           }
         if (this.#call?.sequence === sequence)
@@ -152,15 +152,15 @@ export class SegmentFold {
       case 'message.discarded':
         return [...all, ...this.#discarded(sequence, String(data['message_id']))]
       case 'tool.called':
-        return [...all, ...this.#begunCall(sequence, step_id, String(data['tool']), facts)]
+        return [...all, ...this.#startedCall(sequence, step_id, String(data['tool']), facts)]
       case 'tool.completed':
       case 'tool.failed': {
-        const begun = this.#begunCall(sequence, step_id, String(data['tool']), facts)
+        const started = this.#startedCall(sequence, step_id, String(data['tool']), facts)
         if (this.#doneCalls.has(step_id)) return all
         this.#doneCalls.add(step_id)
         this.#openCalls.delete(step_id)
         const error = type === 'tool.failed' ? (facts.error ?? { code: 'tool_failed', message: '' }) : null
-        return [...all, ...begun, { type: 'server_call.done', sequence, step_id, output: facts.output ?? null, error }]
+        return [...all, ...started, { type: 'server_call.done', sequence, step_id, output: facts.output ?? null, error }]
       }
       case 'tool.requested': {
         const call_id = String(data['call_id'])
@@ -206,9 +206,9 @@ export class SegmentFold {
 
   #begin(): Happening[] {
     const call = this.#call!
-    if (call.begun) return []
-    call.begun = true
-    return [{ type: 'text.begun', sequence: call.sequence, message_id: call.message_id }]
+    if (call.started) return []
+    call.started = true
+    return [{ type: 'text.started', sequence: call.sequence, message_id: call.message_id }]
   }
 
   #completed(sequence: number, message_id: string, content: string): Happening[] {
@@ -217,13 +217,13 @@ export class SegmentFold {
       if (content === '') return []
       const pieces = cutWhole(content)
       return [
-        { type: 'text.begun', sequence, message_id },
+        { type: 'text.started', sequence, message_id },
         ...pieces.map((text, k): Happening => ({ type: 'text.delta', sequence, message_id, k, text })),
         { type: 'text.done', sequence, message_id, text: content },
       ]
     }
-    const all = content === '' && !this.#call.begun ? [] : this.#feed(content)
-    if (this.#call.begun)
+    const all = content === '' && !this.#call.started ? [] : this.#feed(content)
+    if (this.#call.started)
       all.push(...this.#deltas(this.#call.cutter.end()), { type: 'text.done', sequence, message_id, text: content })
     this.#call = undefined
     return all
@@ -236,12 +236,12 @@ export class SegmentFold {
     return all
   }
 
-  #begunCall(sequence: number, step_id: string, tool: string, facts: StepFacts): Happening[] {
+  #startedCall(sequence: number, step_id: string, tool: string, facts: StepFacts): Happening[] {
     // A call that is made again after a crash is the same call.
     if (this.#openCalls.has(step_id) || this.#doneCalls.has(step_id)) return []
     this.#openCalls.add(step_id)
     const { approval_id = null } = facts
-    return [{ type: 'server_call.begun', sequence, step_id, tool, arguments: facts.arguments ?? {}, approval_id }]
+    return [{ type: 'server_call.started', sequence, step_id, tool, arguments: facts.arguments ?? {}, approval_id }]
   }
 
   #waiting(sequence: number, at: string, data: TaskEvent['data']): Happening[] {
@@ -262,7 +262,7 @@ export class SegmentFold {
     const error = data['error'] as { code: string; message: string } | undefined
     const output = how === 'completed' ? (data['output'] as SegmentEnd['output']) : null
     const receipt = how === 'canceled' ? { effects: data['effects'], uncertain: data['uncertain'] } : null
-    const void_ = this.#call?.begun ? this.#discarded(sequence, this.#call.message_id) : []
+    const void_ = this.#call?.started ? this.#discarded(sequence, this.#call.message_id) : []
     const undone = [...this.#openCalls].map((step_id): Happening => ({
       ...{ type: 'server_call.done', sequence, step_id, output: null },
       error: { code: 'task_ended', message: 'The task ended before this did.' },

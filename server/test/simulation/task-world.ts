@@ -108,7 +108,7 @@ function makeBuses(time: VirtualTime, rng: Rng, faults: Faults): WorkerWorld['bu
       listeners.push({ process, kind, tell })
       return () => {}
     },
-    tell(kind, id = '') {
+    notify(kind, id = '') {
       for (const listener of listeners) {
         if (listener.kind !== kind || listener.process === process || faults.hits('signal is lost')) continue
         time.after(rng.between(1, 40), () => (listener.tell(id, 'elsewhere'), false), listener.process)

@@ -26,7 +26,7 @@ export interface WorkerWorld {
   store: SimulatedStore
   witness: Witness
   outage: { until: number }
-  bus: (process: SimulatedProcess) => Pick<Bus, 'tell' | 'on'>
+  bus: (process: SimulatedProcess) => Pick<Bus, 'notify' | 'on'>
 }
 
 const slots = 4

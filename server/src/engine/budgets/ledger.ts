@@ -36,12 +36,12 @@ export async function settleChanges(tx: Sql, changes: readonly TaskChange[]): Pr
     .map(({ task }) => task)
     .filter(({ ledger, hold }) => !ledger && hold && hold.budget_ids.length > 0)
   if (closed.length > 0) await openLedger(tx, closed)
-  const told = settled(changes)
+  const changed = settled(changes)
   await writeBudgets(
     tx,
     changes.flatMap(({ task }) => task.ledger?.budgets ?? []),
   )
-  return told
+  return changed
 }
 
 /** The part of `settleChanges` that decides: the money of the tasks is open, and is changed in place. */

@@ -2,7 +2,7 @@ import { Problem } from '#contract/core/problems.ts'
 import { isFinished } from '#contract/tasks/task-lifecycle.ts'
 import { cleanText, cutText } from '../../platform/clean-text.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
-import { goOn, tell, type JournalNotice } from '../journal/resume.ts'
+import { applyAnswers, resumed, type JournalNotice } from '../journal/resume.ts'
 import { findStep, lockTasks } from '../journal/task-rows.ts'
 import {
   listLeasedToolCalls,
@@ -59,7 +59,7 @@ export async function answerToolCalls(
     })
   }
   await noteResolved(tx, ids, answers[0]?.user_id ?? '')
-  return tell(tx, queue, [{ task: task!, ...goOn(task!), steps, events: steps.flatMap(stepEvents) }])
+  return applyAnswers(tx, queue, [{ task: task!, ...resumed(task!), steps, events: steps.flatMap(stepEvents) }])
 }
 
 /** Why the holder of a lease may not answer; undefined where it may, or no lease was given. */
@@ -116,7 +116,7 @@ export async function loseToolCalls(tx: Sql, queue: Queue): Promise<JournalNotic
       message: `The lease of a call of ${name} ended without a result; a person is asked what became of it`,
       context: { tool: name, step_id: id },
     }))
-    if (steps.length > 0) changes.push({ task, ...goOn(task), steps, logs })
+    if (steps.length > 0) changes.push({ task, ...resumed(task), steps, logs })
   }
-  return { ...(await tell(tx, queue, changes)), more: lost.length === lostBatch }
+  return { ...(await applyAnswers(tx, queue, changes)), more: lost.length === lostBatch }
 }

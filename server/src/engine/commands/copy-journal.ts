@@ -24,18 +24,18 @@ export async function copyJournal(tx: Sql, from_task: string, to_task: string, f
 /** The indexes of the steps that are kept, in their order. */
 async function storedSteps(tx: Sql, from_task: string, from_step: number): Promise<number[]> {
   const rows = await tx<{ index: number }>`
-    with begun as (
+    with started as (
       select index, type, status, input->>'tool_call_id' as call,
         max(index) filter (where type = 'model_call') over (order by index) as turn
       from task_step where task_id = ${from_task} and index < ${from_step}
     )
-    select index from begun b
+    select index from started b
     where case type
       when 'model_call' then status = 'completed'
       when 'wait' then status <> 'started'
       when 'compaction' then status = 'completed'
       when 'approval' then status = 'failed' or status = 'completed'
-        and exists (select from begun c where c.turn = b.turn and c.call = b.call
+        and exists (select from started c where c.turn = b.turn and c.call = b.call
           and (c.type = 'tool_call' or c.type = 'wait' and c.status <> 'started'))
       else true end
     order by index`

@@ -17,7 +17,7 @@ import {
   noteSettled,
   type EndedDelegation,
 } from '../journal/delegations.queries.ts'
-import { goOn, tell, type JournalNotice } from '../journal/resume.ts'
+import { applyAnswers, resumed, type JournalNotice } from '../journal/resume.ts'
 import { findStep, lockTasks } from '../journal/task-rows.ts'
 import { addUsages } from '../journal/task-usage.ts'
 import type { Queue } from '../queue/queue.ts'
@@ -184,11 +184,11 @@ async function settleParent({ sql, queue, afterAnswer }: DelegationOptions, pare
         events: [...steps.flatMap(stepEvents), ...events],
         job: { kind: 'forget' as const },
       }
-      afterAnswer(tx, await tell(tx, queue, [change]))
+      afterAnswer(tx, await applyAnswers(tx, queue, [change]))
       return
     }
-    const more = task.cancel && task.status === 'waiting' ? {} : goOn(task)
-    afterAnswer(tx, await tell(tx, queue, [{ task, ...more, steps, events: steps.flatMap(stepEvents) }]))
+    const more = task.cancel && task.status === 'waiting' ? {} : resumed(task)
+    afterAnswer(tx, await applyAnswers(tx, queue, [{ task, ...more, steps, events: steps.flatMap(stepEvents) }]))
   })
 }
 

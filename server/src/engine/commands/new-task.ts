@@ -282,7 +282,7 @@ export async function insertClaimed(
         usage, metadata, created_by, request_id, trace_id, job_id, job_attempt, attempt, worker_id, hold, last_sequence,
         now() + make_interval(secs => lasts_seconds), now(), schedule_id, traceparent, credential_id, output_schema
       from asked returning ${taskColumns(sql)}
-    ), told as (
+    ), subscribed as (
       insert into task_event (task_id, sequence, type, data)
       select id, 1, 'task.created', jsonb_build_object('status', 'queued', 'agent_id', agent_id, 'agent_version', agent_version)
       from asked
@@ -330,7 +330,7 @@ function isWithin(run_after: string | null | undefined, ms: number): boolean {
 
 /** A new task as stored, with the data of its webhook events; null where no webhook subscribes. */
 interface StoredRow extends TaskRow {
-  told: { org_id: string; agent_name: string } | null
+  subscribed: { org_id: string; agent_name: string } | null
 }
 
 /** New tasks as they are stored, and the jobs of those that are sent. */
@@ -370,7 +370,7 @@ async function store(
         left join agent_version v on v.agent_id = a.id and v.version = r.agent_version where a.id = r.agent_id limit 1
       ) of_agent
       returning ${taskColumns(tx)}
-    ), told as (
+    ), subscribed as (
       insert into task_event (task_id, sequence, type, data)
       select id, 1, 'task.created', jsonb_build_object('status', status, 'agent_id', agent_id, 'agent_version', agent_version)
       from created
@@ -378,9 +378,9 @@ async function store(
     select created.*, (
       select jsonb_build_object('org_id', p.org_id, 'agent_name', a.name)
       from agent a join project p on p.id = a.project_id join webhook w on w.org_id = p.org_id
-      where a.id = created.agent_id and ${hasTaskSubscription} and w.events && ${subscriptionsOf('task.created')} limit 1) as told
+      where a.id = created.agent_id and ${hasTaskSubscription} and w.events && ${subscriptionsOf('task.created')} limit 1) as subscribed
     from created`)
-  const found = new Map(stored.map(({ told: _told, ...row }) => [row.id, row]))
+  const found = new Map(stored.map(({ subscribed: _subscribed, ...row }) => [row.id, row]))
   await emitAll(
     tx,
     stored.flatMap((row) => createdEvents(row, created)),
@@ -390,9 +390,9 @@ async function store(
   return { rows: found, jobs }
 }
 
-function createdEvents({ told, ...row }: StoredRow, created: readonly { task: NewTask }[]): NewEvent[] {
-  if (told === null) return []
-  const { org_id, agent_name } = told
+function createdEvents({ subscribed, ...row }: StoredRow, created: readonly { task: NewTask }[]): NewEvent[] {
+  if (subscribed === null) return []
+  const { org_id, agent_name } = subscribed
   const from_step = created.find(({ task }) => task.id === row.id)?.task.retry_of?.from_step
   const event = { sequence: 1, type: 'task.created' as const, data: { from_step } }
   const scope = { org_id, project_id: row.project_id, agent_id: row.agent_id }

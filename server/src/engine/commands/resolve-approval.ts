@@ -12,7 +12,7 @@ import { callHash } from '../tools/call-hash.ts'
 import { inputOf, type ApprovedCall } from '../journal/call-states.ts'
 import { canceled, readReceipt, requested } from '../journal/cancel.ts'
 import type { Queue } from '../queue/queue.ts'
-import { goOn, tell, type JournalNotice } from '../journal/resume.ts'
+import { applyAnswers, resumed, type JournalNotice } from '../journal/resume.ts'
 import { findStep, lockTasks } from '../journal/task-rows.ts'
 import { stepEvents } from '../run/tool-plan.ts'
 import { checkArguments } from '../tools/arguments.ts'
@@ -47,12 +47,12 @@ export async function resolveApproval(
 ): Promise<JournalNotice> {
   const approval = await findApproval(tx, approval_id)
   if (!approval) throw notFound('approval_not_found', 'approval', approval_id)
-  const complaint =
+  const argumentError =
     resolution.arguments &&
     approval.parameters &&
     checkArguments({ name: approval.tool, parameters: approval.parameters }, resolution.arguments)
-  if (complaint) {
-    const message = complaint.replace(`The arguments of ${approval.tool} are`, 'arguments are')
+  if (argumentError) {
+    const message = argumentError.replace(`The arguments of ${approval.tool} are`, 'arguments are')
     throw invalid({ field: 'arguments', message, code: 'invalid_format' })
   }
   const task = (await lockTasks(tx, [approval.task_id])).get(approval.task_id)
@@ -74,10 +74,10 @@ export async function resolveApproval(
     })
   }
   const after = afterAnswer(await requireStep(tx, moved), moved)
-  return tell(tx, queue, [
+  return applyAnswers(tx, queue, [
     {
       task,
-      ...goOn(task),
+      ...resumed(task),
       steps: [after],
       // A call that may be repeated gets its event when it is made.
       events: [resolvedEvent(moved, decision), ...(after.status === 'unknown' ? [] : stepEvents(after))],
@@ -152,8 +152,8 @@ export async function expireApprovals(tx: Sql, queue: Queue): Promise<JournalNot
     const expired = await moveApproval(tx, id, { status: 'expired', resolved_by: null, reason: null })
     if (expired && !isFinished(task.status)) changes.push(await expiredChange(tx, task, expired))
   }
-  const told = await tell(tx, queue, changes)
-  return { ...told, more: changes.length > 0 && (late.length === batch || late.length > seen.size) }
+  const notice = await applyAnswers(tx, queue, changes)
+  return { ...notice, more: changes.length > 0 && (late.length === batch || late.length > seen.size) }
 }
 
 async function expiredChange(tx: Sql, task: LockedTask, approval: ApprovalRow): Promise<TaskChange> {
@@ -177,7 +177,7 @@ async function expiredChange(tx: Sql, task: LockedTask, approval: ApprovalRow): 
   const { events = [], ...cancel } = cancels && !task.cancel ? requested(task, request) : {}
   return {
     task,
-    ...goOn(task),
+    ...resumed(task),
     ...cancel,
     steps: [after],
     events: [event, ...stepEvents(after), ...events],

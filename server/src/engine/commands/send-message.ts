@@ -7,7 +7,7 @@ import { completeFile, nameFiles } from '../files/file-rows.ts'
 import type { BegunFile } from '../files/file-store.ts'
 import { filesOf } from '../files/input-files.ts'
 import type { Queue } from '../queue/queue.ts'
-import { goOn, tell, type JournalNotice } from '../journal/resume.ts'
+import { applyAnswers, resumed, type JournalNotice } from '../journal/resume.ts'
 import { lockTasks } from '../journal/task-rows.ts'
 import { stepEvents } from '../run/tool-plan.ts'
 import type { LockedTask, Step } from '../task.ts'
@@ -46,7 +46,7 @@ export async function sendMessage(
   queue: Queue,
   task_id: string,
   { content, user_id, received = [] }: NewMessage,
-): Promise<{ result: MessageOutcome; told?: JournalNotice }> {
+): Promise<{ result: MessageOutcome; notice?: JournalNotice }> {
   const task = (await lockTasks(tx, [task_id])).get(task_id)
   if (!task) return { result: { outcome: 'missing' } }
   if (isFinished(task.status)) return { result: { outcome: 'finished', status: task.status } }
@@ -73,10 +73,10 @@ export async function sendMessage(
       ]
     : []
   if (!asked) await insertMessage(tx, message, said)
-  const told = await tell(tx, queue, [
+  const notice = await applyAnswers(tx, queue, [
     {
       task,
-      ...(asked ? goOn(task) : { told: true }),
+      ...(asked ? resumed(task) : { unseen: true }),
       steps: answer,
       events: [
         {
@@ -93,7 +93,7 @@ export async function sendMessage(
       ],
     },
   ])
-  return { result: { outcome: 'sent', message }, told }
+  return { result: { outcome: 'sent', message }, notice }
 }
 
 /** The first open question of the task. */

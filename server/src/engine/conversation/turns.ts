@@ -19,9 +19,9 @@ export interface StoredMessage extends ModelMessage {
 }
 
 export function makeTurns(secrets: Secrets, log: Logger): Turns {
-  const read = (agent_id: string, sealed: string): ProviderTurn | undefined => {
+  const read = (agent_id: string, encrypted: string): ProviderTurn | undefined => {
     try {
-      return JSON.parse(secrets.decrypt(turnLabel, Buffer.from(sealed, 'base64'), agent_id)) as ProviderTurn
+      return JSON.parse(secrets.decrypt(turnLabel, Buffer.from(encrypted, 'base64'), agent_id)) as ProviderTurn
     } catch (error) {
       log.warn({ err: error, agent_id }, "a model's turn cannot be decrypted; it goes back without its reasoning")
       return undefined

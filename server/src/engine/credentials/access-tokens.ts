@@ -68,8 +68,8 @@ export function makeAccessTokens(options: AccessTokensOptions): AccessTokens {
   const underway = new Map<string, Promise<void>>()
   const renewing = (row: TokenRow): Promise<void> => {
     const { credential_id } = row
-    const begun = underway.get(credential_id)
-    if (begun) return begun
+    const running = underway.get(credential_id)
+    if (running) return running
     const renewal = renew(options, row).finally(() => underway.delete(credential_id))
     underway.set(credential_id, renewal)
     return renewal
@@ -189,15 +189,15 @@ async function renew({ sql, secrets, issuers, log }: AccessTokensOptions, row: T
   } catch (error) {
     if (!(error instanceof IssuerFailure)) throw error
     const known = [client_secret, refresh_token].filter((secret) => secret !== undefined)
-    const told = {
+    const failure = {
       code: error.code,
       message: known.reduce((text, secret) => text.replaceAll(secret, '[redacted]'), error.message),
     }
-    log.warn({ credential_id, code: told.code, kind: error.kind }, 'a credential could not be renewed')
+    log.warn({ credential_id, code: failure.code, kind: error.kind }, 'a credential could not be renewed')
     const mayRepeat =
       error.kind === 'unavailable' ||
       (error.kind === 'unknown' && (settings.grant === 'client_credentials' || row.rotates === false))
-    await persistently(() => (mayRepeat ? postponeRenewal(sql, row, lease, told) : end(sql, row, lease, told)))
+    await persistently(() => (mayRepeat ? postponeRenewal(sql, row, lease, failure) : end(sql, row, lease, failure)))
   }
 }
 

@@ -44,7 +44,7 @@ export function issuerFailure(error: unknown, trail: Trail): IssuerFailure {
   if (error instanceof IssuerFailure) return error
   if (error instanceof AuthorizationResponseError) {
     const kind = declines.has(error.error) ? 'declined' : 'refused'
-    return new IssuerFailure(kind, codeOf(error.error), told(error.error, error.error_description), error)
+    return new IssuerFailure(kind, codeOf(error.error), describeError(error.error, error.error_description), error)
   }
   const chain = causes(error)
   return networkFailure(chain) ?? answerFailure(error, chain, trail)
@@ -72,7 +72,7 @@ function networkFailure(chain: readonly Error[]): IssuerFailure | undefined {
 function answerFailure(error: unknown, chain: readonly Error[], { isAsked, status }: Trail): IssuerFailure {
   if (error instanceof ResponseBodyError) {
     const isPassing = error.status === 429 || error.status >= 500 || passing.has(error.error)
-    const words = told(error.error, error.error_description)
+    const words = describeError(error.error, error.error_description)
     return new IssuerFailure(isPassing ? 'unavailable' : 'refused', codeOf(error.error), words, error)
   }
   if (error instanceof WWWAuthenticateChallengeError)
@@ -104,7 +104,7 @@ function codeOf(error: string): string {
 }
 
 /** What an issuer wrote, short and on one line. */
-function told(error: string, description: string | undefined): string {
+function describeError(error: string, description: string | undefined): string {
   const more = description ? `, ${JSON.stringify(description.slice(0, 300))}` : ''
   return `The issuer refuses: ${JSON.stringify(error.slice(0, 100))}${more}.`
 }

@@ -21,9 +21,9 @@ export function lackingEvents(
   steps: readonly Step[],
 ): { events: NonNullable<TaskChange['events']>; logs: NonNullable<TaskChange['logs']> } {
   const first = new Map([...lacking].toReversed().map(([index, lack]) => [lack.credential_id, { index, lack }]))
-  const told = [...first.values()]
+  const missing = [...first.values()]
   return {
-    events: told
+    events: missing
       .filter(({ lack }) => lack.retry_seconds === undefined)
       .map(({ index, lack }) => ({
         type: 'credential.expired' as const,
@@ -34,7 +34,7 @@ export function lackingEvents(
           error: { code: lack.code, message: lack.message },
         },
       })),
-    logs: told.map(({ lack }) => ({
+    logs: missing.map(({ lack }) => ({
       level: 'warn' as const,
       message: `Waiting for the credential ${lack.credential}: ${lack.message}`,
       context: { credential_id: lack.credential_id, code: lack.code },

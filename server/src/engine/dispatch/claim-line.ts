@@ -116,7 +116,7 @@ export function openClaimLine<Request extends Wanted, Claimed>({
           const claimed = await claimOne(request)
           if (claimed && signal.aborted) {
             await release(claimed, request)
-            bus.tell(kind, nameOf(claimed))
+            bus.notify(kind, nameOf(claimed))
             return undefined
           }
           if (claimed) {
@@ -139,7 +139,7 @@ export function openClaimLine<Request extends Wanted, Claimed>({
       }
     },
     offered(names) {
-      for (const name of new Set(names)) bus.tell(kind, name)
+      for (const name of new Set(names)) bus.notify(kind, name)
     },
     close() {
       closed = true

@@ -155,9 +155,9 @@ export function makeFiles({ sql, project_bytes, objects }: FilesOptions): Files 
         if (completed) return completed
         throw new Problem('file_not_found', { resource_type: 'file', resource_id: call_key })
       }
-      const begun = await receiveInto(file, origin.declared, Readable.from([content]))
+      const started = await receiveInto(file, origin.declared, Readable.from([content]))
       return sql.begin(async (tx) => {
-        const row = await completeFile(tx, begun.id, begun, { task_id, is_artifact })
+        const row = await completeFile(tx, started.id, started, { task_id, is_artifact })
         await nameFiles(tx, { task_id, project_id: origin.project_id }, [row.id])
         return row
       })

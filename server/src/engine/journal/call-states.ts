@@ -15,7 +15,7 @@ export interface ApprovedCall {
  */
 export type CallState =
   | { state: 'fresh' | 'done' }
-  | { state: 'asked' | 'approved' | 'begun' | 'unknown' | 'parked'; step: Step }
+  | { state: 'asked' | 'approved' | 'started' | 'unknown' | 'parked'; step: Step }
 
 export interface OpenCall {
   call: ModelToolCall
@@ -42,7 +42,7 @@ export function stateOf(steps: readonly Step[]): CallState {
   if (step.status === 'unknown') return { state: 'unknown', step }
   if (step.type === 'approval' && step.status === 'completed') return { state: 'approved', step }
   if (step.status !== 'started') return { state: 'done' }
-  return { state: step.type === 'approval' ? 'asked' : step.type === 'wait' ? 'parked' : 'begun', step }
+  return { state: step.type === 'approval' ? 'asked' : step.type === 'wait' ? 'parked' : 'started', step }
 }
 
 export function inputOf(step: Step): CallInput {

@@ -76,7 +76,7 @@ function ended(task: LockedTask, status: 'failed' | 'expired', error: TaskError,
   const output = withArtifacts(text === undefined ? null : { content: text, data: null }, run)
   const usage = run?.usage ?? task.usage
   const severity = criticalCodes.includes(error.code) ? 'critical' : 'medium'
-  const told = { code: error.code, message: error.message }
+  const failure = { code: error.code, message: error.message }
   return {
     status,
     wait: null,
@@ -89,11 +89,11 @@ function ended(task: LockedTask, status: 'failed' | 'expired', error: TaskError,
       { level: 'error', message: `Task ${status}: ${error.message}`, context: { ...(run ? spent(run) : {}), error } },
     ],
     outbox: [
-      { type: 'agent.failed', data: { agent: agentOf(task), task: endedTask(task, status), error: told } },
+      { type: 'agent.failed', data: { agent: agentOf(task), task: endedTask(task, status), error: failure } },
       {
         type: 'error.occurred',
         data: {
-          error: { ...told, severity, affected_resources: [task.agent_id, task.id] },
+          error: { ...failure, severity, affected_resources: [task.agent_id, task.id] },
           user_id: task.created_by,
           request_id: task.request_id,
         },

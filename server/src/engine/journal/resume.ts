@@ -18,8 +18,8 @@ export interface JournalNotice {
  * Resumes a task that waits for a person; where its agent may not work, it waits for the agent. The worker of a running
  * task is notified instead and checks before its next step.
  */
-export function goOn(task: LockedTask): Omit<TaskChange, 'task'> {
-  if (task.status !== 'waiting') return { told: true }
+export function resumed(task: LockedTask): Omit<TaskChange, 'task'> {
+  if (task.status !== 'waiting') return { unseen: true }
   if (!answeredWaitReasons.some((reason) => reason === task.wait?.reason)) return {}
   const held = agentHolds(task)
   return held
@@ -28,7 +28,7 @@ export function goOn(task: LockedTask): Omit<TaskChange, 'task'> {
 }
 
 /** Writes what a person, or the end of their time, changed. */
-export async function tell(tx: Sql, queue: Queue, changes: readonly TaskChange[]): Promise<JournalNotice> {
+export async function applyAnswers(tx: Sql, queue: Queue, changes: readonly TaskChange[]): Promise<JournalNotice> {
   const canceling = changes.filter(({ cancel, status }) => cancel && status === undefined).map(({ task }) => task.id)
   return { published: await applyChanges(tx, queue, changes), deferred: agentsWithDeferred(changes), canceling }
 }

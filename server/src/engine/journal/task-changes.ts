@@ -183,7 +183,7 @@ export function nextRow(change: TaskChange, sent: string | undefined) {
     slot: change.slot !== undefined ? change.slot : over || (job && job.kind !== 'back') ? null : task.slot,
     hold: reservationAfter(change),
     cancel: change.cancel ?? task.cancel,
-    unseen: change.read ? 0 : task.unseen + (change.told ? 1 : 0),
+    unseen: change.read ? 0 : task.unseen + (change.unseen ? 1 : 0),
     cancel_requested: change.cancel !== undefined,
     expires_at: change.expires_at === undefined ? task.expires_at : change.expires_at,
     started: claimed !== undefined,

@@ -41,7 +41,7 @@ export function taskOutbox(
 ): EventOf<TaskEventName>[] {
   return events.flatMap(({ type, sequence, data }) =>
     isPublished(type) && subscriptionsOf(type).some((name) => subscriptions.includes(name))
-      ? [told(type, task, sequence, data)]
+      ? [publicEvent(type, task, sequence, data)]
       : [],
   )
 }
@@ -50,7 +50,7 @@ function isPublished(type: TaskEventType): type is TaskEventName {
   return Object.hasOwn(taskEventPayloads, type)
 }
 
-function told(
+function publicEvent(
   type: TaskEventName,
   task: PublishedTask,
   sequence: number,

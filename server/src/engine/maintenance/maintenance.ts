@@ -193,12 +193,12 @@ export function startMaintenance(options: MaintenanceOptions): Maintenance {
     repeat('expired tasks', heartbeat_ms, async () => publish(await expireTasks(sql, queue)))
     repeat('expired approvals', heartbeat_ms, async () => {
       for (let more = true; more;) {
-        const told = await sql.begin((tx) => expireApprovals(tx, queue))
-        publish(told.published)
-        onDeferred(told.deferred)
-        told.canceling.forEach(interrupt)
-        if (told.published.length > 0) wake()
-        more = told.more
+        const notice = await sql.begin((tx) => expireApprovals(tx, queue))
+        publish(notice.published)
+        onDeferred(notice.deferred)
+        notice.canceling.forEach(interrupt)
+        if (notice.published.length > 0) wake()
+        more = notice.more
       }
     })
     repeat('ended leases of tool calls', leases_ms, async () => {

@@ -8,7 +8,7 @@ function twoBuses() {
   const ends = [new Set<SignalListener>(), new Set<SignalListener>()] as const
   const sent: string[] = []
   const bus = (here: 0 | 1) => ({
-    tell: (_kind: SignalKind, id = '') => {
+    notify: (_kind: SignalKind, id = '') => {
       sent.push(id)
       for (const listener of ends[here]) listener(id, 'here')
       for (const listener of ends[here === 0 ? 1 : 0]) listener(id, 'elsewhere')
@@ -59,10 +59,10 @@ describe('a provider that asks for patience', () => {
     assert.equal(cooldown.enter('a/b').mayAsk, true)
     cooldown.note('a/b', 3, 'provider_unavailable')
     cooldown.answered('a/b')
-    const told = cooldown.enter('a/b')
-    assert.ok(!waits.mayAsk && !told.mayAsk)
-    assert.equal(told.told - waits.told, 3000)
-    const { code, retryable, retry_after } = told.refusal
+    const asked_until = cooldown.enter('a/b')
+    assert.ok(!waits.mayAsk && !asked_until.mayAsk)
+    assert.equal(asked_until.asked_until - waits.asked_until, 3000)
+    const { code, retryable, retry_after } = asked_until.refusal
     assert.deepEqual(
       [code, retryable, retry_after],
       ['provider_unavailable', true, 3],
@@ -92,21 +92,21 @@ describe('a provider that asks for patience', () => {
       one.note(name, 30)
       assert.equal(other.until(name.toWellFormed()), now + 30_000, name)
       one.note(name, 40, 'provider_unavailable')
-      const told = other.enter(name.toWellFormed())
-      assert.ok(!told.mayAsk && told.refusal.code === 'provider_unavailable', name)
+      const asked_until = other.enter(name.toWellFormed())
+      assert.ok(!asked_until.mayAsk && asked_until.refusal.code === 'provider_unavailable', name)
     }
     assert.ok(sent.every((id) => /^[\x21-\x7e]+$/.test(id)))
     one.note('openai/gpt-4o', 10)
-    assert.equal(sent.length, 6, 'what is no news is not told')
+    assert.equal(sent.length, 6, 'what is no news is not asked_until')
   })
 
   it('is not confused by signals that say nothing, or too much', () => {
     const { first, second } = twoBuses()
     const cooldown = makeCooldown({ bus: first, now: at })
     for (const id of ['', '@', 'a/b@', 'a/b@soon', `%zz@${now + 5000}`, `a/b@-${now}`, 'a/b@1'])
-      second.tell('cooldown', id)
+      second.notify('cooldown', id)
     assert.equal(cooldown.until('a/b'), undefined)
-    second.tell('cooldown', 'a/b@999999999999999')
+    second.notify('cooldown', 'a/b@999999999999999')
     assert.equal(cooldown.until('a/b'), now + 3_600_000)
   })
 

@@ -28,7 +28,7 @@ interface CooldownWait {
   /** Milliseconds until it is worth asking for leave again. */
   left_ms: number
   /** The moment that the provider named last, in ms since 1970: another one than before means one more refusal. */
-  told: number
+  asked_until: number
   /** What the call fails of that is not made: as those that were refused, to be tried again when the time is over. */
   refusal: ModelError
 }
@@ -49,62 +49,62 @@ export function makeCooldown({
   bus,
   now = Date.now,
 }: {
-  bus?: Pick<Bus, 'tell' | 'on'>
+  bus?: Pick<Bus, 'notify' | 'on'>
   now?: () => number
 }): Cooldown {
   const rests = new Map<string, Rest>()
 
   /** Whether it was news. */
-  const keep = (provider_model: string, told: number, code: BusyCode): boolean => {
-    const bounded = Math.min(told, now() + cooldownMax_ms)
-    if (!(bounded > now()) || bounded <= (rests.get(provider_model)?.told ?? 0)) return false
+  const keep = (provider_model: string, asked_until: number, code: BusyCode): boolean => {
+    const bounded = Math.min(asked_until, now() + cooldownMax_ms)
+    if (!(bounded > now()) || bounded <= (rests.get(provider_model)?.asked_until ?? 0)) return false
     rests.delete(provider_model)
-    rests.set(provider_model, { told: bounded, lead_until: 0, code })
+    rests.set(provider_model, { asked_until: bounded, lead_until: 0, code })
     const [oldest] = rests.keys()
     if (rests.size > entriesMax && oldest !== undefined) rests.delete(oldest)
     return true
   }
 
   bus?.on('cooldown', (id, origin) => {
-    const told = origin === 'elsewhere' ? readSignal(id) : undefined
-    if (told) keep(told.provider_model, told.timestamp, told.code)
+    const asked_until = origin === 'elsewhere' ? readSignal(id) : undefined
+    if (asked_until) keep(asked_until.provider_model, asked_until.timestamp, asked_until.code)
   })
   return {
     until(provider_model) {
-      const told = rests.get(provider_model)?.told
-      return told !== undefined && told > now() ? told : undefined
+      const asked_until = rests.get(provider_model)?.asked_until
+      return asked_until !== undefined && asked_until > now() ? asked_until : undefined
     },
     enter(provider_model) {
       const rest = rests.get(provider_model)
       if (!rest) return { mayAsk: true }
-      const left_ms = Math.max(rest.told, rest.lead_until) - now()
+      const left_ms = Math.max(rest.asked_until, rest.lead_until) - now()
       if (left_ms > 0)
-        return { mayAsk: false, left_ms, told: rest.told, refusal: refusal(provider_model, rest, left_ms) }
+        return { mayAsk: false, left_ms, asked_until: rest.asked_until, refusal: refusal(provider_model, rest, left_ms) }
       rest.lead_until = now() + lead_ms
       return { mayAsk: true }
     },
     answered(provider_model) {
       // One that was under way when another was refused knows nothing newer.
-      if ((rests.get(provider_model)?.told ?? Infinity) <= now()) rests.delete(provider_model)
+      if ((rests.get(provider_model)?.asked_until ?? Infinity) <= now()) rests.delete(provider_model)
     },
     note(provider_model, retry_after_seconds, code = 'provider_rate_limited') {
       if (provider_model.startsWith('builtin/')) return
       const timestamp = Math.ceil(now() + Math.min(retry_after_seconds * 1000, cooldownMax_ms))
-      if (keep(provider_model, timestamp, code)) bus?.tell('cooldown', writeSignal(provider_model, timestamp, code))
+      if (keep(provider_model, timestamp, code)) bus?.notify('cooldown', writeSignal(provider_model, timestamp, code))
     },
   }
 }
 
 interface Rest {
   /** When it is to be asked again, in ms since 1970. */
-  told: number
+  asked_until: number
   /** Until when the first call goes alone; 0 while there is none. */
   lead_until: number
   code: BusyCode
 }
 
 function refusal(provider_model: string, { code }: Rest, left_ms: number): ModelError {
-  return new ModelError(code, `${provider_model} was not asked: it has just asked another call for patience.`, {
+  return new ModelError(code, `${provider_model} was not asked: it has just asked another call to wait.`, {
     retryable: true,
     retry_after: left_ms / 1000,
   })

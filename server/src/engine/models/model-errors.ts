@@ -32,8 +32,8 @@ interface ProviderMessage {
  */
 export function toModelError(error: unknown, name: string): ModelError {
   if (error instanceof ModelError) return error
-  const complaint = readProviderMessage(error)
-  if (complaint.status !== undefined && complaint.status >= 300) return byStatus(complaint, complaint.status, name)
+  const said = readProviderMessage(error)
+  if (said.status !== undefined && said.status >= 300) return byStatus(said, said.status, name)
 
   const links = chain(error)
   const isOne = (...names: string[]): boolean => links.some((link) => names.includes(link.name))
@@ -41,16 +41,16 @@ export function toModelError(error: unknown, name: string): ModelError {
     return fail('provider_bad_answer', `${name} sent something that is not its protocol.`)
   }
   if (isOne('AI_UnsupportedFunctionalityError', 'AI_InvalidPromptError', 'AI_InvalidArgumentError')) {
-    return fail('provider_refused_request', `${name} cannot be asked this: ${complaint.message}`)
+    return fail('provider_refused_request', `${name} cannot be asked this: ${said.message}`)
   }
   if (isOne('AI_InvalidResponseDataError', 'AI_EmptyResponseBodyError')) return cutOff(name)
   const network = networkError(links, name)
   if (network) return network
-  // A complaint without a status, in the middle of a stream.
-  if (complaint.kind !== '') return byStatus(complaint, statusOfKind(complaint.kind) ?? 500, name)
+  // A said without a status, in the middle of a stream.
+  if (said.kind !== '') return byStatus(said, statusOfKind(said.kind) ?? 500, name)
   // The cause may be a bug in Cadre. A library's error would repeat the whole request.
   const cause = links.some((link) => link.name.startsWith('AI_')) ? undefined : error
-  const message = `${name} failed in an unknown way: ${complaint.message}`
+  const message = `${name} failed in an unknown way: ${said.message}`
   return new ModelError('provider_bad_answer', message, { retryable: true, cause })
 }
 

@@ -116,7 +116,7 @@ export async function failWork(
 /** As for tasks that the service runs: an agent whose tasks fail one after the other is stopped. */
 export async function checkPolicy({ sql, bus }: RemoteContext, { task_id }: Lease): Promise<void> {
   const [task] = await sql<{ agent_id: string }>`select agent_id from task where id = ${task_id}`
-  if (task && (await checkFailurePolicy(sql, task.agent_id))) bus.tell('agent', task.agent_id)
+  if (task && (await checkFailurePolicy(sql, task.agent_id))) bus.notify('agent', task.agent_id)
 }
 
 /** Puts the task aside until what it waits for is there; where that is nothing, it is offered again at once. */

@@ -78,12 +78,12 @@ async function decideStep(held: Held, asked: AskedStep): Promise<Decision<StepAn
   const { attempt } = task
   if (at.state === 'done') return { result: resultOf(mine) }
   // The same request again, or one whose answer got lost: nobody but this worker has begun it.
-  if (at.state === 'begun' && inputOf(at.step).claim === attempt) return { result: begunAnswer(at.step) }
+  if (at.state === 'started' && inputOf(at.step).claim === attempt) return { result: begunAnswer(at.step) }
   if (agentHolds(task)) return waits(held, agentHolds(task)!, mine.at(-1))
   const tool = toolOf(asked)
   run.toolset = { ...run.toolset, tools: new Map([[asked.name, tool]]) }
   const call = { id: asked.key, name: asked.name, arguments: asked.input ?? {} }
-  const plan = planCall(run, task, { call, at }, { index: steps.length, position: 0, complaint: undefined })
+  const plan = planCall(run, task, { call, at }, { index: steps.length, position: 0, argumentError: undefined })
   if (!plan) return waits(held, openWait(mine)?.reason ?? 'approval', mine.at(-1))
   const tooMany = tooManySteps(held, plan)
   if (tooMany) return { change: failed(task, tooMany, progressOf(held)), result: { ended: tooMany } }

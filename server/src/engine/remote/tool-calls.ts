@@ -75,11 +75,11 @@ export async function callTool(
   try {
     run.span = beginTaskSpan(context.tracing, run)
     const tool = run.toolset.tools.get(name)
-    const complaint = tool && checkArguments(tool, args)
+    const argumentError = tool && checkArguments(tool, args)
     const digest = `tool_${digestOf([name, args])}`
     for (;;) {
       const turn = await underLease<Turn>(context, lease, { journal: true }, (held) =>
-        takeTurn(calls, lease, held, run, { name, args, complaint, digest, key }),
+        takeTurn(calls, lease, held, run, { name, args, argumentError, digest, key }),
       )
       key = turn.key ?? key
       if (turn.is === 'ended') {
@@ -113,7 +113,7 @@ type Turn = { key?: string } & (
 interface AskedTool {
   name: string
   args: Record<string, unknown>
-  complaint: string | undefined
+  argumentError: string | undefined
   digest: string
   /** Once it is known which call it is. */
   key: string | undefined
@@ -136,7 +136,7 @@ async function takeTurn(calls: Calls, lease: Lease, held: Held, run: Run, asked:
   }
   if (agentHolds(task)) return { result: await waiting(held, last, key) }
   const call = { id: key, name: asked.name, arguments: asked.args }
-  const plan = planCall(run, task, { call, at }, { index: steps.length, position: 0, complaint: asked.complaint })
+  const plan = planCall(run, task, { call, at }, { index: steps.length, position: 0, argumentError: asked.argumentError })
   if (!plan) return { result: await waiting(held, last, key) }
   if (plan.step.index === steps.length && steps.length + 1 > run.stepsMax) {
     const error = tooManySteps(run, steps)

@@ -137,13 +137,13 @@ function waitForRoom(
   const { by, passing, resets_at } = refused
   const change = waitForBudget(task, passing ? null : resets_at, needs)
   // Other calls hold what is left: that is no news.
-  return passing ? change : told(change, budgetFacts(by, tightestUnit(by, needs.call!)))
+  return passing ? change : withBudgetEvent(change, budgetFacts(by, tightestUnit(by, needs.call!)))
 }
 
 function waitForOwn(task: LockedTask, usage: TaskUsage, unit: 'steps' | 'tool_calls', needs: Needs): Change {
   const limit = (unit === 'steps' ? task.budget.max_steps : task.budget.max_tool_calls) ?? 0
   const of = { budget_id: null, scope: 'task' as const, subject: task.id, resets_at: null }
-  return told(waitForBudget(task, null, needs), { ...of, unit, limit, spent: usage[unit] })
+  return withBudgetEvent(waitForBudget(task, null, needs), { ...of, unit, limit, spent: usage[unit] })
 }
 
 /** Puts a task aside until its budgets have room: it is found by what it holds, which is nothing but what it needs. */
@@ -158,7 +158,7 @@ function waitForBudget(task: LockedTask, until: string | null, needs: Needs): Ch
   }
 }
 
-function told(
+function withBudgetEvent(
   change: Change,
   facts: { scope: string; subject: string; unit: BudgetUnit; limit: number } & Record<string, unknown>,
 ): Change {

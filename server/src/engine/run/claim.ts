@@ -235,11 +235,11 @@ export function take(task: Workable, worker_id: string): TaskChange {
     claimed: { worker_id, job_attempt: task.job_attempt },
     crashes: task.crashes,
     ...limit,
-    ...told(task, attempt),
+    ...startEvents(task, attempt),
   }
 }
 
-function told(task: LockedTask, attempt: number): Required<Pick<TaskChange, 'events' | 'logs'>> {
+function startEvents(task: LockedTask, attempt: number): Required<Pick<TaskChange, 'events' | 'logs'>> {
   if (task.status === 'queued') {
     return {
       events: [{ type: 'task.started', data: { attempt } }],

@@ -96,13 +96,13 @@ export function compacted(run: Run, step: Step, answer: ModelAnswer, context: An
   ])
 }
 
-/** A call that a model answered, as it is journaled, told and charged for. */
+/** A call that a model answered, as it is journaled, published and charged for. */
 function finishedCall(
   run: Run,
   step: Step,
   { usage, model: answering, network }: ModelAnswer,
   { provider, asked, prices }: AnswerContext,
-  told: NonNullable<Change['events']>,
+  events: NonNullable<Change['events']>,
 ): Change {
   const { input_tokens, output_tokens, cached_tokens, reasoning_tokens = 0 } = usage
   const model = `${provider}/${answering}`
@@ -127,7 +127,7 @@ function finishedCall(
         type: 'step.completed',
         data: { step_id: step.id, index: step.index, type: step.type, name: step.name, model, usage: done.usage },
       },
-      ...told,
+      ...events,
       { type: 'usage.updated', data: { usage: run.usage } },
     ],
     usage: run.usage,

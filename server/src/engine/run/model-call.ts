@@ -64,11 +64,11 @@ export function beginModelCall(run: Run, more: Pick<ModelCallInput, 'repair' | '
   const index = again?.index ?? run.steps.length
   const done = again ? run.steps.slice(0, -1) : run.steps
   const { repair, results_left_out_before } = { ...(again?.input as ModelCallInput | undefined), ...more }
-  const told = {
+  const facts = {
     ...(repair === undefined ? {} : { repair }),
     ...(results_left_out_before === undefined ? {} : { results_left_out_before }),
   }
-  const input: ModelCallInput = { messages: 0, message_id: newId('msg'), ...told }
+  const input: ModelCallInput = { messages: 0, message_id: newId('msg'), ...facts }
   input.messages = conversation({ ...run, input: run.work.input, steps: done }, input).length
   return {
     task_id: run.claim.task_id,

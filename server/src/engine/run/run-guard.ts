@@ -96,12 +96,12 @@ export async function waitForCooldown(
   signal: AbortSignal,
 ): Promise<ModelError | undefined> {
   if (model === undefined) return undefined
-  let told: number | undefined
+  let asked_until: number | undefined
   for (let looks = 0; looks < cooldownPollsMax && !signal.aborted; looks++) {
     const leave = cooldown.enter(model)
     if (leave.mayAsk) return undefined
-    if (leave.left_ms > heldCooldown_ms || (told !== undefined && leave.told !== told)) return leave.refusal
-    told = leave.told
+    if (leave.left_ms > heldCooldown_ms || (asked_until !== undefined && leave.asked_until !== asked_until)) return leave.refusal
+    asked_until = leave.asked_until
     await delay(Math.min(leave.left_ms, cooldownPoll_ms), undefined, { signal }).catch(() => {})
   }
   return undefined

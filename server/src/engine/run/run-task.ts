@@ -53,8 +53,8 @@ const heldWait_seconds = 2
  * Returns the error that the task failed with, if it did.
  */
 export async function runTask(run: Run, context: RunContext): Promise<TaskError | undefined> {
-  const { begun: call } = run
-  run.begun = undefined
+  const { started: call } = run
+  run.started = undefined
   let turn = call ? await makeCall(run, context, call) : await takeTurn(run, context, resumed(run))
   while (turn.next === 'turn') turn = await takeTurn(run, context, turn.pending)
   return turn.error
@@ -78,8 +78,8 @@ export function beginWithClaim(run: Run, task: LockedTask, context: RunContext):
   const room = askRoom(run, task, step, { ...context, ended: [] })
   if (!room.begins) return undefined
   run.max_output_tokens = room.max_output_tokens
-  run.begun = { step, model, signal }
-  return joined(resumed(run), { ...begun(run, step), hold: room.hold })
+  run.started = { step, model, signal }
+  return joined(resumed(run), { ...startedStep(run, step), hold: room.hold })
 }
 
 /** How a turn ended: the task is over or put aside, or `pending` is to be written with what comes next. */
@@ -279,7 +279,7 @@ async function modelTurn(run: Run, context: RunContext, pending: Change | undefi
     const room = askRoom(run, task, step, { ...context, ended: pending?.calls ?? [] })
     if (room.begins) {
       run.max_output_tokens = room.max_output_tokens
-      return joined(pending, { ...begun(run, step), hold: room.hold })
+      return joined(pending, { ...startedStep(run, step), hold: room.hold })
     }
     failure = room.error
     return joined(pending, { secrets: run.secrets, ...room.change })
@@ -307,7 +307,7 @@ async function makeCall(run: Run, context: RunContext, { step, model, signal }: 
   return change ? { next: 'turn', pending: change } : over(await fail(run, context, result))
 }
 
-function begun(run: Run, step: Step): Change {
+function startedStep(run: Run, step: Step): Change {
   const { id, index, type, name, attempt } = step
   const message = type === 'model_call' ? { message_id: messageId(step) } : {}
   return {
@@ -319,7 +319,7 @@ function begun(run: Run, step: Step): Change {
 
 /** Makes the calls of the last answer that can be made, or puts the task aside until one can. */
 async function toolTurn(run: Run, context: RunContext, pending: Change | undefined): Promise<Turn> {
-  const complaints = await checkCalls(run)
+  const argumentErrors = await checkCalls(run)
   const { tools: signal, model: hold } = run.nextSignals()
   let reads = false
   let calls: PlannedCall[] = []
@@ -333,7 +333,7 @@ async function toolTurn(run: Run, context: RunContext, pending: Change | undefin
     const held = stopReason(run, task, context)
     if (held) return joined(pending, held)
     if (reads) return joined(pending, read(run))
-    const plan = planCalls(run, task, complaints)
+    const plan = planCalls(run, task, argumentErrors)
     calls = plan.calls
     steps = plan.steps
     const usage = withCalls(run, plan.steps)

@@ -82,7 +82,7 @@ export class Run {
   /** What the model is asked, where a remote worker says that; else what the journal says. */
   asked: ModelAsk | undefined
   /** The first call of its model, where the claim has written the intent already. */
-  begun: StartedCall | undefined
+  started: StartedCall | undefined
   #abort = new AbortController()
   #toolAbort = new AbortController()
   #toolGrace: { timer: NodeJS.Timeout; at: number } | undefined

@@ -58,7 +58,7 @@ export type CallProblems = ReadonlyMap<string, string>
  * block neither the task's lock nor this process.
  */
 export async function checkCalls({ steps, toolset, spender }: Run): Promise<CallProblems> {
-  const complaints = new Map<string, string>()
+  const argumentErrors = new Map<string, string>()
   for (const { call, at } of callsOf(steps).slice(0, callsMax)) {
     const tool = toolset.tools.get(call.name)
     const args =
@@ -66,19 +66,19 @@ export async function checkCalls({ steps, toolset, spender }: Run): Promise<Call
     if (!tool || (at.state !== 'fresh' && at.state !== 'approved')) continue
     const began_at = performance.now()
     await judgeValue(tool.parameters, args, { org_id: spender.org_id ?? '', project_id: spender.project_id })
-    const complaint = checkArguments(tool, args)
-    if (complaint !== undefined) complaints.set(call.id, complaint)
+    const argumentError = checkArguments(tool, args)
+    if (argumentError !== undefined) argumentErrors.set(call.id, argumentError)
     if (performance.now() - began_at > slowCheck_ms) await setImmediate()
   }
-  return complaints
+  return argumentErrors
 }
 
 /** Plans every call that can go on; those that wait for a person, a moment or a message are left as they are. */
-export function planCalls(run: Run, task: LockedTask, complaints: CallProblems): Plan {
+export function planCalls(run: Run, task: LockedTask, argumentErrors: CallProblems): Plan {
   const plan: Plan = { steps: [], calls: [], approvals: [], tool_calls: [], delegations: [] }
   let index = run.steps.length
   callsOf(run.steps).forEach((open, position) => {
-    const planned = planCall(run, task, open, { index, position, complaint: complaints.get(open.call.id) })
+    const planned = planCall(run, task, open, { index, position, argumentError: argumentErrors.get(open.call.id) })
     if (!planned) return
     plan.steps.push(planned.step)
     if (planned.step.index === index) {
@@ -109,7 +109,7 @@ export interface Planned {
 export interface Place {
   index: number
   position: number
-  complaint: string | undefined
+  argumentError: string | undefined
 }
 
 /** Plans one call; undefined where it waits for a person, a moment or a message. */
@@ -117,13 +117,13 @@ export function planCall(run: Run, task: LockedTask, { call, at }: OpenCall, pla
   if ('step' in at && run.lacking.has(at.step.index)) return undefined
   if (at.state === 'fresh') return freshCall(run, task, call, place)
   if (at.state === 'approved') return approvedCall(run, task, call, at.step, place)
-  if (at.state === 'begun') return startedCall(run, task, at.step)
+  if (at.state === 'started') return startedCall(run, task, at.step)
   if (at.state === 'unknown') return unknownCall(run, task, at.step)
   if (at.state === 'parked' && isDue(at.step, task)) return { step: waited(at.step) }
   return undefined
 }
 
-function freshCall(run: Run, task: LockedTask, call: ModelToolCall, { index, position, complaint }: Place): Planned {
+function freshCall(run: Run, task: LockedTask, call: ModelToolCall, { index, position, argumentError }: Place): Planned {
   const refuse = (code: string, message: string): Planned => ({ step: refused(run, call, index, code, message) })
   const tool = run.toolset.tools.get(call.name)
   if (!tool) return refuse('tool_not_found', `There is no tool named ${call.name}.`)
@@ -132,7 +132,7 @@ function freshCall(run: Run, task: LockedTask, call: ModelToolCall, { index, pos
   if (policy === 'deny') return refuse('tool_denied', `This agent may not call ${call.name}.`)
   if (!isAllowed(run.work.caller, call.name))
     return refuse('tool_not_allowed', `The caller of this task does not allow ${call.name}.`)
-  if (complaint !== undefined) return refuse('invalid_arguments', complaint)
+  if (argumentError !== undefined) return refuse('invalid_arguments', argumentError)
   const args = call.arguments as Record<string, unknown>
   if (policy === 'ask') return askedCall(run, task, tool, call, index)
   if (tool.delegate) return delegated(run, task, tool, call, index)
@@ -146,7 +146,7 @@ function approvedCall(
   task: LockedTask,
   call: ModelToolCall,
   approval: Step,
-  { index, complaint }: Place,
+  { index, argumentError }: Place,
 ): Planned {
   const { arguments: args, call_hash } = approval.output as ApprovedCall
   const tool = run.toolset.tools.get(call.name)
@@ -154,7 +154,7 @@ function approvedCall(
     return { step: refused(run, call, index, 'tool_not_found', `There is no tool named ${call.name} any more.`) }
   if (callHash(call.name, args) !== call_hash)
     return { step: refused(run, call, index, 'approval_mismatch', 'The approval was given for another call.') }
-  if (complaint !== undefined) return { step: refused(run, call, index, 'invalid_arguments', complaint) }
+  if (argumentError !== undefined) return { step: refused(run, call, index, 'invalid_arguments', argumentError) }
   const approved = { ...call, arguments: args }
   if (tool.delegate) return delegated(run, task, tool, approved, index)
   if (isEngineAnswered(tool)) return { step: deferredCall(run, task, tool, approved, index) }
@@ -286,8 +286,8 @@ function waited(step: Step): Step {
 
 function begin(tool: Tool, step: Step, args: Record<string, unknown>): Planned {
   const safety: ToolSafety = safetyOf(tool, args)
-  const begun: Step = { ...step, status: 'started', input: { ...inputOf(step), safety } }
-  return { step: begun, call: { tool, step: begun, arguments: args } }
+  const started: Step = { ...step, status: 'started', input: { ...inputOf(step), safety } }
+  return { step: started, call: { tool, step: started, arguments: args } }
 }
 
 function newStep(run: Run, type: Step['type'], call: ModelToolCall, index: number): Step {
@@ -364,12 +364,12 @@ export function stepEvents(step: Step): NonNullable<Change['events']> {
   const called = isCallers(step) ? { ...tool, call_id: callId(step) } : undefined
   if (status === 'started') {
     const { child_task_id } = inputOf(step)
-    const begun = { type: 'step.started' as const, data: { ...of, attempt, ...(child_task_id && { child_task_id }) } }
+    const started = { type: 'step.started' as const, data: { ...of, attempt, ...(child_task_id && { child_task_id }) } }
     if (called) {
       const { arguments: args, until = null } = inputOf(step)
-      return [begun, { type: 'tool.requested' as const, data: { ...called, arguments: args, expires_at: until } }]
+      return [started, { type: 'tool.requested' as const, data: { ...called, arguments: args, expires_at: until } }]
     }
-    return isCall ? [begun, { type: 'tool.called' as const, data: { ...tool, attempt } }] : [begun]
+    return isCall ? [started, { type: 'tool.called' as const, data: { ...tool, attempt } }] : [started]
   }
   if (status === 'completed') {
     const done = { type: 'step.completed' as const, data: of }

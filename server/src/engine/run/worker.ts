@@ -420,7 +420,7 @@ export class Worker {
       const error = await runTask(run, this.#context)
       error_type = error?.code ?? (run.expired ? 'timeout' : undefined)
       if ((error || run.expired) && (await checkFailurePolicy(sql, run.agent_id)))
-        this.#options.bus.tell('agent', run.agent_id)
+        this.#options.bus.notify('agent', run.agent_id)
     } catch (error) {
       error_type = error instanceof LeaseLost ? 'lease_lost' : 'internal_error'
       if (error instanceof LeaseLost)

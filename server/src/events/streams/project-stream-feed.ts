@@ -66,7 +66,7 @@ class Feed {
   /** Agents whose state may have changed. */
   readonly #agents = new Set<string>()
   /** Snapshot of what all readers have received. */
-  #told: Snapshot | undefined
+  #published: Snapshot | undefined
   /** Cursors of before it mean nothing here: see `readBeginning`. */
   #beginning_at: number | undefined
   #leave: (() => void) | undefined
@@ -137,7 +137,7 @@ class Feed {
     this.#leave?.()
     this.#leave = undefined
     this.#agents.clear()
-    this.#told = undefined
+    this.#published = undefined
   }
 
   /** Looks in `after_ms` at the latest; while a look is under way, that long after it. */
@@ -172,26 +172,26 @@ class Feed {
   /** Tells those who watch, then begins for those who came: both of the same moment, so that nothing falls between. */
   async #begin(): Promise<void> {
     const beginning = [...this.#beginning].slice(0, beginMax)
-    if (beginning.length === 0) return this.#tell(this.#sql)
+    if (beginning.length === 0) return this.#publish(this.#sql)
     await this.#sql.begin(async (tx) => {
       await tx.script('set transaction isolation level repeatable read, read only')
       this.#beginning_at ??= await readBeginning(tx)
       // Without readers the earlier snapshot is of no use.
-      if (this.#watchers.size === 0 || !this.#told) this.#told = await readNow(tx)
-      await this.#tell(tx)
-      const told = this.#told
-      if (!told) return
+      if (this.#watchers.size === 0 || !this.#published) this.#published = await readNow(tx)
+      await this.#publish(tx)
+      const published = this.#published
+      if (!published) return
       const counted = new Map<number, Awaited<ReturnType<typeof countProject>>>()
       for (const begin of beginning) {
         const { project_id, watcher } = begin
         const counts = counted.get(project_id) ?? (await countProject(tx, project_id))
         counted.set(project_id, counts)
-        const missed = await this.#missed(tx, begin, told)
+        const missed = await this.#missed(tx, begin, published)
         // It may have left meanwhile.
         if (!this.#beginning.delete(begin)) continue
         const all = this.#watchers.get(project_id) ?? new Set()
         this.#watchers.set(project_id, all.add(watcher))
-        const id = missed ? undefined : told
+        const id = missed ? undefined : published
         const first = snapshotFrame(project_id, { ...counts, resumed: missed !== undefined }, id)
         watcher.frames(Buffer.from(first + (missed ?? '')))
       }
@@ -200,37 +200,37 @@ class Feed {
   }
 
   /** The frames of what a reader has missed up to a snapshot; undefined where it must begin anew. */
-  async #missed(tx: Sql, { cursor, project_id }: Beginning, told: Snapshot): Promise<string | undefined> {
-    if (!cursor || told.at - cursor.behind.at > replay_seconds) return undefined
+  async #missed(tx: Sql, { cursor, project_id }: Beginning, published: Snapshot): Promise<string | undefined> {
+    if (!cursor || published.at - cursor.behind.at > replay_seconds) return undefined
     if (this.#beginning_at === undefined || cursor.behind.at < this.#beginning_at) return undefined
     const news = await readNews(tx, cursor, [project_id])
-    if (!news || news.next.xmax !== told.xmax) return undefined
+    if (!news || news.next.xmax !== published.xmax) return undefined
     const { behind, within } = cursor
-    if (!within) return eventFrames(news.events, behind, told) + idFrame(told)
+    if (!within) return eventFrames(news.events, behind, published) + idFrame(published)
     // The rest of the previous batch comes first, so that each batch is counted by its own snapshots.
     const rest = news.events.filter(({ xid }) => includes(within.next, xid))
     const later = news.events.filter(({ xid }) => !includes(within.next, xid))
-    return eventFrames(rest, behind, within.next) + eventFrames(later, within.next, told) + idFrame(told)
+    return eventFrames(rest, behind, within.next) + eventFrames(later, within.next, published) + idFrame(published)
   }
 
   /** Tells all watchers what has happened since the last look. */
-  async #tell(sql: Sql): Promise<void> {
-    for (let isWhole = false; !isWhole && this.#told && this.#watchers.size > 0;) {
-      const told = this.#told
-      const news = await readNews(sql, { behind: told }, [...this.#watchers.keys()])
+  async #publish(sql: Sql): Promise<void> {
+    for (let isWhole = false; !isWhole && this.#published && this.#watchers.size > 0;) {
+      const published = this.#published
+      const news = await readNews(sql, { behind: published }, [...this.#watchers.keys()])
       if (!news) {
-        this.#told = undefined
+        this.#published = undefined
         return this.#closeAll()
       }
-      this.#told = news.next
+      this.#published = news.next
       isWhole = news.isWhole
       for (const [project_id, events] of Map.groupBy(news.events, (event) => event.project_id))
-        this.#send(project_id, eventFrames(events, told, news.next))
+        this.#send(project_id, eventFrames(events, published, news.next))
     }
     await this.#tellAgents(sql)
-    if (this.#told && performance.now() - this.#ids_at > id_ms) {
+    if (this.#published && performance.now() - this.#ids_at > id_ms) {
       this.#ids_at = performance.now()
-      for (const project_id of this.#watchers.keys()) this.#send(project_id, idFrame(this.#told))
+      for (const project_id of this.#watchers.keys()) this.#send(project_id, idFrame(this.#published))
     }
   }
 

@@ -17,10 +17,10 @@ export function eventFrames(events: readonly ProjectEvent[], behind: Snapshot, n
 }
 
 /** The first frame. Without an id where what the reader has missed follows. */
-export function snapshotFrame(project_id: number, data: object, told: Snapshot | undefined): string {
+export function snapshotFrame(project_id: number, data: object, published: Snapshot | undefined): string {
   const type = 'project.snapshot'
   const frame = { project_id: projectId(project_id), type, created_at: new Date().toISOString(), data }
-  return `${told ? `id: ${writeCursor({ behind: told })}\n` : ''}event: ${type}\ndata: ${JSON.stringify(frame)}\n\n`
+  return `${published ? `id: ${writeCursor({ behind: published })}\n` : ''}event: ${type}\ndata: ${JSON.stringify(frame)}\n\n`
 }
 
 /** The state of an agent; without an id, because it is not kept. */
@@ -30,6 +30,6 @@ export function agentFrame({ agent_id, status, updated_at }: { agent_id: string;
 }
 
 /** Moves a reader's Last-Event-ID on, without telling it anything. */
-export function idFrame(told: Snapshot): string {
-  return `id: ${writeCursor({ behind: told })}\n\n`
+export function idFrame(published: Snapshot): string {
+  return `id: ${writeCursor({ behind: published })}\n\n`
 }

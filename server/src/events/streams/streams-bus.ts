@@ -25,7 +25,7 @@ export interface Bus {
   /** What others send notes to. */
   name: string
   /** Calls the listeners of this process at once and those of others within some 20 ms, in one NOTIFY for all. */
-  tell(kind: SignalKind, id?: string): void
+  notify(kind: SignalKind, id?: string): void
   /** Calls `listener` for each signal of a kind until the returned function is called. */
   on(kind: SignalKind, listener: SignalListener): () => void
   /**
@@ -140,7 +140,7 @@ export function openBus({ database, log, presence, name = randomBytes(8).toStrin
   return {
     name,
     ready: first.promise,
-    tell(kind, id = '') {
+    notify(kind, id = '') {
       call(kind, id, 'here')
       if (closing.signal.aborted) return
       keep(kind, id)

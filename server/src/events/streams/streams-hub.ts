@@ -155,7 +155,7 @@ export function openHub({ sql, bus, log }: { sql: Sql; bus: Bus; log: Logger }):
         if (rested.size > restedMax) rested.delete(rested.values().next().value!)
       }
       each(task_id, (watcher) => watcher.events(events))
-      bus.tell('task', task_id)
+      bus.notify('task', task_id)
     },
     delta(task_id, message_id, text) {
       const message = messages.get(task_id)

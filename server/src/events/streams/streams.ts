@@ -62,8 +62,8 @@ class TaskStream {
   #last: number
   /** Nothing is missing before what happens next, so it can be written as it comes. */
   #live = false
-  /** The message whose text the reader is being told, and how much of it it has. */
-  #message: { id: string; told: number } | undefined
+  /** The message whose text the reader is being sent, and how much of it it has. */
+  #message: { id: string; sent: number } | undefined
   #wake = Promise.withResolvers<void>()
 
   constructor(response: ServerResponse, options: TaskStreamOptions) {
@@ -83,7 +83,7 @@ class TaskStream {
     response.on('close', () => this.#end())
     // What is written after the reader has gone is lost on purpose.
     response.on('error', () => {})
-    // It left before the stream began, and that is not told again.
+    // It left before the stream began, and that is not sent again.
     if (response.destroyed) this.#end()
   }
 
@@ -144,14 +144,14 @@ class TaskStream {
   }
 
   #snapshot(message_id: string, text: string): void {
-    this.#message = { id: message_id, told: text.length }
+    this.#message = { id: message_id, sent: text.length }
     this.#frame('message.snapshot', { message_id, text })
   }
 
   #delta(message_id: string, text: string): void {
     if (!this.#live) return
-    const told = this.#message?.id === message_id ? this.#message.told : 0
-    this.#message = { id: message_id, told: told + text.length }
+    const sent = this.#message?.id === message_id ? this.#message.sent : 0
+    this.#message = { id: message_id, sent: sent + text.length }
     this.#frame('message.delta', { message_id, text })
   }
 
@@ -160,11 +160,11 @@ class TaskStream {
     const { message_id, content } = data
     if ((type !== 'message.completed' && type !== 'message.discarded') || typeof message_id !== 'string') return
     this.#options.hub.ended(this.#options.task_id, message_id)
-    const { id, told = 0 } = this.#message ?? {}
+    const { id, sent = 0 } = this.#message ?? {}
     if (id !== message_id) return
     this.#message = undefined
-    if (typeof content === 'string' && content.length > told)
-      this.#frame('message.delta', { message_id, text: content.slice(told) })
+    if (typeof content === 'string' && content.length > sent)
+      this.#frame('message.delta', { message_id, text: content.slice(sent) })
   }
 
   #happened(events: readonly TaskEvent[]): void {

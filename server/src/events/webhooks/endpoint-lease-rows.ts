@@ -15,7 +15,7 @@ export interface DeliveredEvent {
   type: OutboxEventName
 }
 
-/** A delivery that was begun. */
+/** A delivery that was added. */
 export interface StartedDelivery {
   id: string
   webhook_id: string
@@ -78,13 +78,13 @@ export async function addDeliveries(
   webhook_ids: readonly string[],
   options: { is_test?: boolean } = {},
 ): Promise<StartedDelivery[]> {
-  const begun = webhook_ids.map((webhook_id) => ({ id: newId('dlv'), webhook_id }))
+  const added = webhook_ids.map((webhook_id) => ({ id: newId('dlv'), webhook_id }))
   await insertDeliveries(
     tx,
-    begun.map((delivery) => ({ ...delivery, event })),
+    added.map((delivery) => ({ ...delivery, event })),
     options,
   )
-  return begun
+  return added
 }
 
 /**
@@ -101,8 +101,8 @@ export async function addTestDelivery(
   const event = { id: newId('evt'), org_id, type }
   await tx`
     insert into event (id, org_id, type, data, matched_at) values (${event.id}, ${org_id}, ${type}, ${jsonb(data)}, now())`
-  const [begun] = await addDeliveries(tx, event, [webhook.id], { is_test: true })
-  return begun!
+  const [added] = await addDeliveries(tx, event, [webhook.id], { is_test: true })
+  return added!
 }
 
 /**

@@ -30,13 +30,13 @@ interface ActiveWebhook {
  * of it or nothing. Processes do not wait for each other's events. Returns how many deliveries were created, and
  * whether more events may be waiting.
  */
-export async function matchEvents(sql: Sql): Promise<{ begun: number; more: boolean }> {
+export async function matchEvents(sql: Sql): Promise<{ started: number; more: boolean }> {
   const [waiting] = await sql`select 1 from event where matched_at is null limit 1`
-  if (!waiting) return { begun: 0, more: false }
+  if (!waiting) return { started: 0, more: false }
   return sql.begin(async (tx) => {
     const events = await tx<UnmatchedEvent>`
       select id, org_id, type, occurred_at, data from event where matched_at is null order by id limit ${eventsMax} for update skip locked`
-    if (events.length === 0) return { begun: 0, more: false }
+    if (events.length === 0) return { started: 0, more: false }
     const webhooks = await listSubscribed(tx, events)
     const matched: string[] = []
     const deliveries: NewDelivery[] = []
@@ -51,7 +51,7 @@ export async function matchEvents(sql: Sql): Promise<{ begun: number; more: bool
     deliveries.push(...(await pushesOf(tx, taken)))
     await insertDeliveries(tx, deliveries)
     await tx`update event set matched_at = now() where id = any(${matched})`
-    return { begun: deliveries.length, more: matched.length < events.length || events.length === eventsMax }
+    return { started: deliveries.length, more: matched.length < events.length || events.length === eventsMax }
   }, 'forceIndexPlan')
 }
 

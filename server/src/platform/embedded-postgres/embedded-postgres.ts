@@ -122,8 +122,8 @@ async function supervise(
     const readySince_ms = performance.now()
     const cause = await Promise.race([server.exited, aborted])
     if (cause === undefined) return
-    const complaint = await server.complaint().catch(() => undefined)
-    log.error({ pid: server.pid, cause, complaint }, 'PostgreSQL ended and is restarted')
+    const lastLogError = await server.lastLogError().catch(() => undefined)
+    log.error({ pid: server.pid, cause, lastLogError }, 'PostgreSQL ended and is restarted')
     if (performance.now() - readySince_ms > healthyAfter_ms) pause_ms = 0
     server = undefined
     while (!server && !signal.aborted) {

@@ -18,7 +18,7 @@ export interface Postmaster {
   /** Resolves once it is gone, with how it ended. */
   exited: Promise<string>
   /** What it complained of since it was started. */
-  complaint(): Promise<string | undefined>
+  lastLogError(): Promise<string | undefined>
 }
 
 const logMax_bytes = 10 * 1024 * 1024
@@ -107,10 +107,10 @@ async function spawnPostmaster(
     child.on('exit', (code, signal) => resolve(signal === null ? `exit code ${code}` : `signal ${signal}`))
   })
   child.unref()
-  const complaint = async (): Promise<string | undefined> =>
+  const lastLogError = async (): Promise<string | undefined> =>
     fault ?? lastError((await readFile(log_file)).subarray(logStart).toString())
   // Without a pid there was nothing to spawn, and `exited` says why.
-  const postmaster = { pid: child.pid ?? 0, isAdopted: false, exited, complaint }
+  const postmaster = { pid: child.pid ?? 0, isAdopted: false, exited, lastLogError }
   // Called before any waiting: a process that ends meanwhile must know which server to stop.
   onLaunch(postmaster)
   await log.close()
@@ -128,7 +128,7 @@ function adopt({ dir }: Cluster, pid: number): Postmaster {
     while (await isPostmaster(pid, dir)) await sleep(adoptedPoll_ms, undefined, { ref: false })
     return 'a cause unknown, for it was adopted'
   }
-  return { pid, isAdopted: true, exited: watch(), complaint: async () => undefined }
+  return { pid, isAdopted: true, exited: watch(), lastLogError: async () => undefined }
 }
 
 /** The server that `postmaster.pid` names, if it lives. */

@@ -39,7 +39,7 @@ export async function waitUntilReady(
   const began_ms = performance.now()
   const ended = postmaster.exited.then((cause) => ({ cause }))
   let acceptingSince_ms: number | undefined
-  for (let told = 0; ;) {
+  for (let reports = 0; ;) {
     // Asking by connecting would work too, and fill the server's log with refusals.
     const failure = (await isAccepting(cluster, postmaster.pid)) ? await tryConnection(cluster) : undefined
     const now_ms = performance.now()
@@ -55,10 +55,10 @@ export async function waitUntilReady(
       throw new EmbeddedPostgresError(
         `PostgreSQL runs, but does not let us in: ${failure ?? 'it still recovers'}. ${remedy}`,
       )
-    if (now_ms - began_ms > (told + 1) * 5000) log.info({ waited_s: (told += 1) * 5 }, 'PostgreSQL is still starting')
+    if (now_ms - began_ms > (reports + 1) * 5000) log.info({ waited_s: (reports += 1) * 5 }, 'PostgreSQL is still starting')
 
     const end = await Promise.race([ended, sleep(now_ms - began_ms < 1000 ? 5 : 100, undefined, { signal })])
-    if (end) throw new Ended((await postmaster.complaint()) ?? `it ended with ${end.cause}`)
+    if (end) throw new Ended((await postmaster.lastLogError()) ?? `it ended with ${end.cause}`)
   }
 }
 

@@ -337,15 +337,15 @@ async function transact(
   work: (tx: Sql) => Promise<unknown>,
   { begin, locksFirst, onBroken }: Course,
 ): Promise<{ result: unknown; commits: (() => void)[] }> {
-  const begun = client.query(begin)
+  const started = client.query(begin)
   // Who waits for it reports a failure.
-  begun.catch(() => {})
-  const within = locksFirst ? afterFirst(client, begun) : client
+  started.catch(() => {})
+  const within = locksFirst ? afterFirst(client, started) : client
   const transaction: Transaction = { client: within, depth: 0, left: [], commits: [], rollbacks: [] }
   try {
-    if (!locksFirst) await begun
+    if (!locksFirst) await started
     const result = await work(transactionSql(transaction))
-    await begun
+    await started
     const ended = client.query('commit')
     ended.catch(() => {})
     await Promise.all(transaction.left)
@@ -368,17 +368,17 @@ async function firstFailure(statements: readonly Promise<unknown>[]): Promise<un
   return ends.find((end) => end.status === 'rejected')?.reason
 }
 
-/** A connection whose first statement is sent at once; all others wait for `begun`, and once it is there for nothing. */
-function afterFirst(client: Queryable, begun: Promise<unknown>): Queryable {
+/** A connection whose first statement is sent at once; all others wait for `started`, and once it is there for nothing. */
+function afterFirst(client: Queryable, started: Promise<unknown>): Queryable {
   let mayGo = true
-  void begun.then(
+  void started.then(
     () => (mayGo = true),
     () => {},
   )
   return {
     query: (config: pg.QueryConfig | string, values?: unknown[]) => {
       const send = () => client.query(config as string, values)
-      if (!mayGo) return begun.then(send)
+      if (!mayGo) return started.then(send)
       mayGo = false
       return send()
     },

@@ -273,11 +273,11 @@ function rpcBinding(context: Context): Binding {
       }
       const work = async (): Promise<unknown> => through(requestHandler(await resultOf(context, handling, done, reply)))
       const failed = (error: unknown): unknown => {
-        const { body: told } = renderProblem(toProblem(error), 'a2a', handling.request_id)
-        return { ...(told as object), id: call.id }
+        const { body: refusal } = renderProblem(toProblem(error), 'a2a', handling.request_id)
+        return { ...(refusal as object), id: call.id }
       }
-      const told = await answerEarly(reply, 'application/json; charset=utf-8', work, failed)
-      return told === undefined ? undefined : new Answer(200, told)
+      const early = await answerEarly(reply, 'application/json; charset=utf-8', work, failed)
+      return early === undefined ? undefined : new Answer(200, early)
     },
   }
 }
@@ -321,10 +321,10 @@ function restBinding(
       if (method === 'DeleteTaskPushNotificationConfig') return new Answer(204, undefined)
       const work = async (): Promise<unknown> => write(await resultOf(context, handling, done, reply))
       const failed = (error: unknown): unknown => renderProblem(toProblem(error), 'a2a_http', handling.request_id).body
-      const told = await answerEarly(reply, mediaType, work, failed)
-      if (told === undefined) return undefined
+      const early = await answerEarly(reply, mediaType, work, failed)
+      if (early === undefined) return undefined
       reply.type(mediaType)
-      return new Answer(status, told)
+      return new Answer(status, early)
     },
   }
 }

@@ -148,8 +148,8 @@ export class A2aTaskState {
       case 'running':
         this.#approvals.clear()
         this.#metadata = {}
-        return [this.#tell(sequence, TaskState.TASK_STATE_WORKING, undefined)]
-      case 'text.begun':
+        return [this.#statusFrame(sequence, TaskState.TASK_STATE_WORKING, undefined)]
+      case 'text.started':
         return this.#putAside(sequence, happening.message_id)
       case 'text.delta':
         return [this.#chunk(happening)]
@@ -157,10 +157,10 @@ export class A2aTaskState {
         this.#answer = ''
         this.#replaces = true
         return []
-      case 'server_call.begun': {
+      case 'server_call.started': {
         const aside = this.#putAside(sequence)
         this.#metadata = { tool_call: { id: happening.step_id, tool: happening.tool } }
-        const frame = this.#tell(
+        const frame = this.#statusFrame(
           sequence,
           TaskState.TASK_STATE_WORKING,
           this.#say(happening.step_id, `Calls ${happening.tool}.`),
@@ -196,7 +196,7 @@ export class A2aTaskState {
     this.#answer = ''
     const message = this.#say(of, said)
     this.#history.push(message)
-    return [this.#tell(sequence, TaskState.TASK_STATE_WORKING, message)]
+    return [this.#statusFrame(sequence, TaskState.TASK_STATE_WORKING, message)]
   }
 
   #chunk({ sequence, k, text }: Extract<Happening, { type: 'text.delta' }>): A2aFrame {
@@ -226,7 +226,7 @@ export class A2aTaskState {
   #waits(sequence: number, reason: string): A2aFrame {
     this.#metadata = { wait: { reason } }
     const message = this.#say(`wait-${sequence}`, waitTexts[reason] ?? `The task waits: ${reason}.`)
-    return this.#tell(sequence, TaskState.TASK_STATE_WORKING, message)
+    return this.#statusFrame(sequence, TaskState.TASK_STATE_WORKING, message)
   }
 
   #ended(end: SegmentEnd): A2aFrame[] {
@@ -262,7 +262,7 @@ export class A2aTaskState {
     this.#metadata = { ...this.#metadata, ...(end.cost_usd !== null && { cost_usd: end.cost_usd }) }
     // Of a fixed number, because a replay does not have what was taken back.
     this.#offset = { sequence: end.sequence, frames: 2 }
-    return [...frames, this.#tell(end.sequence, endStates[end.how], this.#lastWord(end))]
+    return [...frames, this.#statusFrame(end.sequence, endStates[end.how], this.#lastWord(end))]
   }
 
   #lastWord({ how, error, sequence }: SegmentEnd): Message | undefined {
@@ -278,7 +278,7 @@ export class A2aTaskState {
       const { id, text } = this.#question ?? { id: `question-${sequence}`, text: 'The agent waits for a message.' }
       const message = this.#say(id, text)
       this.#history.push(message)
-      return this.#tell(sequence, TaskState.TASK_STATE_INPUT_REQUIRED, message)
+      return this.#statusFrame(sequence, TaskState.TASK_STATE_INPUT_REQUIRED, message)
     }
     const asked = [...this.#approvals].filter(([id]) => approval_ids.length === 0 || approval_ids.includes(id))
     const tools = [...new Set(asked.map(([, { tool }]) => tool))].join(', ')
@@ -292,7 +292,7 @@ export class A2aTaskState {
     }
     for (const [approval_id, call] of asked) message.parts.push(dataPart({ approval_id, ...call }))
     this.#history.push(message)
-    return this.#tell(sequence, TaskState.TASK_STATE_AUTH_REQUIRED, message)
+    return this.#statusFrame(sequence, TaskState.TASK_STATE_AUTH_REQUIRED, message)
   }
 
   #say(messageId: string, text: string): Message {
@@ -311,7 +311,7 @@ export class A2aTaskState {
     this.#at = this.#fold.at
   }
 
-  #tell(sequence: number, state: TaskState, message: Message | undefined): A2aFrame {
+  #statusFrame(sequence: number, state: TaskState, message: Message | undefined): A2aFrame {
     this.#become(state, message)
     const { id, context_id } = this.#row
     const value = { taskId: id, contextId: context_id ?? '', status: this.#status(), metadata: this.#cadre() }

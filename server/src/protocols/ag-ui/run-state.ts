@@ -54,7 +54,7 @@ export class RunState {
         this.#step = `model_call_${this.#steps}`
         return [...ended, this.#frame(sequence, { type: EventType.STEP_STARTED, stepName: this.#step })]
       }
-      case 'text.begun': {
+      case 'text.started': {
         const { message_id: messageId } = happening
         this.#text = messageId
         return [this.#frame(sequence, { type: EventType.TEXT_MESSAGE_START, messageId, role: 'assistant' })]
@@ -76,7 +76,7 @@ export class RunState {
           this.#frame(sequence, { type: EventType.MESSAGES_SNAPSHOT, messages: [...this.#messages] }),
         ]
       }
-      case 'server_call.begun':
+      case 'server_call.started':
         return this.#call(sequence, happening.step_id, happening.tool, happening.arguments)
       case 'server_call.done': {
         const { step_id: toolCallId, output, error } = happening

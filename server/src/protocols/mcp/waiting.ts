@@ -4,7 +4,7 @@ import { listTaskEvents } from '../../events/streams/streams.ts'
 import { findTask, rests, type TaskKey } from '../../resources/tasks/tasks.queries.ts'
 import type { McpCall } from './mcp-call.ts'
 
-/** Tells how far a task is: a number that only rises, and what has begun. */
+/** Tells how far a task is: a number that only rises, and what has started. */
 export type Progress = (progress: number, message: string) => void
 
 /**
@@ -38,7 +38,7 @@ export async function waitForTask(
   try {
     while (!over.aborted) {
       wake = Promise.withResolvers<void>()
-      if (progress) seen = await tell(seen, progress)
+      if (progress) seen = await sendProgress(seen, progress)
       row = await findTask(sql, key)
       if (!row || (await isSettled(row))) return row
       await wake.promise
@@ -49,7 +49,7 @@ export async function waitForTask(
     over.removeEventListener('abort', look)
   }
 
-  async function tell(after: number, to: Progress): Promise<number> {
+  async function sendProgress(after: number, to: Progress): Promise<number> {
     const events = await listTaskEvents(sql, key.id, { after, limit: 500 })
     for (const { sequence, type, data } of events) {
       if (type === 'step.started')

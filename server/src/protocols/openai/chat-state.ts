@@ -36,7 +36,7 @@ export class ChatState {
     switch (happening.type) {
       case 'began':
         return [{ role: 'assistant', content: '' }]
-      case 'text.begun': {
+      case 'text.started': {
         this.#texts += 1
         return this.#texts > 1 && this.#text !== '' ? this.#say('\n\n') : []
       }
@@ -54,7 +54,7 @@ export class ChatState {
         return []
       case 'question':
         return this.#say(this.#text === '' ? happening.text : `\n\n${happening.text}`)
-      case 'server_call.begun': {
+      case 'server_call.started': {
         if (!this.#progress) return []
         const line = `${happening.tool}\n`
         this.#reasoning += line

@@ -97,7 +97,7 @@ export class ResponseState {
         return [this.#frame(sequence, 'response.in_progress', { response: this.view() })]
       case 'model_call':
         return []
-      case 'text.begun':
+      case 'text.started':
         return this.#begunText(sequence, happening.message_id)
       case 'text.delta': {
         const place = {
@@ -117,8 +117,8 @@ export class ResponseState {
         return this.#doneText(sequence, happening.message_id, happening.text, 'completed')
       case 'text.void':
         return this.#voidText(sequence, happening.message_id)
-      case 'server_call.begun':
-        return this.#begunCall(happening)
+      case 'server_call.started':
+        return this.#startedCall(happening)
       case 'server_call.done':
         return this.#doneCall(happening)
       case 'caller_call':
@@ -165,7 +165,7 @@ export class ResponseState {
   }
   readonly #voided = new Set<string>()
 
-  #begunCall({ sequence, step_id, tool, approval_id, ...call }: Extract<Happening, { type: 'server_call.begun' }>) {
+  #startedCall({ sequence, step_id, tool, approval_id, ...call }: Extract<Happening, { type: 'server_call.started' }>) {
     const { label, name } = nameOf(tool)
     const id = callItemId(step_id)
     const text = JSON.stringify(call.arguments)

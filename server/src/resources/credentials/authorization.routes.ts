@@ -205,10 +205,10 @@ async function refusal(
 ): Promise<Problem> {
   const found = state === '' ? undefined : await findAuthorization(sql, state)
   if (!found || found.user_id === user_id) {
-    const message = 'This attempt took too long, is over, or was not begun here. Connect the credential again.'
+    const message = 'This attempt took too long, is over, or was not started here. Connect the credential again.'
     return new Problem(
       'validation_error',
-      [{ field: 'state', message: 'belongs to nothing that was begun', code: 'invalid_choice' }],
+      [{ field: 'state', message: 'belongs to no attempt', code: 'invalid_choice' }],
       { message },
     )
   }

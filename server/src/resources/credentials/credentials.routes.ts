@@ -36,7 +36,7 @@ const firstToken_ms = 15_000
 export function credentialRoutes(app: FastifyInstance, http: HttpContext, context: Context): void {
   const { secrets, egress, engine } = context
   const credentialView = (row: CredentialRow) => viewOf(row, secrets.key_id)
-  const sealed = (client_secret: string | undefined, id: string): Buffer | undefined =>
+  const encryptSecret = (client_secret: string | undefined, id: string): Buffer | undefined =>
     client_secret === undefined ? undefined : secrets.encrypt(oauthLabels.client_secret, client_secret, id)
 
   handle(app, http, operations.createCredential, {
@@ -49,7 +49,7 @@ export function credentialRoutes(app: FastifyInstance, http: HttpContext, contex
       const content = { name, type, value, allowed_hosts: newHosts(body), created_by: principal.user_id }
       return sql.begin(async (tx) => {
         const row = await insertCredential(tx, key, content, bounds.credentials_per_project)
-        if (settings) await insertOAuth(tx, row.id, settings, sealed(body.client_secret, row.id))
+        if (settings) await insertOAuth(tx, row.id, settings, encryptSecret(body.client_secret, row.id))
         const made = settings ? await requireCredential(tx, row) : row
         await recordAudit(tx, actor, { action: 'credential.created', ...auditKey(row), after: credentialView(made) })
         return credentialView(made)
@@ -85,7 +85,7 @@ export function credentialRoutes(app: FastifyInstance, http: HttpContext, contex
         const { hosts: allowed_hosts, dropsTokens } = changedHosts(before, body)
         const changed = await updateCredential(tx, before, { name, value: encrypted, allowed_hosts })
         const row = before.oauth
-          ? await changeOAuth(tx, before, before.oauth.settings, { ...body, dropsTokens }, sealed)
+          ? await changeOAuth(tx, before, before.oauth.settings, { ...body, dropsTokens }, encryptSecret)
           : changed
         await recordAudit(tx, actor, {
           action: 'credential.updated',
@@ -126,7 +126,7 @@ async function changeOAuth(
   row: CredentialRow,
   settings: OAuthSettings,
   body: { client_id?: string; client_secret?: string; scopes?: string[]; dropsTokens: boolean },
-  sealed: (client_secret: string | undefined, id: string) => Buffer | undefined,
+  encryptSecret: (client_secret: string | undefined, id: string) => Buffer | undefined,
 ): Promise<CredentialRow> {
   const { client_id, scopes, client_secret } = body
   const isGiven = client_id !== undefined || scopes !== undefined || client_secret !== undefined
@@ -143,7 +143,7 @@ async function changeOAuth(
     ...(client_id !== undefined && { client_id }),
     ...(scopes !== undefined && { scopes }),
   }
-  await updateOAuth(tx, row.id, { settings: next, client_secret: sealed(client_secret, row.id), dropsTokens })
+  await updateOAuth(tx, row.id, { settings: next, client_secret: encryptSecret(client_secret, row.id), dropsTokens })
   if (dropsTokens) await dropAuthorizations(tx, row.id)
   return requireCredential(tx, row)
 }

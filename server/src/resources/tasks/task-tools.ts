@@ -15,7 +15,7 @@ export function taskToolIssues(agentTools: unknown, tools: readonly Given[]): Is
   return tools.flatMap(({ name, parameters, result_schema }, at) => {
     const isTwice = seen.has(name)
     seen.add(name)
-    const complaint = (builtinTools as readonly string[]).includes(name)
+    const reason = (builtinTools as readonly string[]).includes(name)
       ? 'is the name of a tool of the service itself'
       : taken.has(name)
         ? 'is the name of a tool that the agent has already'
@@ -23,9 +23,9 @@ export function taskToolIssues(agentTools: unknown, tools: readonly Given[]): Is
           ? 'is given twice'
           : undefined
     return [
-      ...(complaint === undefined
+      ...(reason === undefined
         ? []
-        : [{ field: `tools[${at}].name`, message: complaint, code: 'invalid_choice' as const, provided: name }]),
+        : [{ field: `tools[${at}].name`, message: reason, code: 'invalid_choice' as const, provided: name }]),
       ...schemaIssues(`tools[${at}].parameters`, parameters),
       ...schemaIssues(`tools[${at}].result_schema`, result_schema),
     ]

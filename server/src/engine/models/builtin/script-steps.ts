@@ -176,6 +176,6 @@ function wholeNumber(value: unknown, max: number, what: string): number {
   throw refused(`${what} must be a whole number from 0 to ${max}`)
 }
 
-function refused(complaint: string): ModelError {
-  return new ModelError('provider_refused_request', `builtin/script: ${complaint}.`, { retryable: false })
+function refused(reason: string): ModelError {
+  return new ModelError('provider_refused_request', `builtin/script: ${reason}.`, { retryable: false })
 }

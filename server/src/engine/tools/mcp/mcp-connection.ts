@@ -37,7 +37,7 @@ export function mcpConnection(egress: Egress, target: () => McpTarget): McpConne
       return session
     } catch (error) {
       if (!timer.aborted) throw error
-      throw new ToolError('timed_out', `The server did not tell its tools within ${mcpTimes.open_ms / 1000} s.`)
+      throw new ToolError('timed_out', `The server did not list its tools within ${mcpTimes.open_ms / 1000} s.`)
     }
   }
   const end = async (session: McpSession): Promise<void> => {

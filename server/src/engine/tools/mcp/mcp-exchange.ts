@@ -65,7 +65,7 @@ export function sessionFetch(
 /** The same response, with errors while it is read reported: the library turns them into text. */
 function watched(response: Response, body: ReadableStream<Uint8Array>, onFailure: (error: unknown) => void): Response {
   const reader = body.getReader()
-  const told = new ReadableStream<Uint8Array>(
+  const received = new ReadableStream<Uint8Array>(
     {
       async pull(controller) {
         try {
@@ -81,7 +81,7 @@ function watched(response: Response, body: ReadableStream<Uint8Array>, onFailure
     },
     { highWaterMark: 0 },
   )
-  return new Response(told, { status: response.status, headers: response.headers })
+  return new Response(received, { status: response.status, headers: response.headers })
 }
 
 function sum(a: UpstreamUse, b: UpstreamUse): UpstreamUse {

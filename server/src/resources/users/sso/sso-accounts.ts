@@ -120,7 +120,7 @@ async function makeAccount(tx: Sql, arrival: Arrival, from: SignInSource): Promi
   const { email, email_verified } = profile
   if (!mayMakeAccount(arrival)) throw byInvitationOnly()
   if (email === undefined)
-    throw refused('email_missing', `${provider.label} did not tell your e-mail address, which an account needs.`)
+    throw refused('email_missing', `${provider.label} did not share your e-mail address, which an account needs.`)
   const user = await insertUser(tx, { email, name: profile.name ?? email, password_hash: null, email_verified })
   // Created concurrently by another request.
   if (!user) throw emailTaken(email, provider)

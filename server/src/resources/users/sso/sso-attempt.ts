@@ -38,19 +38,19 @@ export interface SsoAttempts {
  */
 export function ssoAttempts(secrets: Pick<Secrets, 'encrypt' | 'decrypt'>, public_url: () => string): SsoAttempts {
   const secure = (): boolean => public_url().startsWith('https:')
-  const sealed = encryptedState<SsoAttempt>(secrets, 'sso attempt', attemptLife_seconds)
+  const state = encryptedState<SsoAttempt>(secrets, 'sso attempt', attemptLife_seconds)
   const nameOf = ({ name }: SsoConfig): string =>
     `${secure() ? '__Host-' : ''}cadre_sso_${name}${mark(basePathOf(public_url()))}`
   const attributes = () => ({ path: '/', httpOnly: true, sameSite: 'lax', secure: secure() }) as const
   return {
     keep(reply, provider, attempt) {
-      const value = sealed.seal(attempt, provider.name)
+      const value = state.seal(attempt, provider.name)
       void reply.setCookie(nameOf(provider), value, { ...attributes(), maxAge: attemptLife_seconds })
     },
     take(request, reply, provider) {
       const value = request.cookies[nameOf(provider)]
       if (value !== undefined) void reply.clearCookie(nameOf(provider), attributes())
-      return sealed.open(value, provider.name)
+      return state.open(value, provider.name)
     },
   }
 }

@@ -35,7 +35,7 @@ export function ssoFailure(error: unknown, isAsked: boolean): SsoFailure {
   if (error instanceof SsoFailure) return error
   if (error instanceof AuthorizationResponseError) {
     const reason = declines.includes(error.error) ? 'declined' : 'unusable'
-    return new SsoFailure(reason, told('the provider said', error.error, error.error_description))
+    return new SsoFailure(reason, describeError('the provider said', error.error, error.error_description))
   }
   const chain = causes(error)
   const egress = chain.find((cause) => cause instanceof EgressError || cause instanceof EgressRefused)
@@ -48,7 +48,7 @@ export function ssoFailure(error: unknown, isAsked: boolean): SsoFailure {
   if (chain.some(({ name }) => name === 'TimeoutError')) return new SsoFailure('late', 'no complete answer in time')
   if (!isAsked) return new SsoFailure('mismatch', describe(chain))
   if (error instanceof ResponseBodyError)
-    return new SsoFailure('unusable', told('the provider said', error.error, error.error_description))
+    return new SsoFailure('unusable', describeError('the provider said', error.error, error.error_description))
   return new SsoFailure('unusable', describe(chain))
 }
 
@@ -57,7 +57,7 @@ export function ssoProblem(failure: SsoFailure, label: string): Problem {
   switch (failure.reason) {
     case 'declined':
       return new Problem('insufficient_permissions', undefined, {
-        message: `${label} was not allowed to tell who you are.`,
+        message: `${label} was not allowed to share your account.`,
         cause: failure,
       })
     case 'mismatch':
@@ -102,6 +102,6 @@ function describe(chain: Error[]): string {
 }
 
 /** What a provider wrote, short and on one line. */
-function told(what: string, error: string, description: string | undefined): string {
+function describeError(what: string, error: string, description: string | undefined): string {
   return `${what} ${JSON.stringify(error.slice(0, 100))}${description ? `: ${JSON.stringify(description.slice(0, 300))}` : ''}`
 }
