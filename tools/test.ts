@@ -8,8 +8,11 @@ import { buildConsoleIfStale } from './console-build.mjs'
 import { cpuTime } from './tests/cpu-time.ts'
 import { inBrowser, planTests } from './tests/plan.ts'
 
-/** Processes that run tests at a time: the processors that a run is planned for. */
-const processesAtOnce = 2
+/**
+ * Processes that run tests at a time: one more than the processors that a run is planned for, because tests wait for signals, commits
+ * and browsers a third of their time.
+ */
+const processesAtOnce = 3
 
 /** A process that finishes no test for this long is stuck, and is killed. */
 const stuck_ms = 300_000

@@ -75,7 +75,7 @@ test('what is printed for A2A clients works as it stands', async () => {
   assert.equal(JSON.parse(await sh(textOf(connections, 'curl'))).task.artifacts[0].parts[0].text, 'Hello')
 })
 
-test('people get it as text, and are told where the agent is not published or not there', async () => {
+test('people get it as text, and an error where the agent is not published or not there', async () => {
   const { code, stdout } = await cadre(agent_id, '--as', 'openai')
   assert.equal(code, 0)
   assert.match(stdout, /^http\S+\/v1\n\n# OpenAI SDK\nimport OpenAI/)

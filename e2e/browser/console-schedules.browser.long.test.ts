@@ -119,7 +119,7 @@ test('a thread is begun, shows what is said while it is said, and goes on', inBr
   assert.equal(await composer.inputValue(), '')
   await page.getByText('idle', { exact: true }).waitFor()
 
-  // A turn that was made elsewhere appears by itself.
+  // A turn that another client made appears without a reload.
   const thread_id = page.url().split('/').at(-1)!
   const script = [{ tool_calls: [{ name: 'current_time', arguments: { time_zone: 'UTC' } }] }, { text: 'It is noon.' }]
   await make(`${base}/agents/${agent}/tasks?wait=20`, { input: 'From elsewhere.', thread_id })
@@ -191,7 +191,7 @@ test('model providers tell their state, their models, who uses them and what fai
   await page.context().close()
 })
 
-test('a viewer may read all of it and is told who may change it, and a member may change it', inBrowser, async () => {
+test('a viewer may read all of it and sees who may change it, and a member may change it', inBrowser, async () => {
   const viewer = await cadre.open(`/p/${project}/schedules`, { role: 'viewer' })
   const why = /ask an owner or administrator/
   const refused = async (name: string) =>

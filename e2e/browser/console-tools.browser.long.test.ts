@@ -75,7 +75,7 @@ test('a tool is made from the example, tried with a hidden secret, and used by a
   assert.doesNotMatch(shown, /canary/)
   await screen(page, 'tool-new-tried')
 
-  // A mistake is told at its field, and what was typed stays.
+  // A mistake is shown at its field, and what was typed stays.
   await page.getByLabel('Address', { exact: true }).fill('http://10.0.0.1/')
   await page.getByRole('button', { name: 'Create tool' }).click()
   await page.getByRole('alert').waitFor()
@@ -280,7 +280,7 @@ test('credentials are added, used, rotated and renamed, and their values never c
   await page.context().close()
 })
 
-test('a viewer reads tools and credentials, and is told why nothing can be changed', inBrowser, async () => {
+test('a viewer reads tools and credentials, and sees why nothing can be changed', inBrowser, async () => {
   const page = await cadre.open(`/p/${project}/tools`, { role: 'viewer' })
   await page.getByRole('link', { name: 'weather', exact: true }).waitFor()
   const create = page.getByRole('button', { name: 'New tool' })

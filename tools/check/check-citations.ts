@@ -28,8 +28,7 @@ const { errors, citations } = judgeCitations(
   ),
 )
 console.log(`${files.length} files read, ${citations} citations found.`)
-if (files.length < filesMin)
-  errors.push(`Only ${files.length} files were found; there must be at least ${filesMin}.`)
+if (files.length < filesMin) errors.push(`Only ${files.length} files were found; there must be at least ${filesMin}.`)
 if (citations < citationsMin)
   errors.push(`Only ${citations} citations were found; there must be at least ${citationsMin}.`)
 if (errors.length > 0) {

@@ -14,7 +14,7 @@ export const providerCheck_seconds = 30
 /** Models of one provider that are listed. */
 export const providerModelsMax = 500
 
-/** What is told of the use of a provider. */
+/** How a provider is used. */
 export const providerUse = { agents: 20, failed_tasks: 100 } as const
 
 const ModelProvider = Named(

@@ -23,7 +23,7 @@ const base = '/api/v1/projects/{project_id}/schedules'
 /** Bounds of schedules; lengths count code points. */
 export const scheduleBounds = { name: 100, cron: 100, time_zone: 64 } as const
 
-/** Due times that are told in advance. */
+/** Due times that are shown in advance. */
 export const nextRunsMax = 5
 
 const cron = Type.String({

@@ -54,7 +54,7 @@ export const ClaimedWork = Named(
 )
 
 const token = 'lease_dGhlIG5vbmNlIG9mIGEgbGVhc2UfMHh8c2lnbmVkIGJ5IHRoaXMgc2VydmljZSBhbmQgbm8gb3Ro'
-const taskExample = createTask.responses[0]!.example as Record<string, unknown>
+const taskExample = createTask.responses[0].example
 const until = '2026-11-20T09:31:00.000Z'
 const claimedExample = {
   task: { ...taskExample, status: 'running', started_at: '2026-11-20T09:30:00.010Z' },
@@ -236,7 +236,7 @@ export const beginWorkStep = defineOperation({
         step_id: stepId,
         attempt: 1,
         input: { order: '4711' },
-        idempotency_key: `${String(taskExample['id'])}:0`,
+        idempotency_key: `${taskExample['id']}:0`,
       },
     },
   ],
@@ -290,7 +290,7 @@ export const recordWorkEvents = defineOperation({
   sdk: 'work.events',
   summary: 'Tell what happens',
   description:
-    'For those who watch the task. `message.delta`: text of a message while it is written, live and not kept. `message`: a whole message, kept as an event of the task. What goes through the model gateway is told without this.',
+    'For those who watch the task. `message.delta`: text of a message while it is written, live and not kept. `message`: a whole message, kept as an event of the task. Text from the model gateway is published without this.',
   body: Type.Object({
     events: Type.Array(
       Type.Object({
@@ -310,7 +310,7 @@ export const recordWorkEvents = defineOperation({
   responses: [
     {
       status: 200,
-      description: 'They were told.',
+      description: 'They are published.',
       schema: Named('WorkEvents', Type.Object({ recorded: Type.Integer({ minimum: 0, description: 'Events kept.' }) })),
       example: { recorded: 1 },
     },

@@ -25,10 +25,6 @@ import type * as metrics from '../../../contract/src/resources/metrics.ts'
 import type * as projectStatistics from '../../../contract/src/resources/project-statistics.ts'
 import type * as projects from '../../../contract/src/resources/projects.ts'
 import type * as rateLimits from '../../../contract/src/resources/rate-limits.ts'
-import type * as toolCalls from '../../../contract/src/tools/tool-calls.ts'
-import type * as toolStatistics from '../../../contract/src/tools/tool-statistics.ts'
-import type * as toolTrials from '../../../contract/src/tools/tool-trials.ts'
-import type * as tools from '../../../contract/src/tools/tools.ts'
 import type * as usage from '../../../contract/src/resources/usage.ts'
 import type * as utility from '../../../contract/src/resources/utility.ts'
 import type * as webhooks from '../../../contract/src/resources/webhooks.ts'
@@ -39,6 +35,10 @@ import type * as tasks from '../../../contract/src/tasks/tasks.ts'
 import type * as testCases from '../../../contract/src/tasks/test-cases.ts'
 import type * as threads from '../../../contract/src/tasks/threads.ts'
 import type * as work from '../../../contract/src/tasks/work.ts'
+import type * as toolCalls from '../../../contract/src/tools/tool-calls.ts'
+import type * as toolStatistics from '../../../contract/src/tools/tool-statistics.ts'
+import type * as toolTrials from '../../../contract/src/tools/tool-trials.ts'
+import type * as tools from '../../../contract/src/tools/tools.ts'
 
 /** What the modules with operations export. */
 export type Modules = [
@@ -68,10 +68,6 @@ export type Modules = [
   typeof projectStatistics,
   typeof projects,
   typeof rateLimits,
-  typeof toolCalls,
-  typeof toolStatistics,
-  typeof toolTrials,
-  typeof tools,
   typeof usage,
   typeof utility,
   typeof webhooks,
@@ -82,4 +78,8 @@ export type Modules = [
   typeof testCases,
   typeof threads,
   typeof work,
+  typeof toolCalls,
+  typeof toolStatistics,
+  typeof toolTrials,
+  typeof tools,
 ]

@@ -269,7 +269,7 @@ async function endOf(
     const told = command()
     if (told === 'lost' || isLost(error)) return { how: 'lost' }
     if (error instanceof Parked) return { how: 'park', body: error.why }
-    // Frameworks wrap what aborts them: what they were told counts.
+    // Frameworks wrap what aborts them: the reason of the abort counts.
     if (told === 'pause' || told === 'stop') return { how: 'park', body: {} }
     onError(error, work)
     return { how: 'fail', body: { error: wordsOf(error) } }

@@ -16,7 +16,9 @@ const ownOptions = /semi[-_]space|heap[-_]growing|optimize[-_]for[-_]size/
  * Bounds how much memory V8 takes for speed from now on, in this process alone. Does nothing where the command line or
  * `NODE_OPTIONS` sets such options of V8. The function that is returned ends it.
  */
-export function boundHeap(options = [...process.execArgv, process.env['NODE_OPTIONS'] ?? '']): () => void {
+export function boundHeap(): () => void {
+  // oxlint-disable-next-line node/no-process-env -- Node's own options, which are no setting of the service
+  const options = [...process.execArgv, process.env['NODE_OPTIONS'] ?? '']
   if (options.some((option) => ownOptions.test(option))) return () => {}
   setFlagsFromString(`--heap-growing-percent=${oldGrowth_percent}`)
   // The maximum is read when a heap is made, before any code runs; the factor by which it grows is read each time.

@@ -160,7 +160,11 @@ export class SegmentFold {
         this.#doneCalls.add(step_id)
         this.#openCalls.delete(step_id)
         const error = type === 'tool.failed' ? (facts.error ?? { code: 'tool_failed', message: '' }) : null
-        return [...all, ...started, { type: 'server_call.done', sequence, step_id, output: facts.output ?? null, error }]
+        return [
+          ...all,
+          ...started,
+          { type: 'server_call.done', sequence, step_id, output: facts.output ?? null, error },
+        ]
       }
       case 'tool.requested': {
         const call_id = String(data['call_id'])

@@ -14,7 +14,7 @@ const looks: Record<string, string> = {
   queued: 'bg-panel border-edge border-dashed text-soft',
 }
 
-/** Beside the colour, so that no state is told by that alone. */
+/** Beside the colour, so that colour alone shows no state. */
 const marks: Record<string, string> = {
   completed: '✓',
   failed: '✕',

@@ -45,7 +45,7 @@ export const emptyDraft: ToolDraft = {
 export const weatherDraft: ToolDraft = {
   ...emptyDraft,
   name: 'weather',
-  description: 'The weather at a place, by its coordinates. Use it when somebody asks about the weather.',
+  description: 'The weather at a place, by its coordinates. Use it when a user asks about the weather.',
   url: 'https://api.open-meteo.com/v1/forecast?current=temperature_2m,wind_speed_10m',
   parameters: JSON.stringify(
     {

@@ -36,7 +36,7 @@ export default function Tools() {
     refetchInterval: 15_000,
   })
   const ids = tools.data?.items.map(({ id }) => id) ?? []
-  // In a request of its own: the list does not wait for it.
+  // In a separate request: the list does not wait for it.
   const statistics = useToolStatistics(project_id, ids)
   const numbers = statistics.data
   const mayNot = useWhyNotWrite('agents')

@@ -57,7 +57,7 @@ async function abortUploads(s3: typeof S3, client: S3.S3Client, at: { Bucket: st
   const listed = await client
     .send(new s3.ListMultipartUploadsCommand({ Bucket, Prefix: Key }))
     .catch((error: unknown) => {
-      // A store that cannot list them expires them by itself, or by a rule of the bucket.
+      // A store that cannot list them expires them on a schedule, or by a rule of the bucket.
       if (error instanceof s3.S3ServiceException && lacksListing.has(error.$metadata.httpStatusCode ?? 0))
         return undefined
       throw error

@@ -65,7 +65,7 @@ export interface NewLease {
   worker: string | null
 }
 
-/** Gives a locked task's offer to a worker; tells until when. */
+/** Assigns a locked task's offer to a worker, and returns until when. */
 export async function leaseWork(tx: Sql, task_id: string, lease: NewLease): Promise<string> {
   const { lease_id, lease_hash, lease_seconds, attempt, claimed_by, credential_id, worker } = lease
   const [row] = await tx<{ until: string }>`

@@ -79,7 +79,12 @@ export function makeCooldown({
       if (!rest) return { mayAsk: true }
       const left_ms = Math.max(rest.asked_until, rest.lead_until) - now()
       if (left_ms > 0)
-        return { mayAsk: false, left_ms, asked_until: rest.asked_until, refusal: refusal(provider_model, rest, left_ms) }
+        return {
+          mayAsk: false,
+          left_ms,
+          asked_until: rest.asked_until,
+          refusal: refusal(provider_model, rest, left_ms),
+        }
       rest.lead_until = now() + lead_ms
       return { mayAsk: true }
     },

@@ -18,7 +18,7 @@ import { unreadMessages } from './claims.ts'
 import { underLease, type Change, type Held, type Lease, type RemoteContext } from './lease.ts'
 import { offeredAgain, parked } from './waits.ts'
 
-/** What a worker is told when it says that it lives. */
+/** The answer to a worker's heartbeat. */
 export interface Heartbeat {
   until: string
   command: WorkCommand | null

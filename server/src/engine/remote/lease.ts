@@ -54,7 +54,7 @@ export interface Held {
   run: Run
 }
 
-/** What is decided under the lock: what becomes of the task, and what the worker is told. */
+/** What is decided under the lock: what becomes of the task, and what the worker gets. */
 export interface Decision<T> {
   change?: Change
   result: T

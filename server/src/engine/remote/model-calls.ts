@@ -18,7 +18,7 @@ import type { CallResult } from '../run/model-call-result.ts'
 import { coolingDown, outOfTokens } from '../run/run-guard.ts'
 import { chainOf } from '../run/run-model.ts'
 import type { Run } from '../run/run.ts'
-import { beginTaskSpan, endTaskSpan } from '../run/spans.ts'
+import { beginTaskSpan, endTaskSpan } from '../run/spans/spans.ts'
 import type { LockedTask, Step, TaskError } from '../task.ts'
 import type { Calls } from './calls.ts'
 import { checkPolicy } from './endings.ts'
@@ -69,7 +69,7 @@ export interface GatewayInput {
   holder: string
 }
 
-/** Between two tries of a call that failed for a moment; for longer ones the worker is told to come back. */
+/** Between two tries of a call that failed for a moment; for longer ones the worker is asked to come back. */
 const heldRetry_seconds = 2
 
 /** The names by which a worker may ask for a model: those of the agent's configuration, with or without their provider. */
@@ -256,7 +256,7 @@ function stepOf(
 
 type Room = { hold: Held['task']['hold']; max_output_tokens: number | undefined } | { decision: Decision<Begun> }
 
-/** Reserves what the call may use. A budget without room parks the task in the end; the worker is told at once. */
+/** Reserves what the call may use. A budget without room parks the task in the end; the worker gets the answer at once. */
 async function reserveFor(
   { run: { models, prices } }: RemoteContext,
   { tx, task, row, run, steps }: Held,

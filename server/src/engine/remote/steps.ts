@@ -77,7 +77,7 @@ async function decideStep(held: Held, asked: AskedStep): Promise<Decision<StepAn
   const at = stateOf(mine)
   const { attempt } = task
   if (at.state === 'done') return { result: resultOf(mine) }
-  // The same request again, or one whose answer got lost: nobody but this worker has begun it.
+  // The same request again, or one whose answer got lost: only this worker has started it.
   if (at.state === 'started' && inputOf(at.step).claim === attempt) return { result: begunAnswer(at.step) }
   if (agentHolds(task)) return waits(held, agentHolds(task)!, mine.at(-1))
   const tool = toolOf(asked)

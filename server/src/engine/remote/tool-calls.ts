@@ -9,7 +9,7 @@ import type { ModelTool } from '../models/model.ts'
 import { offered } from '../run/run-model.ts'
 import { withCalls } from '../run/run-task.ts'
 import type { Run } from '../run/run.ts'
-import { beginTaskSpan, endTaskSpan } from '../run/spans.ts'
+import { beginTaskSpan, endTaskSpan } from '../run/spans/spans.ts'
 import { planCall, planned, type Planned, type PlannedCall } from '../run/tool-plan.ts'
 import { runCalls } from '../run/tool-run.ts'
 import { checkArguments } from '../tools/arguments.ts'
@@ -136,7 +136,12 @@ async function takeTurn(calls: Calls, lease: Lease, held: Held, run: Run, asked:
   }
   if (agentHolds(task)) return { result: await waiting(held, last, key) }
   const call = { id: key, name: asked.name, arguments: asked.args }
-  const plan = planCall(run, task, { call, at }, { index: steps.length, position: 0, argumentError: asked.argumentError })
+  const plan = planCall(
+    run,
+    task,
+    { call, at },
+    { index: steps.length, position: 0, argumentError: asked.argumentError },
+  )
   if (!plan) return { result: await waiting(held, last, key) }
   if (plan.step.index === steps.length && steps.length + 1 > run.stepsMax) {
     const error = tooManySteps(run, steps)

@@ -100,7 +100,8 @@ export async function waitForCooldown(
   for (let looks = 0; looks < cooldownPollsMax && !signal.aborted; looks++) {
     const leave = cooldown.enter(model)
     if (leave.mayAsk) return undefined
-    if (leave.left_ms > heldCooldown_ms || (asked_until !== undefined && leave.asked_until !== asked_until)) return leave.refusal
+    if (leave.left_ms > heldCooldown_ms || (asked_until !== undefined && leave.asked_until !== asked_until))
+      return leave.refusal
     asked_until = leave.asked_until
     await delay(Math.min(leave.left_ms, cooldownPoll_ms), undefined, { signal }).catch(() => {})
   }

@@ -123,7 +123,12 @@ export function planCall(run: Run, task: LockedTask, { call, at }: OpenCall, pla
   return undefined
 }
 
-function freshCall(run: Run, task: LockedTask, call: ModelToolCall, { index, position, argumentError }: Place): Planned {
+function freshCall(
+  run: Run,
+  task: LockedTask,
+  call: ModelToolCall,
+  { index, position, argumentError }: Place,
+): Planned {
   const refuse = (code: string, message: string): Planned => ({ step: refused(run, call, index, code, message) })
   const tool = run.toolset.tools.get(call.name)
   if (!tool) return refuse('tool_not_found', `There is no tool named ${call.name}.`)

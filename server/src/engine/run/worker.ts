@@ -19,7 +19,7 @@ import {
 import { fetchMax } from '../queue/queue.ts'
 import { beginWithClaim, runTask, type RunContext } from './run-task.ts'
 import type { InterruptReason, Run } from './run.ts'
-import { beginTaskSpan, endTaskSpan } from './spans.ts'
+import { beginTaskSpan, endTaskSpan } from './spans/spans.ts'
 import { publishedAt, type PublishedEvents } from '../journal/task-changes.ts'
 import type { UsageMeter } from '../journal/usage-meter.ts'
 import { remoteQueue, type TaskChange, type TaskError } from '../task.ts'

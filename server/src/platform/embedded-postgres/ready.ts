@@ -55,7 +55,8 @@ export async function waitUntilReady(
       throw new EmbeddedPostgresError(
         `PostgreSQL runs, but does not let us in: ${failure ?? 'it still recovers'}. ${remedy}`,
       )
-    if (now_ms - began_ms > (reports + 1) * 5000) log.info({ waited_s: (reports += 1) * 5 }, 'PostgreSQL is still starting')
+    if (now_ms - began_ms > (reports + 1) * 5000)
+      log.info({ waited_s: (reports += 1) * 5 }, 'PostgreSQL is still starting')
 
     const end = await Promise.race([ended, sleep(now_ms - began_ms < 1000 ? 5 : 100, undefined, { signal })])
     if (end) throw new Ended((await postmaster.lastLogError()) ?? `it ended with ${end.cause}`)

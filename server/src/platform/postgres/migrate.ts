@@ -103,7 +103,8 @@ async function whoIsInTheWay(sql: Sql, tries: number): Promise<string> {
       round(extract(epoch from clock_timestamp() - xact_start))) as who
     from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid() and xact_start < clock_timestamp() - interval '1 second'
     order by xact_start limit 5`
-  const blockers = open.length > 0 ? ` Transactions that are open for long: ${open.map(({ who }) => who).join(', ')}.` : ''
+  const blockers =
+    open.length > 0 ? ` Transactions that are open for long: ${open.map(({ who }) => who).join(', ')}.` : ''
   return (
     `Tables that a migration changes were in use whenever it was tried, ${tries} times for ${lockTimeout_ms} ms.${blockers} ` +
     'Nothing was changed. End what keeps them, or try again when there is less to do.'

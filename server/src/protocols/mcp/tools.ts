@@ -6,7 +6,6 @@ import type { DoorTool } from './door-tool.ts'
 import { manageTools } from './manage-tools.ts'
 import { taskAnswerSchema } from './task-answers.ts'
 
-
 const taskId = { type: 'string', description: 'The handle of a task: task_…' }
 const threadId = { type: 'string', description: 'A conversation to go on: thread_…' }
 const background = { type: 'boolean', description: 'Answer with the handle at once, without waiting.' }

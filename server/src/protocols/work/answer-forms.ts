@@ -34,7 +34,7 @@ function finishReason({ output }: CallAnswer): string {
   return finish_reason === 'length' || finish_reason === 'content_filter' ? finish_reason : 'stop'
 }
 
-/** Chat completions. Until the answer is there, chunks carry an identifier of their own. */
+/** Chat completions. Until the answer is there, chunks carry another identifier. */
 export function chatForm({ model, created, usage }: Asked, id: string): AnswerForm {
   const common = (object: string) => ({ id, object, created, model })
   const chunk = (delta: object, finish_reason: string | null = null): string =>

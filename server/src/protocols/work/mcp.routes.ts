@@ -37,7 +37,7 @@ export function workMcpRoutes(app: FastifyInstance, http: HttpContext, context: 
     run: async () => ({}),
     finish: async (handling, _answer, reply) => {
       const work: McpWork = { lease: handling.loaded, signal: untilClosed(reply), results: [] }
-      const answer = await handler.fetch(requestOf(context, handling as never, work.signal), {
+      const answer = await handler.fetch(requestOf(context, handling, work.signal), {
         authInfo: { token: '', clientId: handling.principal.credential_id, scopes: [], extra: { work } },
       })
       const ours = reply.getHeaders() as Record<string, string>
@@ -93,7 +93,7 @@ function settle({ log }: Context, { results }: McpWork, isWritten: boolean): voi
 function serverOf({ engine, log, version }: Context, { authInfo }: McpRequestContext): Server {
   const of = authInfo?.extra?.['work'] as McpWork
   const server = new Server({ name: 'cadre-work', version }, { capabilities: { tools: {} } })
-  const told = (error: unknown): unknown => {
+  const failureOf = (error: unknown): Error => {
     if (error instanceof ProtocolError) return error
     if (error instanceof Problem)
       return new ProtocolError(ProtocolErrorCode.InvalidParams, error.message, { code: error.kind })
@@ -101,7 +101,7 @@ function serverOf({ engine, log, version }: Context, { authInfo }: McpRequestCon
     return new ProtocolError(ProtocolErrorCode.InternalError, 'Something went wrong on our side.')
   }
   server.setRequestHandler('tools/list', async () => {
-    const tools = await engine.work.tools(of.lease).catch((error: unknown) => Promise.reject(told(error)))
+    const tools = await engine.work.tools(of.lease).catch((error: unknown) => Promise.reject(failureOf(error)))
     return {
       tools: tools.map(({ name, description, parameters }) => ({
         name,
@@ -117,7 +117,9 @@ function serverOf({ engine, log, version }: Context, { authInfo }: McpRequestCon
         `A worker may have ${gatewayBounds.calls_at_once} calls under way at a time.`,
       )
     const call = { name: params.name, args: params.arguments ?? {}, signal: of.signal }
-    const result = await engine.work.callTool(of.lease, call).catch((error: unknown) => Promise.reject(told(error)))
+    const result = await engine.work
+      .callTool(of.lease, call)
+      .catch((error: unknown) => Promise.reject(failureOf(error)))
     of.results.push(result)
     return { content: [{ type: 'text', text: result.content }], ...(result.is_error && { isError: true }) }
   })

@@ -52,7 +52,7 @@ export function workModelRoutes(app: FastifyInstance, http: HttpContext, { engin
             message: `The agent has no model named ${String(asked).slice(0, 100)}; it has ${names.join(', ')}.`,
             members: { param: 'model' },
           })
-        return { model, ...readAsk(body as Record<string, unknown>, dialect) }
+        return { model, ...readAsk(body, dialect) }
       },
       finish: async ({ loaded, body }, answer, reply) => {
         const request = body as Record<string, unknown>

@@ -37,7 +37,11 @@ it('programs take seconds of every budget before they run, and give back what th
   assert.equal(budget.max_sandbox_seconds, 100)
   const [first, second] = [allowance(), allowance()]
   const taken = await Promise.all([first.take(60), second.take(60)])
-  assert.deepEqual(taken.toSorted(), [40, 60], 'at once they share what there is')
+  assert.deepEqual(
+    taken.toSorted((one, other) => one - other),
+    [40, 60],
+    'at once they share what there is',
+  )
   await assert.rejects(allowance().take(60), (error: unknown) => {
     assert.ok(error instanceof ToolError)
     assert.equal(error.code, 'sandbox_budget_spent')

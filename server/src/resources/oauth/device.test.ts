@@ -170,7 +170,7 @@ test('a device that asks for a resource gets a token that is good there alone', 
   const device = await begin('read write', { resource: `${service.url}/mcp` })
   await allow(device)
   const tokens = await poll(device)
-  assert.ok(typeof tokens === 'object', String(tokens))
+  assert.ok(typeof tokens === 'object', JSON.stringify(tokens))
   assert.equal(tokens.scope, 'read write')
   const send = sender(service.url, '')
   const token = tokens.access_token

@@ -62,7 +62,7 @@ function errorOf({ overlap, catch_up }: Timing, situation: Situation, late_ms: n
   return null
 }
 
-/** The next due times after a moment, beginning with one that is known; as many as are told. Throws `CronError`. */
+/** The next due times after a moment, beginning with one that is known; as many as are shown. Throws `CronError`. */
 export function nextRuns(
   { cron, time_zone }: Pick<Timing, 'cron' | 'time_zone'>,
   first: string | null,

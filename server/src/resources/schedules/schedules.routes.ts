@@ -238,7 +238,7 @@ function requireDue(timing: Pick<ScheduleRow, 'cron' | 'time_zone'>, now: Date):
   throw invalid({ field: 'cron', message: 'is never due', code: 'invalid_format', provided: timing.cron })
 }
 
-/** A pattern that means nothing is told of its field; one that is never due has no times. */
+/** A pattern that means nothing is an error of its field; one that is never due has no times. */
 function previewRuns(timing: Pick<ScheduleRow, 'cron' | 'time_zone'>, now: Date): string[] {
   try {
     return nextRuns(timing, null, now)

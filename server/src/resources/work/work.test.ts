@@ -14,7 +14,7 @@ describe('remote work', () => {
   })
   after(() => test.stop())
 
-  /** An agent whose code is elsewhere, in a queue of its own. */
+  /** An agent whose code is elsewhere, in a separate queue. */
   const makeAgent = async (config: object = {}) => {
     const queue = `q${++count}`
     const { status, body } = await test.send('POST', `${base}/agents`, {

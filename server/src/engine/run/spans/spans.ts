@@ -1,12 +1,12 @@
 import { projectId } from '#contract/core/project-id.ts'
-import { redact } from '../../events/agent-log.ts'
-import { derivedTraceId } from '../../platform/tracing/traceparent.ts'
-import type { Span, Tracing } from '../../platform/tracing/tracing.ts'
-import { inputOf } from '../journal/call-states.ts'
-import type { ModelAnswer, ModelMessage, ModelRequest } from '../models/model.ts'
-import type { Run } from './run.ts'
+import { redact } from '../../../events/agent-log.ts'
+import { derivedTraceId } from '../../../platform/tracing/traceparent.ts'
+import type { Span, Tracing } from '../../../platform/tracing/tracing.ts'
+import { inputOf } from '../../journal/call-states.ts'
+import type { ModelAnswer, ModelMessage, ModelRequest } from '../../models/model.ts'
+import type { Run } from '../run.ts'
 import { attribute } from './span-attributes.ts'
-import type { TaskUsage, Step } from '../task.ts'
+import type { TaskUsage, Step } from '../../task.ts'
 
 /**
  * Begins the span of one attempt at a task: `invoke_agent <name>`. All attempts at a task are in one trace, below the
