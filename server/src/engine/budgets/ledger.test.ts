@@ -113,7 +113,7 @@ describe('spending', () => {
     assert.deepEqual(
       [end.spent, end.reserved],
       [
-        { cost_usd: 2, tokens: 1000 },
+        { cost_usd: 2, tokens: 1000, sandbox_seconds: 0 },
         { cost_usd: 0, tokens: 0 },
       ],
     )
@@ -139,6 +139,7 @@ describe('spending', () => {
       input_tokens: 5,
       output_tokens: 5,
       cached_tokens: 0,
+      sandbox_seconds: 0,
       cost_usd: 0.02,
       unpriced_calls: 0,
     })
@@ -223,7 +224,7 @@ describe('spending', () => {
     await reaches(task, 'completed')
     assert.deepEqual(
       [(await budgetOf(wide)).spent, (await budgetOf(narrow)).spent.tokens],
-      [{ cost_usd: 0.04, tokens: 20 }, 20],
+      [{ cost_usd: 0.04, tokens: 20, sandbox_seconds: 0 }, 20],
     )
   })
 
