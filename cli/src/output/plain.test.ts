@@ -87,7 +87,12 @@ function lineOf(operation: Operation, words: string): string[] {
   const data = operation.body
     ? ['--data', JSON.stringify(Object.fromEntries(secrets.map(([name]) => [name, 'x'])))]
     : []
-  return [...words.split(' '), ...given.map((name) => operation.params?.[name!]?.example ?? '1'), ...data, ...(operation.method === 'DELETE' ? ['--yes'] : [])]
+  return [
+    ...words.split(' '),
+    ...given.map((name) => operation.params?.[name!]?.example ?? '1'),
+    ...data,
+    ...(operation.method === 'DELETE' ? ['--yes'] : []),
+  ]
 }
 
 test('what others wrote never reaches a terminal as something that it obeys, in any answer', async (t) => {

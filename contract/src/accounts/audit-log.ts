@@ -25,7 +25,7 @@ const common = {
   problems: [],
 } as const
 
-const credentialKinds = ['api_key', 'token', 'session'] as const
+const credentialKinds = ['api_key', 'token', 'session', 'lease'] as const
 
 /** An entry of the audit log. */
 const AuditEntry = Named(

@@ -213,7 +213,7 @@ describe('a query', () => {
 
   it('that is very long is answered quickly', async () => {
     const began = performance.now()
-    assert.equal((await test.send('GET', `${agents}?${'a=1&'.repeat(3000)}`)).status, 200)
+    assert.equal((await test.send('GET', `${agents}?${'a=1&'.repeat(3000)}`)).status, 400)
     assert.ok(performance.now() - began < 5000)
   })
 })

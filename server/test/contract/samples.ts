@@ -192,7 +192,7 @@ export class Samples {
     person: Person = this.owner,
     scopes: Parameters<typeof makeKey>[2] = ['admin'],
   ): Promise<Credential> {
-    if (kind === 'lease') return { token: await this.#makeLease(person) }
+    if (kind === 'lease') return { token: await this.#makeLease() }
     if (kind === 'api_key') return { key: (await makeKey(this.test, person, scopes)).key }
     if (kind === 'token') return { token: (await makeToken(this.test, person, scopes)).token }
     return { cookie: (await makeSession(this.test, person)).cookie }
@@ -323,10 +323,10 @@ export class Samples {
   }
 
   /** The token of a worker's lease on a task that it has just claimed. */
-  async #makeLease(person: Person): Promise<string> {
+  async #makeLease(): Promise<string> {
     const path = `/api/v1/projects/${this.project_id}`
     const queue = `${this.#prefix}-${++this.#count}`
-    const { key } = await makeKey(this.test, person, ['admin'])
+    const { key } = await makeKey(this.test, this.owner, ['admin'])
     const agent = await this.test.send('POST', `${path}/agents`, {
       key: this.key,
       body: { name: queue, config: { model: 'builtin/echo', runtime: { kind: 'remote', queue } } },

@@ -158,7 +158,7 @@ describe('matching events', () => {
     const query = client.query.bind(client)
     Object.assign(client, { query: (...args: Parameters<typeof query>) => (statements.push(args[0]), query(...args)) })
     client.release()
-    assert.deepEqual(await matchEvents(database.sql), { begun: 1000, more: false })
+    assert.deepEqual(await matchEvents(database.sql), { started: 1000, more: false })
     Reflect.deleteProperty(client, 'query')
     assert.ok(statements.length > 3 && statements.length <= 10, String(statements.length))
     assert.deepEqual(await countDeliveries(), { all: 1000, distinct: 1000, leases: 1000 })
@@ -191,6 +191,6 @@ describe('matching events', () => {
   })
 
   it('asks for next to nothing where nothing happened', async () => {
-    assert.deepEqual(await matchEvents(database.sql), { begun: 0, more: false })
+    assert.deepEqual(await matchEvents(database.sql), { started: 0, more: false })
   })
 })

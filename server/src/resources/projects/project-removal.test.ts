@@ -32,7 +32,10 @@ async function whileDeleted([, path, , body]: Request, id: number, headers = {})
   let reply!: Promise<Reply>
   await test.sql.begin(async (tx) => {
     await tx`delete from project where id = ${id}`
-    reply = test.send('POST', `/api/v1${path(id)}`, { body: { ...body, project_id: id }, headers })
+    reply = test.send('POST', `/api/v1${path(id)}`, {
+      body: path(id) === '/agents' ? { ...body, project_id: id } : body,
+      headers,
+    })
     await eventually(async () => {
       const waiting = await test.sql`
         select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query like '%insert into%'`

@@ -159,7 +159,7 @@ function startShell(t: Ends, env: Record<string, string>): { say(text: string): 
 
 /** The receiver of the guide; gives the lines that it has printed. */
 function startReceiver(t: Ends, env: Record<string, string>): () => string[] {
-  const receiver: ChildProcess = spawn(process.execPath, [join(folder, 'receiver.ts')], {
+  const receiver: ChildProcess = spawn(process.execPath, [join(folder, 'receiver.mts')], {
     env: { ...process.env, ...env },
     stdio: ['ignore', 'pipe', 'inherit'],
   })
