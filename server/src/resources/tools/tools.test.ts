@@ -82,12 +82,15 @@ describe('registering a tool', () => {
     }
   })
 
-  it('keeps null in a schema, and nothing that it does not know', async () => {
-    const more = { id: 'tool_x', status: 'drifted', created_by: 'me', http: { ...http, unknown: 1 }, other: 2 }
-    const { status, body } = await create(more)
+  it('keeps null in a schema, leaves read-only members out, and refuses what it does not know', async () => {
+    const { status, body } = await create({ id: 'tool_x', status: 'drifted', created_by: 'me', http })
     assert.equal(status, 201)
     assert.deepEqual([body.parameters, body.http, body.status], [parameters, http, 'active'])
-    assert.equal('other' in body, false)
+    assert.notEqual(body.id, 'tool_x')
+    for (const unknown of [{ other: 2 }, { http: { ...http, unknown: 1 } }]) {
+      const refused = await create(unknown)
+      assert.deepEqual([refused.status, refused.body.error.details[0].code], [400, 'unknown_field'])
+    }
   })
 
   it('takes each name once in a project, and again in another', async () => {

@@ -97,7 +97,9 @@ describe('updating a webhook', () => {
     const id = await register()
     const { body: nothing } = await put(id, undefined)
     assert.deepEqual([nothing.error.code, nothing.error.details.field], ['INVALID_REQUEST', 'body'])
-    for (const body of [{}, { nope: 1 }, { id: 'wh_x', created_at: 'x' }]) {
+    const { status: refused, body: unknown } = await put(id, { nope: 1 })
+    assert.deepEqual([refused, unknown.error.details.field], [400, 'nope'])
+    for (const body of [{}, { id: 'wh_x', created_at: 'x' }]) {
       const { status, body: answer } = await put(id, body)
       assert.deepEqual([status, answer.error.code], [400, 'INVALID_REQUEST'])
       assert.deepEqual(answer.error.details, {

@@ -84,7 +84,7 @@ export function EntryDialog({ entry, words, close }: { entry: AuditEntry; words:
   )
 }
 
-const kinds = { api_key: 'API key', token: 'OAuth app', session: 'session' } as const
+const kinds = { api_key: 'API key', token: 'OAuth app', session: 'session', lease: 'lease of a worker' } as const
 
 function Only({ by, value, words }: { by: ExactFilter; value: string; words: Words }) {
   return (

@@ -176,7 +176,7 @@ describe('where sign-up is open', () => {
       }
       const { answer } = await signIn(open)
       assert.equal(answer.status, 403, String(wrong))
-      assert.match(answer.html, /Okta did not tell your e-mail address/)
+      assert.match(answer.html, /Okta did not share your e-mail address/)
     }
   })
 
