@@ -129,6 +129,8 @@ describe('every operation', () => {
     const asking = [
       '/api/v1/projects/{project_id}/tools',
       '/api/v1/projects/{project_id}/tools/{tool_id}/approve',
+      '/api/v1/projects/{project_id}/tools/preview',
+      '/api/v1/projects/{project_id}/tools/try',
       '/api/v1/projects/{project_id}/credentials/{credential_id}/authorize',
     ]
     // A claim gives another call each time, and a heartbeat a later end of the lease.

@@ -23,7 +23,7 @@ import type { Principal } from './access/principal.ts'
 import { addressSubject, countSubject, forOperator } from './access/rate-limit.ts'
 import { readRequest, validate } from './read-request.ts'
 
-export { Answer, type Handlers, type Handling, type Loading, type Received } from './handling.ts'
+export { Answer, type Handlers, type Handling, type Loading } from './handling.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {

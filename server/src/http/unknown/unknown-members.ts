@@ -140,16 +140,19 @@ function unknown(what: 'member' | 'query parameter', name: string, path: string,
 
 const answers = new WeakMap<Operation, TSchema[]>()
 
-/** Schemas by which the resource of an operation is answered: its own answers, and those of reads of the same path or of one below it. */
+/**
+ * Schemas by which the resource of an operation is answered: its own answers, those of reads of the same path or of one below it, and
+ * that of its creation, which alone may have a secret.
+ */
 function answersOf(operation: Operation): TSchema[] {
   let known = answers.get(operation)
   if (!known) {
     const taken = Object.keys(operation.body?.properties ?? {})
-    const reads = operations.filter(
-      ({ method, path }) =>
-        method === 'GET' &&
-        path.startsWith(operation.path) &&
-        /^(?:\/\{\w+\})?$/.test(path.slice(operation.path.length)),
+    const above = operation.path.replace(/\/\{\w+\}$/, '')
+    const reads = operations.filter(({ method, path }) =>
+      method === 'GET'
+        ? path.startsWith(operation.path) && /^(?:\/\{\w+\})?$/.test(path.slice(operation.path.length))
+        : method === 'POST' && path === above,
     )
     known = [operation, ...(reads as readonly Operation[])]
       .flatMap(({ responses }) => responses.flatMap(({ schema }) => schema ?? []))

@@ -326,8 +326,6 @@ describe('updating a key', () => {
       key: `cadre_${'0'.repeat(32)}`,
       expires_at: null,
       id: 'key_x',
-      user_id: 'user_x',
-      org_id: 'org_x',
       created_at: '2000-01-01',
       last_used: '2000-01-01',
     }

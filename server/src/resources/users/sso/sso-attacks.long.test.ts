@@ -316,7 +316,7 @@ describe('the user, or the provider, says no', () => {
   it('to telling who they are', async () => {
     provider.faults = { declines: true }
     const { browser, answer } = await signInWith(service, 'okta', provider)
-    assertRefused(answer, 403, browser, /Okta was not allowed to tell who you are/)
+    assertRefused(answer, 403, browser, /Okta was not allowed to share your account/)
     assert.match(answer.html, /href="\/login\?return_to=%2F"/)
     const [entry] = await service.sql<{ detail: object }>`
       select detail from audit where action = 'user.sign_in_failed' order by id desc limit 1`
