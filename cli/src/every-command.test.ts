@@ -102,7 +102,10 @@ async function lineOf(operation: Operation, words: string): Promise<string[]> {
     part.startsWith('{') && (part !== '{project_id}' || words.startsWith('projects ')) ? [given[at]!] : [],
   )
   const members: Record<string, Schema> = (operation.body as Schema | undefined)?.properties ?? {}
-  const options: string[] = []
+  const options = [...new URL(sample.path, 'http://service').searchParams].flatMap(([name, value]) => [
+    `--${name.replaceAll('_', '-')}`,
+    value,
+  ])
   for (const [name, value] of Object.entries((sample.body ?? {}) as Record<string, unknown>)) {
     const schema = members[name] ?? assert.fail(`${operation.id} has no ${name}`)
     if (schema['x-secret']) {

@@ -116,6 +116,7 @@ export class Samples {
     if ('tool_call_id' in (operation.params ?? {})) params.tool_call_id = await this.#makeToolCall()
     if ('step_id' in (operation.params ?? {})) params.step_id = await this.#beginStep()
     if (id === 'claimToolCall') await this.#makeToolCall('pending')
+    if (id === 'claimWork') await this.#offerWork('support')
     if ('schedule_id' in (operation.params ?? {})) params.schedule_id = await this.#makeSchedule()
     if ('thread_id' in (operation.params ?? {})) params.thread_id = await this.#makeThread()
     if ('budget_id' in (operation.params ?? {})) params.budget_id = await this.#makeBudget()
@@ -322,16 +323,21 @@ export class Samples {
     return id
   }
 
+  /** A task that waits for a worker of a queue. */
+  async #offerWork(queue: string): Promise<void> {
+    const path = `/api/v1/projects/${this.project_id}/agents`
+    const name = `${this.#prefix}-${++this.#count}`
+    const config = { model: 'builtin/echo', runtime: { kind: 'remote', queue } }
+    const agent = await this.test.send('POST', path, { key: this.key, body: { name, config } })
+    await this.test.send('POST', `${path}/${agent.body.id}/tasks`, { key: this.key, body: { input: 'Work.' } })
+  }
+
   /** The token of a worker's lease on a task that it has just claimed. */
   async #makeLease(): Promise<string> {
     const path = `/api/v1/projects/${this.project_id}`
     const queue = `${this.#prefix}-${++this.#count}`
     const { key } = await makeKey(this.test, this.owner, ['admin'])
-    const agent = await this.test.send('POST', `${path}/agents`, {
-      key: this.key,
-      body: { name: queue, config: { model: 'builtin/echo', runtime: { kind: 'remote', queue } } },
-    })
-    await this.test.send('POST', `${path}/agents/${agent.body.id}/tasks`, { key: this.key, body: { input: 'Work.' } })
+    await this.#offerWork(queue)
     const claim = await this.test.send('POST', `${path}/work/claim`, { key, body: { queues: [queue], wait: 20 } })
     assert.equal(claim.status, 200, JSON.stringify(claim.body))
     this.#lease = claim.body.work.lease.token
