@@ -156,7 +156,7 @@ export class Samples {
     if (id === 'createBudget') await this.test.sql`delete from budget where subject = ${this.agent_id}`
     if (id === 'changePassword' || id === 'linkIdentity')
       await this.test.sql`update app_user set password_hash = ${this.#password_hash} where id = ${person.user_id}`
-    const query = id === 'previewSchedule' ? '?cron=%40daily' : ''
+    const query = id === 'previewSchedule' ? '?cron=0%208%20*%20*%20*' : ''
     const sample = { path: `${fill(operation.path, params)}${query}`, ...this.#body(operation) }
     if (id === 'acceptInvitation')
       sample.body = { token: (await this.#makeInvitation(await makePerson(this.test))).token }
