@@ -189,11 +189,11 @@ describe('commands on a PostgreSQL of the operator’s', () => {
       const { code, stdout, stderr } = await runCommand(waits, words)
       assert.equal(code, 1)
       assert.match(stderr, /cannot be reached: connect ECONNREFUSED 127.0.0.1:1. It was waited for 12 s/)
-      const said = stdout.split('\n').filter((line) => line.includes('The start waits for it'))
-      assert.deepEqual(
-        said.map((line) => JSON.parse(line).waited_seconds),
-        [0, 5, 10],
-      )
+      const said = stderr.split('\n').filter((line) => line.includes('The start waits for it'))
+      const waited = said.map((line): number => JSON.parse(line).waited_seconds)
+      // On an idle machine 0, 5 and 10.
+      assert.ok(waited.length >= 2, stderr)
+      for (const [at, seconds] of waited.slice(1).entries()) assert.ok(seconds - waited[at]! >= 5, String(waited))
       assert.doesNotMatch(stdout + stderr, /canary/)
     }
   })
