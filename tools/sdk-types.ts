@@ -38,7 +38,7 @@ export function sdkTypes(): string {
     `export type TaskState = ${union(taskStates)}`,
     `export type TaskEventType = ${union(taskEventTypes)}`,
     `export type LiveEventType = ${union(liveEventTypes)}`,
-    `/** A complaint about one field. */\nexport interface Issue {\n  field: string\n  message: string\n  code: ${union(['required', 'too_short', 'too_long', 'out_of_range', 'invalid_format', 'invalid_choice'])}\n  min?: number\n  max?: number\n  provided?: unknown\n}`,
+    `/** What is wrong with one field. */\nexport interface Issue {\n  field: string\n  message: string\n  code: ${union(['required', 'too_short', 'too_long', 'out_of_range', 'invalid_format', 'invalid_choice', 'unknown_field'])}\n  min?: number\n  max?: number\n  provided?: unknown\n}`,
     ...writer.declarations,
     '',
   ].join('\n\n')

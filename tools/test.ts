@@ -9,10 +9,10 @@ import { cpuTime } from './tests/cpu-time.ts'
 import { inBrowser, planTests } from './tests/plan.ts'
 
 /**
- * Processes that run tests at a time: one more than the processors that a run is planned for, because tests wait for signals, commits
- * and browsers a third of their time.
+ * Processes that run tests at a time. In a short run one more than the processors that it is planned for, because tests wait for
+ * signals, commits and browsers a third of their time; long tests start processes themselves.
  */
-const processesAtOnce = 3
+const processesAtOnce = { short: 3, long: 2 }
 
 /** A process that finishes no test for this long is stuck, and is killed. */
 const stuck_ms = 300_000
@@ -110,7 +110,7 @@ async function runAll(plan: readonly string[][], env: NodeJS.ProcessEnv, inFull:
         )
     }
   }
-  await Promise.all(Array.from({ length: processesAtOnce }, (_, nth) => work(nth === 0)))
+  await Promise.all(Array.from({ length: processesAtOnce[isLong ? 'long' : 'short'] }, (_, nth) => work(nth === 0)))
   return results
 }
 

@@ -23,7 +23,7 @@ const npm = process.platform === 'win32' ? 'npm.cmd' : 'npm'
 /** Without what the npm that runs the tests says of this repository. */
 const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('npm_')))
 /** Of all of the SDK, minified and compressed: the console has it in its first load. */
-const bundleMax_bytes = 12_000
+const bundleMax_bytes = 14_000
 const timeout = { timeout: 240_000 }
 
 let folder: string
