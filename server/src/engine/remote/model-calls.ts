@@ -19,6 +19,7 @@ import { coolingDown, outOfTokens } from '../run/run-guard.ts'
 import { chainOf } from '../run/run-model.ts'
 import type { Run } from '../run/run.ts'
 import { beginTaskSpan, endTaskSpan } from '../run/spans/spans.ts'
+import { canonicalJson } from '../tools/call-hash.ts'
 import type { LockedTask, Step, TaskError } from '../task.ts'
 import type { Calls } from './calls.ts'
 import { checkPolicy } from './endings.ts'
@@ -85,17 +86,7 @@ export function modelNamed(run: Run, name: string): string | undefined {
 
 /** The digest of a request, whatever the order of its members is. */
 export function digestOf(request: unknown): string {
-  return createHash('sha256')
-    .update(JSON.stringify(sorted(request)))
-    .digest('hex')
-    .slice(0, 32)
-}
-
-function sorted(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(sorted)
-  if (typeof value !== 'object' || value === null) return value
-  const entries = Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1))
-  return Object.fromEntries(entries.map(([key, member]) => [key, sorted(member)]))
+  return createHash('sha256').update(canonicalJson(request)).digest('hex').slice(0, 32)
 }
 
 /**
