@@ -170,7 +170,7 @@ test('a cookie whose signature is wrong, missing or moved is worth nothing', asy
   for (const tampered of [
     value,
     `${value}.`,
-    `${value}.x${signature.slice(1)}`,
+    `${value}.${signature.startsWith('x') ? 'y' : 'x'}${signature.slice(1)}`,
     `${otherValue}.${signature}`,
     `${value.slice(0, -1)}.${signature}`,
     `${value}%00.${signature}`,
