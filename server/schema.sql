@@ -1072,7 +1072,7 @@ create table oauth_artifact (
 
 create table oauth_client (
   client_id text not null,
-  org_id identifier not null,
+  org_id identifier,
   name text not null,
   secret_hash text,
   redirect_uris text[] not null,
@@ -1080,7 +1080,9 @@ create table oauth_client (
   native boolean not null default false,
   created_at timestamp with time zone not null default now(),
   updated_at timestamp with time zone,
-  constraint oauth_client_pkey PRIMARY KEY (client_id)
+  document_until timestamp with time zone,
+  constraint oauth_client_pkey PRIMARY KEY (client_id),
+  constraint oauth_client_origin_check CHECK ((org_id IS NULL) = (document_until IS NOT NULL))
 );
 
 create table oauth_consent (
@@ -1117,6 +1119,7 @@ create table organization (
   name text not null,
   created_at timestamp with time zone not null default now(),
   updated_at timestamp with time zone not null default now(),
+  client_documents boolean not null default true,
   constraint organization_pkey PRIMARY KEY (id)
 );
 
@@ -1749,6 +1752,7 @@ CREATE INDEX member_user ON member USING btree (user_id, joined_at);
 CREATE INDEX oauth_artifact_expiry ON oauth_artifact USING btree (expires_at);
 CREATE INDEX oauth_artifact_grant ON oauth_artifact USING btree (grant_id) WHERE grant_id IS NOT NULL;
 CREATE INDEX oauth_artifact_user_code ON oauth_artifact USING btree ((payload ->> 'userCode'::text)) WHERE kind = 'DeviceCode'::text;
+CREATE INDEX oauth_client_document ON oauth_client USING btree (document_until) WHERE document_until IS NOT NULL;
 CREATE INDEX oauth_client_org ON oauth_client USING btree (org_id, created_at DESC);
 CREATE INDEX oauth_grant_expiry ON oauth_grant USING btree (expires_at);
 CREATE INDEX oauth_grant_user ON oauth_grant USING btree (user_id);

@@ -16,6 +16,21 @@ import { scopes } from '../core/scopes.ts'
 /** Bounds of an app's registration (decision D77); lengths count code points. */
 export const clientBounds = { name: 100, redirect_uris: 10, redirect_uri: 2048 } as const
 
+/**
+ * Bounds of apps that are known by the address of their metadata document: lengths count characters, `entries` the members of a
+ * list, `kept` the documents of apps that no user has let in. The document itself has 5 KiB and 5 seconds.
+ */
+export const clientDocumentBounds = {
+  address: 512,
+  name: 100,
+  redirect_uri: 2048,
+  entries: 30,
+  fresh_seconds: 3600,
+  fresh_seconds_min: 300,
+  fresh_seconds_max: 86_400,
+  kept: 1000,
+} as const
+
 const protocol = { error_format: 'oauth', tag: 'OAuth', credentials: [], scope: null } as const
 const scopeText = Type.String({ description: 'Scopes, separated by spaces.' })
 const clientId = Type.String({ description: 'The app.' })

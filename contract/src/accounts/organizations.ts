@@ -16,6 +16,10 @@ const Organization = Named(
     updated_at: Timestamp,
     role: Choice(roles, { description: "The caller's." }),
     member_count: Type.Integer({ minimum: 1 }),
+    client_documents: Type.Boolean({
+      description:
+        'Whether members may let in apps that no administrator registered, known by the address of their metadata document as MCP clients are.',
+    }),
   }),
 )
 const example = {
@@ -25,6 +29,7 @@ const example = {
   updated_at: '2026-11-20T09:30:00.000Z',
   role: 'owner',
   member_count: 3,
+  client_documents: true,
 }
 const name = NameText(bounds.organization_name, 'What the organization is called.')
 
@@ -52,11 +57,18 @@ export const updateOrganization = defineOperation({
   sdk: 'organization.update',
   method: 'PUT',
   path: '/api/v1/auth/organization',
-  summary: 'Rename the current organization',
-  description: 'For owners and admins. Names need not be unique.',
+  summary: 'Update the current organization',
+  description:
+    'For owners and admins. Names need not be unique. `client_documents: false` also ends the access of all apps that are known by ' +
+    'their metadata document.',
   credentials: anyCredential,
   scope: 'organizations:write',
-  body: Type.Object({ name }),
+  body: Type.Object({
+    name: Type.Optional(name),
+    client_documents: Type.Optional(
+      Type.Boolean({ description: 'Whether members may let in apps that are known by their metadata document.' }),
+    ),
+  }),
   body_example: { name: 'Analytical Engines Ltd' },
   responses: [
     {

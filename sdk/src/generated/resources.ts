@@ -170,7 +170,7 @@ export const organization = {
   revokeApiKey: call('revokeOrganizationApiKey', 'DELETE', '/api/v1/auth/organization/api-keys/{key_id}'),
   /** Read the current organization. */
   get: call('getOrganization', 'GET', '/api/v1/auth/organization'),
-  /** Rename the current organization. */
+  /** Update the current organization. */
   update: call('updateOrganization', 'PUT', '/api/v1/auth/organization', 'body'),
   /** Create an organization. */
   create: call('createOrganization', 'POST', '/api/v1/auth/organizations', 'body'),

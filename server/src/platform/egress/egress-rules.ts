@@ -12,7 +12,7 @@ import {
 } from './address-rules.ts'
 
 /** Who asks for a request to an address that a user chose (decision D104). */
-export type EgressPurpose = 'webhook' | 'tool' | 'file' | 'sso' | 'issuer' | 'avatar'
+export type EgressPurpose = 'webhook' | 'tool' | 'file' | 'sso' | 'issuer' | 'client_document' | 'avatar'
 
 export type RefusalReason =
   | 'bad_url'

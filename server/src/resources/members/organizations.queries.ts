@@ -9,6 +9,8 @@ export interface OrganizationRow {
   updated_at: string
   role: Role
   member_count: number
+  /** Whether members may let in apps that are known by their metadata document. */
+  client_documents: boolean
 }
 
 /** Undefined where the user is no member. */
@@ -18,17 +20,28 @@ export async function findOrganization(
   user_id: string,
 ): Promise<OrganizationRow | undefined> {
   const [row] = await sql<OrganizationRow>`
-    select o.id, o.name, o.created_at, o.updated_at, m.role,
+    select o.id, o.name, o.created_at, o.updated_at, o.client_documents, m.role,
       (select count(*) from member all_of where all_of.org_id = o.id) as member_count
     from organization o join member m on m.org_id = o.id and m.user_id = ${user_id}
     where o.id = ${org_id}`
   return row
 }
 
-/** Renames an organization; `updated_at` always advances. */
-export async function renameOrganization(tx: Sql, org_id: string, name: string): Promise<void> {
+/** What may change about an organization. */
+export interface OrganizationChange {
+  name: string | undefined
+  client_documents: boolean | undefined
+}
+
+/** Changes an organization; `updated_at` always advances. */
+export async function updateOrganization(
+  tx: Sql,
+  org_id: string,
+  { name, client_documents }: OrganizationChange,
+): Promise<void> {
   await tx`
-    update organization set name = ${name}, updated_at = greatest(now(), updated_at + interval '1 millisecond')
+    update organization set name = coalesce(${name ?? null}, name),
+      client_documents = coalesce(${client_documents ?? null}::boolean, client_documents), updated_at = greatest(now(), updated_at + interval '1 millisecond')
     where id = ${org_id}`
 }
 

@@ -7,10 +7,17 @@ import { recordAudit } from '../../events/audit/audit.ts'
 import { handle } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
+import { endGrantsOfDocuments } from '../oauth/oauth.queries.ts'
 import { insertOrganization } from '../users/users.queries.ts'
 import { findRole } from './members.queries.ts'
 import { endMembership } from './membership.ts'
-import { countAdministered, findOrganization, holdUser, renameOrganization } from './organizations.queries.ts'
+import {
+  countAdministered,
+  findOrganization,
+  holdUser,
+  updateOrganization,
+  type OrganizationRow,
+} from './organizations.queries.ts'
 import { recordEnd } from './record-end.ts'
 
 /** The organization that a credential acts in, making another one, and leaving (decision D62). */
@@ -24,13 +31,16 @@ export function organizationRoutes(app: FastifyInstance, http: HttpContext, { co
       sql.begin(async (tx) => {
         const { org_id, user_id } = principal
         const before = await requireOrganization(tx, org_id, user_id)
-        await renameOrganization(tx, org_id, body.name.normalize('NFC'))
+        const { client_documents } = body
+        await updateOrganization(tx, org_id, { name: body.name?.normalize('NFC'), client_documents })
+        const ended = client_documents === false ? await endGrantsOfDocuments(tx, org_id) : []
         const after = await requireOrganization(tx, org_id, user_id)
         await recordAudit(tx, actor, {
           action: 'organization.updated',
           target: org_id,
-          before: { name: before.name },
-          after: { name: after.name },
+          before: changedOf(before, body),
+          after: changedOf(after, body),
+          ...(ended.length > 0 && { detail: { ended_oauth_grants: ended.map(({ id }) => id) } }),
         })
         return after
       }),
@@ -64,6 +74,11 @@ export function organizationRoutes(app: FastifyInstance, http: HttpContext, { co
       return { message: 'Organization left', organization_id }
     },
   })
+}
+
+/** Of what the audit log tells: the name, and the rest where it was asked for. */
+function changedOf({ name, client_documents }: OrganizationRow, asked: { client_documents?: boolean | undefined }) {
+  return { name, ...(asked.client_documents !== undefined && { client_documents }) }
 }
 
 /** The caller was a member a moment ago. */

@@ -35,8 +35,8 @@ export function consentPage(view: ConsentView): Page {
     ...(typeof sends_to === 'string' && { form_redirects_to: sends_to }),
     content: html`
       <h1>Allow ${client.name}?</h1>
-      <p class="lead">It asks for access to your account on ${new URL(public_url).host}.</p>
-      ${!publisher.is_own && strangerWarning(publisher)}
+      <p class="lead">${isUnregistered(client) ? `The app of ${publisher.name}` : 'It'} asks for access to your account on ${new URL(public_url).host}.</p>
+      ${isUnregistered(client) ? unregisteredWarning(client, publisher, sends_to) : !publisher.is_own && strangerWarning(publisher)}
       ${warning(sends_to)}
       <div class="account">
         <div><span class="name">${user.name}</span><span class="mail">${user.email}</span></div>
@@ -75,6 +75,18 @@ export function consentPage(view: ConsentView): Page {
 function strangerWarning({ name }: Publisher): Html {
   return html`
       <p class="notice warn" role="note"><strong>This app is unverified.</strong> It was registered by ${name}, an organization that you do not belong to. Cadre has not checked who that is.</p>`
+}
+
+/** Known by the address of its metadata document alone. */
+function isUnregistered({ org_id }: OAuthClientRow): boolean {
+  return org_id === null
+}
+
+/** Anyone may call an app anything: only the host is proved, and where the browser goes from here. */
+function unregisteredWarning({ name }: OAuthClientRow, publisher: Publisher, sends_to: ConsentView['sends_to']): Html {
+  const to = typeof sends_to === 'string' && !isLoopback(sends_to) ? new URL(sends_to).host : publisher.name
+  return html`
+      <p class="notice warn" role="note"><strong>This app is not registered here.</strong> The name “${name}” is what ${publisher.name} says of it. Allow it only if you know and trust ${publisher.name}.${to !== publisher.name && html` Its answer goes to another host: <strong>${to}</strong>.`}</p>`
 }
 
 const hostsShown = 3

@@ -72,7 +72,7 @@ async function showDevice(
   if (!shown) return sendPage(reply, deviceCodePage({ service, typed, fault: gone }), 400)
 
   const { client, device } = shown
-  const organizations = await listMemberships(context.sql, user.user_id)
+  const organizations = await listMemberships(context.sql, user.user_id, client)
   const page = consentPage({
     action: '/device',
     token: tokens.issue('device', user.session_id, shown.user_code),

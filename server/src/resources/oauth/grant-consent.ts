@@ -31,7 +31,9 @@ export async function grantConsent(tx: Sql, request: FastifyRequest, admission: 
   const grant = { user_id, org_id, client_id, scopes, resource, ip: request.ip, user_agent }
   const grant_id = await answerConstraints({ oauth_grant_client_id_fkey: appGone }, () => insertGrant(tx, grant))
   if (grant_id === undefined)
-    throw new Problem('insufficient_permissions', undefined, { message: 'You are not a member of this organization.' })
+    throw new Problem('insufficient_permissions', undefined, {
+      message: 'You are not a member of this organization, or it lets in only apps that are registered.',
+    })
   await rememberConsent(tx, user_id, client_id, { org_id, scopes })
   const actor = actorOf(request, { kind: 'session', credential_id: session_id, user_id, org_id })
   await recordAudit(tx, actor, {

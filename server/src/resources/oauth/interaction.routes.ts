@@ -102,7 +102,8 @@ async function showInteraction(
     scopes.every((scope) => consent.scopes.includes(scope))
   if (remembered) return reply.redirect(await allow(waiting, user, consent.org_id, request, reply), 303)
 
-  const organizations = await listMemberships(sql, user.user_id)
+  const organizations = await listMemberships(sql, user.user_id, client)
+  if (organizations.length === 0 && client.org_id === null) throw onlyRegistered()
   const page = consentPage({
     action: path,
     token: tokens.issue('consent', user.session_id, interaction.uid),
@@ -173,6 +174,12 @@ async function allow(
 async function deny({ server }: Waiting, request: FastifyRequest, reply: FastifyReply): Promise<string> {
   const refusal = { error: 'access_denied', error_description: 'the user did not allow it' }
   return server.provider.interactionResult(request.raw, reply.raw, refusal, { mergeWithLastSubmission: false })
+}
+
+function onlyRegistered(): Problem {
+  return new Problem('insufficient_permissions', undefined, {
+    message: 'Your organization lets in only apps that an administrator has registered.',
+  })
 }
 
 function signInPath({ interaction, path }: Waiting): string {

@@ -1,12 +1,14 @@
 import type { Sql } from '../../platform/postgres/database.ts'
 import { hashOf } from '../../platform/crypto/hash-of.ts'
 import { newId } from '../../platform/ids.ts'
+import { isDocumentAddress } from './client-documents.ts'
 import { lifetimes, sweepDelay_seconds } from './provider/lifetimes.ts'
 
 /** An app that may ask users for access (decision D77). */
 export interface OAuthClientRow {
   client_id: string
-  org_id: string
+  /** Who registered it; null for an app that is known by its metadata document, whose address is `client_id`. */
+  org_id: string | null
   name: string
   /** SHA-256 of the secret in hexadecimal; null for a public client. */
   secret_hash: string | null
@@ -19,7 +21,7 @@ export interface OAuthClientRow {
 }
 
 export async function findClient(sql: Sql, client_id: string): Promise<OAuthClientRow | undefined> {
-  if (!/^[\x21-\x7e]{1,128}$/.test(client_id)) return undefined
+  if (!/^[\x21-\x7e]{1,128}$/.test(client_id) && !isDocumentAddress(client_id)) return undefined
   const [row] = await sql<OAuthClientRow>`
     select client_id, org_id, name, secret_hash, redirect_uris, scopes, native, created_at, updated_at
     from oauth_client where client_id = ${client_id}`
@@ -48,14 +50,15 @@ export interface Membership {
   name: string
 }
 
-/** The user's organizations, the one joined first before the others. */
-export async function listMemberships(sql: Sql, user_id: string): Promise<Membership[]> {
+/** The user's organizations that let this app in, the one joined first before the others. */
+export async function listMemberships(sql: Sql, user_id: string, client: OAuthClientRow): Promise<Membership[]> {
   return sql<Membership>`
     select o.id, o.name from member m join organization o on o.id = m.org_id
-    where m.user_id = ${user_id} order by m.joined_at, o.id`
+    where m.user_id = ${user_id} and (o.client_documents or ${client.org_id !== null})
+    order by m.joined_at, o.id`
 }
 
-/** The organization that registered an app. */
+/** The organization that registered an app; the host of its metadata document, where none did. */
 export interface Publisher {
   name: string
   /** Whether the user who decides belongs to it. */
@@ -63,6 +66,7 @@ export interface Publisher {
 }
 
 export async function findPublisher(sql: Sql, client: OAuthClientRow, user_id: string): Promise<Publisher> {
+  if (client.org_id === null) return { name: new URL(client.client_id).host, is_own: false }
   const [row] = await sql<Publisher>`
     select o.name, exists (select from member m where m.org_id = o.id and m.user_id = ${user_id}) as is_own
     from organization o where o.id = ${client.org_id}`
@@ -116,7 +120,7 @@ export interface NewGrant {
 
 /**
  * Begins a grant, one an authorization (decisions O1, D63). Until its code is exchanged it only lives as long as an
- * authorization may take. Undefined when the user is not a member of the organization.
+ * authorization may take. Undefined when the user is not a member of the organization, or it does not let the app in.
  */
 export async function insertGrant(tx: Sql, grant: NewGrant): Promise<string | undefined> {
   const id = newId('sess')
@@ -124,7 +128,11 @@ export async function insertGrant(tx: Sql, grant: NewGrant): Promise<string | un
     insert into oauth_grant (id, user_id, org_id, client_id, scopes, resource, expires_at, ip, user_agent)
     select ${id}, m.user_id, m.org_id, ${grant.client_id}, ${grant.scopes}, ${grant.resource},
       now() + make_interval(secs => ${lifetimes.interaction + lifetimes.code}), ${grant.ip}, ${grant.user_agent}
-    from member m where m.user_id = ${grant.user_id} and m.org_id = ${grant.org_id}
+    from member m join organization o on o.id = m.org_id
+    where m.user_id = ${grant.user_id} and m.org_id = ${grant.org_id}
+      and (o.client_documents or not exists (
+        select from oauth_client c where c.client_id = ${grant.client_id} and c.document_until is not null))
+    for share of o
     returning id`
   return row?.id
 }
@@ -199,6 +207,17 @@ export async function endGrantsOfClient(tx: Sql, client_id: string): Promise<Gra
     tx,
     await tx<GrantOwner>`
     delete from oauth_grant where client_id = ${client_id} returning id, user_id, org_id, client_id`,
+  )
+}
+
+/** Ends all grants of an organization to apps that are known by their metadata document. */
+export async function endGrantsOfDocuments(tx: Sql, org_id: string): Promise<GrantOwner[]> {
+  return deleteArtifacts(
+    tx,
+    await tx<GrantOwner>`
+    delete from oauth_grant g using oauth_client c
+    where g.org_id = ${org_id} and c.client_id = g.client_id and c.document_until is not null
+    returning g.id, g.user_id, g.org_id, g.client_id`,
   )
 }
 

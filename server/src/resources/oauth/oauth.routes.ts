@@ -3,8 +3,11 @@ import type { BucketName } from '#contract/core/limits.ts'
 import { scopes } from '#contract/core/scopes.ts'
 import type { Context } from '../../context.ts'
 import type { HttpContext } from '../../http/http-context.ts'
+import { errorPage, wantsPage } from '../../http/pages/forms.ts'
+import { sendPage } from '../../http/pages/page.ts'
 import { addressSubject, countSubject } from '../../http/access/rate-limit.ts'
 import { authorizationServer } from './provider/authorization-server.ts'
+import { clientDocumentReader } from './client-document-reader.ts'
 import { deviceRoutes } from './device.routes.ts'
 import { forwardToProvider } from './provider/provider-bridge.ts'
 import { interactionRoutes } from './interaction.routes.ts'
@@ -17,12 +20,15 @@ const formBytesMax = 56 * 1024
 /** OAuth 2.0 (spec 4.2, 5.3; decisions 0005, D76–D84): the protocol, the pages where users decide, the registration of apps. */
 export function oauthRoutes(app: FastifyInstance, http: HttpContext, context: Context): void {
   const server = authorizationServer(context)
+  const readDocument = clientDocumentReader(context)
   const count = async (reply: FastifyReply, bucket: BucketName, subject: string): Promise<void> => {
     void reply.headers(await countSubject(http.authentication.sql, http.authentication.rates, bucket, subject))
   }
 
   app.get('/oauth2/authorize', async (request, reply) => {
     await count(reply, 'oauth.authorize', addressSubject(request.ip))
+    const refusal = await readDocument(request.url)
+    if (refusal !== undefined) return refuseClient(request, reply, refusal)
     await forwardToProvider(request, reply, await server(), { query: withUsualScope(request.url) })
   })
   app.get('/oauth2/authorize/:uid', async (request, reply) => {
@@ -61,6 +67,14 @@ function withUsualScope(url: string): string | undefined {
   if (!query.has('resource') || (query.get('scope') ?? '') !== '') return undefined
   query.set('scope', usualScope)
   return query.toString()
+}
+
+/** Answers an authorization whose app cannot be known: never by a redirect (decision D76). */
+async function refuseClient(request: FastifyRequest, reply: FastifyReply, reason: string): Promise<FastifyReply> {
+  if (!wantsPage(request))
+    return reply.code(400).send({ error: 'invalid_client', error_description: `The app is not accepted: ${reason}.` })
+  const message = `The app that sent you here is not accepted: ${reason}. Nothing was given to it.`
+  return sendPage(reply, errorPage('This link does not work', message, request.id), 400)
 }
 
 /** Which authorization server an API belongs to (RFC 9728): under the origin for itself, with a path for that resource. */

@@ -169,6 +169,7 @@ function plainOAuth(metadata: Record<string, unknown>): Record<string, unknown> 
     ...Object.fromEntries(Object.entries(metadata).filter(([name]) => !notOAuth.has(name))),
     scopes_supported: scopes,
     response_modes_supported: ['query'],
+    client_id_metadata_document_supported: true,
     revocation_endpoint_auth_methods_supported: metadata.token_endpoint_auth_methods_supported,
     service_documentation: `${String(metadata.issuer)}/api/v1/docs`,
   }

@@ -193,7 +193,11 @@ function clients({ query }: Here): Adapter {
         redirect_uris: client.redirect_uris,
         scope: client.scopes.join(' '),
         // Only what runs on its user's machine may be without a browser.
-        grant_types: ['authorization_code', 'refresh_token', ...(client.native ? [deviceGrant] : [])],
+        grant_types: [
+          'authorization_code',
+          'refresh_token',
+          ...(client.native && client.org_id !== null ? [deviceGrant] : []),
+        ],
         response_types: ['code'],
         application_type: client.native ? 'native' : 'web',
         ...(client.secret_hash === null

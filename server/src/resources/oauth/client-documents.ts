@@ -1,0 +1,130 @@
+import { clientDocumentBounds as bounds } from '#contract/accounts/oauth.ts'
+import { isObject } from '#contract/core/merge-patch.ts'
+import { scopes } from '#contract/core/scopes.ts'
+import { EgressError, EgressRefused, type Egress, type EgressAnswer } from '../../platform/egress/safe-fetch.ts'
+import { isCleanText } from '../../http/validation.ts'
+import { isLoopback, redirectUriError } from './redirect-uris.ts'
+
+/** Why an app's metadata document does not count. The message may be shown to anyone. */
+export class ClientDocumentError extends Error {}
+
+/** What a metadata document says of its app. */
+export interface ClientDocument {
+  name: string
+  redirect_uris: string[]
+  scopes: string[]
+  native: boolean
+  /** Seconds for which it need not be read again. */
+  fresh_seconds: number
+}
+
+/**
+ * Whether an identifier is the address of a metadata document (draft-ietf-oauth-client-id-metadata-document, 3): https, with a
+ * path, without fragment, user info and dot segments, and written as it will be compared.
+ */
+export function isDocumentAddress(client_id: string): boolean {
+  if (client_id.length > bounds.address || !/^https:\/\/[\x21-\x7e]+$/.test(client_id)) return false
+  if (/[\\"<>^`{|}#]/.test(client_id)) return false
+  const url = URL.parse(client_id)
+  // A parser changes what is written in two ways (dot segments, capital letters, a port that says nothing).
+  return url !== null && url.href === client_id && url.pathname !== '/' && url.username === '' && url.password === ''
+}
+
+/** Reads the document at `client_id`, through the guarded egress and without redirects. Throws `ClientDocumentError`. */
+export async function fetchClientDocument(egress: Pick<Egress, 'fetch'>, client_id: string): Promise<ClientDocument> {
+  const answer = await fetchAnswer(egress, client_id)
+  if (answer.status !== 200)
+    throw new ClientDocumentError(`its metadata document answered with status ${answer.status}`)
+  const type = answer.headers['content-type'] ?? ''
+  if (!/^application\/([\w.-]+\+)?json *(;|$)/i.test(type))
+    throw new ClientDocumentError('its metadata document is not sent as application/json')
+  let document: unknown
+  try {
+    document = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(answer.body))
+  } catch {
+    throw new ClientDocumentError('its metadata document is not JSON')
+  }
+  return { ...readClientDocument(client_id, document), fresh_seconds: freshSeconds(answer.headers['cache-control']) }
+}
+
+async function fetchAnswer(egress: Pick<Egress, 'fetch'>, client_id: string): Promise<EgressAnswer> {
+  try {
+    return await egress.fetch(client_id, {
+      purpose: 'client_document',
+      method: 'GET',
+      headers: { accept: 'application/json' },
+    })
+  } catch (error) {
+    if (error instanceof EgressRefused) throw new ClientDocumentError(`its address is refused: ${error.message}`)
+    if (error instanceof EgressError)
+      throw new ClientDocumentError(`its metadata document could not be read: ${error.message}`)
+    throw error
+  }
+}
+
+/** What a document says, checked. Redirect URIs that no app may have here are left out. Throws `ClientDocumentError`. */
+export function readClientDocument(client_id: string, document: unknown): Omit<ClientDocument, 'fresh_seconds'> {
+  if (!isObject(document)) throw new ClientDocumentError('its metadata document is not a JSON object')
+  if (document['client_id'] !== client_id)
+    throw new ClientDocumentError('its metadata document names another client_id than the address that it was read at')
+  if ('client_secret' in document || 'client_secret_expires_at' in document)
+    throw new ClientDocumentError('its metadata document has a client_secret, which everyone could read')
+  const method = document['token_endpoint_auth_method'] ?? 'none'
+  if (method !== 'none')
+    throw new ClientDocumentError('its token_endpoint_auth_method must be none: such apps are public and use PKCE')
+  includes(document, 'grant_types', 'authorization_code')
+  includes(document, 'response_types', 'code')
+  const redirect_uris = textsOf(document, 'redirect_uris') ?? []
+  const native = redirect_uris.some(isLoopback)
+  const usable = redirect_uris.filter((uri) => uri.length <= bounds.redirect_uri && !redirectUriError(uri, native))
+  if (usable.length === 0)
+    throw new ClientDocumentError(
+      'its metadata document has no redirect_uris of https, or of http on a loopback address',
+    )
+  return {
+    name: nameOf(document['client_name'] ?? new URL(client_id).host),
+    redirect_uris: usable,
+    scopes: scopesOf(document['scope']),
+    native,
+  }
+}
+
+function includes(document: Record<string, unknown>, member: string, value: string): void {
+  const given = textsOf(document, member)
+  if (given && !given.includes(value)) throw new ClientDocumentError(`its ${member} must include ${value}`)
+}
+
+function textsOf(document: Record<string, unknown>, member: string): string[] | undefined {
+  const given = document[member]
+  if (given === undefined) return undefined
+  const isList = Array.isArray(given) && given.length <= bounds.entries
+  if (!isList || !given.every((entry) => typeof entry === 'string'))
+    throw new ClientDocumentError(`its ${member} must be a list of at most ${bounds.entries} texts`)
+  return given
+}
+
+/** A name as a page may show it: nothing invisible, and nothing that turns the direction of the text around it. */
+function nameOf(given: unknown): string {
+  const isName =
+    typeof given === 'string' && isCleanText(given) && given.trim() !== '' && [...given].length <= bounds.name
+  if (!isName || /[\p{C}\p{Zl}\p{Zp}]/u.test(given))
+    throw new ClientDocumentError(`its client_name must be a text of 1 to ${bounds.name} visible characters`)
+  return given.trim().normalize('NFC')
+}
+
+/** Full access is for apps that an administrator registered. */
+const grantable = scopes.filter((scope) => scope !== 'admin')
+
+function scopesOf(given: unknown): string[] {
+  if (given === undefined) return [...grantable]
+  if (typeof given !== 'string') throw new ClientDocumentError('its scope must be a text of scopes with spaces between')
+  const asked = new Set(given.split(' '))
+  return grantable.filter((scope) => asked.has(scope))
+}
+
+function freshSeconds(cache_control: string | undefined): number {
+  if (/(^|[, ])(no-store|no-cache)([, ]|$)/i.test(cache_control ?? '')) return bounds.fresh_seconds_min
+  const said = /(?:^|[, ])max-age=(\d{1,9})/i.exec(cache_control ?? '')?.[1]
+  const seconds = said === undefined ? bounds.fresh_seconds : Number(said)
+  return Math.min(bounds.fresh_seconds_max, Math.max(bounds.fresh_seconds_min, seconds))
+}
