@@ -34,7 +34,10 @@ describe('the current organization', () => {
     const { status, body } = await test.send('GET', path, { key })
     assert.equal(status, 200)
     const { created_at, updated_at, ...rest } = body
-    assert.deepEqual(rest, { id: owner.org_id, name: 'Analytical Engines', role: 'viewer', member_count: 2 })
+    assert.deepEqual(rest, {
+      ...{ id: owner.org_id, name: 'Analytical Engines', role: 'viewer', member_count: 2 },
+      client_documents: true,
+    })
     assert.equal(created_at, updated_at)
   })
 
