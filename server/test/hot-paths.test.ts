@@ -31,7 +31,13 @@ const allowed: Record<string, Cost> = {
 const roundsMax = 60
 
 /** Statements of loops that serve all requests of a period together: webhooks, waiting tasks, heartbeats. */
-const ofLoops = [/\bwebhook_lane\b/, /\bmatched_at is null\b/, /\bfreed_gate\b/, /\bfrom worker where\b/, /\bstatus = 'running' and/]
+const ofLoops = [
+  /\bwebhook_lane\b/,
+  /\bmatched_at is null\b/,
+  /\bfreed_gate\b/,
+  /\bfrom worker where\b/,
+  /\bstatus = 'running' and/,
+]
 
 const inTransaction = new WeakSet<pg.Client>()
 
