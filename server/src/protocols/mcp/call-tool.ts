@@ -15,6 +15,7 @@ import { check } from '../../http/validation.ts'
 import { countSubject } from '../../http/access/rate-limit.ts'
 import { cancelAsAsked } from '../../resources/tasks/task-requests.ts'
 import { requireTask, type TaskKey } from '../../resources/tasks/tasks.queries.ts'
+import { canAsk } from './asked-user.ts'
 import { manage, manageTools } from './manage-tools.ts'
 import type { McpCall } from './mcp-call.ts'
 import {
@@ -181,9 +182,14 @@ async function handleOf({ call }: ToolCall, key: TaskKey): Promise<CallToolResul
 async function settled(of: ToolCall, key: TaskKey, seconds: number): Promise<CallToolResult> {
   const { call, protocol, codec, isModern } = of
   if (seconds > 0 && !call.request.is_long) await call.occupy()
-  const task = await waitForTask(call, key, { seconds, signal: protocol.mcpReq.signal, progress: progressOf(of, key) })
-  if (!task) throw notFound('task_not_found', 'task', key.id)
+  const { signal } = protocol.mcpReq
+  const progress = progressOf(of, key)
+  const ends_at = performance.now() + seconds * 1000
   const isAsk = of.tool.agent !== undefined || of.tool.name === 'run_agent'
+  let task = await waitForTask(call, key, { seconds, signal, progress })
+  if (task && isAsk && !isModern && canAsk(call))
+    task = await call.asked.follow(call, key, task, { ends_at, signal, progress })
+  if (!task) throw notFound('task_not_found', 'task', key.id)
   if (isAsk && isModern && mayElicit(protocol)) {
     const questions = await openQuestions(call, task)
     if (questions.length > 0)
@@ -217,7 +223,7 @@ async function cancel(call: McpCall, key: TaskKey, reason: string | null) {
   return requireTask(sql, key)
 }
 
-function countAction({ http: { authentication }, principal }: McpCall): Promise<unknown> {
+export function countAction({ http: { authentication }, principal }: McpCall): Promise<unknown> {
   return countSubject(authentication.sql, authentication.rates, 'tasks.action', principal.subject)
 }
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
-import { eventually, startTestService, type TestService } from '../../../test/harness.ts'
+import { eventually, startAnother, startTestService, type TestService } from '../../../test/harness.ts'
 import { rawSend } from '../../../test/raw-http.ts'
 
 let service: TestService
@@ -47,14 +47,16 @@ interface Connecting {
   path?: string
   mode?: 'auto' | 'legacy'
   elicit?: (params: any) => any
+  /** What the client says that it can ask; forms, where it asks at all. */
+  elicitation?: Record<string, Record<string, never>>
 }
 
 /** A client of the protocol's library, for the length of a test. */
 async function connect(t: { after(run: () => Promise<void>): void }, of: Connecting = {}): Promise<Client> {
-  const { key = service.owner.api_key, path = '/mcp', mode = 'auto', elicit } = of
+  const { key = service.owner.api_key, path = '/mcp', mode = 'auto', elicit, elicitation = { form: {} } } = of
   const client = new Client(
     { name: 'test', version: '1' },
-    { capabilities: elicit ? { elicitation: { form: {} } } : {}, versionNegotiation: { mode } },
+    { capabilities: elicit ? { elicitation } : {}, versionNegotiation: { mode } },
   )
   if (elicit) client.setRequestHandler('elicitation/create', ({ params }) => elicit(params))
   const headers = { authorization: `Bearer ${key}` }
@@ -164,13 +166,98 @@ describe('questions of tasks', () => {
   )
   const calls = script({ tool_calls: [{ name: 'current_time', arguments: {} }] }, { text: 'Now.' })
 
-  it('go to the user of a client that can ask, in one call', async (t) => {
+  for (const mode of ['auto', 'legacy'] as const)
+    it(`go to the user of a client that can ask, in one call, in the revision of one that is ${mode}`, async (t) => {
+      const asked: string[] = []
+      const client = await connect(t, {
+        mode,
+        elicit: ({ message }) => (asked.push(message), { action: 'accept', content: { answer: 'blue' } }),
+      })
+      const answer = await call(client, 'ask_script', { input: asks })
+      assert.deepEqual([textOf(answer), asked], ['You said blue.', ['Which colour?']])
+    })
+
+  it('go to the user one after the other, on the stream of one call', async (t) => {
     const asked: string[] = []
     const client = await connect(t, {
-      elicit: ({ message }) => (asked.push(message), { action: 'accept', content: { answer: 'blue' } }),
+      mode: 'legacy',
+      elicitation: {},
+      elicit: ({ message }) => (asked.push(message), { action: 'accept', content: { answer: `a${asked.length}` } }),
     })
-    const answer = await call(client, 'ask_script', { input: asks })
-    assert.deepEqual([textOf(answer), asked], ['You said blue.', ['Which colour?']])
+    const question = (text: string) => ({ tool_calls: [{ name: 'request_input', arguments: { question: text } }] })
+    const input = script(question('First?'), question('Second?'), { text: 'Last: {{tool_result}}.' })
+    const answer = await call(client, 'ask_script', { input })
+    assert.deepEqual([textOf(answer), asked], ['Last: a2.', ['First?', 'Second?']])
+  })
+
+  it('stay open where the user declines, and the call ends with the handle at once', async (t) => {
+    const client = await connect(t, { mode: 'legacy', elicit: () => ({ action: 'decline' }) })
+    const before = performance.now()
+    const open = await call(client, 'ask_script', { input: asks })
+    assert.ok(performance.now() - before < 15_000)
+    assert.deepEqual([open.structuredContent.status, open.structuredContent.wait.reason], ['waiting', 'input'])
+    const { task_id } = open.structuredContent
+    assert.equal(textOf(await call(client, 'answer_task', { task_id, content: 'red' })), 'You said red.')
+  })
+
+  it('are not put to a client that can only open pages', async (t) => {
+    for (const mode of ['auto', 'legacy'] as const) {
+      const client = await connect(t, { mode, elicitation: { url: {} }, elicit: () => assert.fail('asked') })
+      assert.equal((await call(client, 'ask_script', { input: asks })).structuredContent.wait.reason, 'input')
+    }
+  })
+
+  it('are taken by another process, after the call has ended, and only from the user that was asked', async (t) => {
+    const second = await startAnother(service, { CADRE_MCP_RESOLVE: 'on' })
+    t.after(() => second.stop())
+    const accept = { accept: 'application/json, text/event-stream' }
+    const params = {
+      protocolVersion: '2025-11-25',
+      capabilities: { elicitation: {} },
+      clientInfo: { name: 'x', version: '1' },
+    }
+    const started = await service.send('POST', '/mcp', {
+      body: { jsonrpc: '2.0', id: 1, method: 'initialize', params },
+      headers: accept,
+    })
+    const session = started.headers.get('mcp-session-id')!
+    assert.match(session, /^[\x21-\x7e]+$/)
+    const headers = { ...accept, 'mcp-session-id': session, 'mcp-protocol-version': '2025-11-25' }
+    const asking = await fetch(`${service.url}/mcp`, {
+      method: 'POST',
+      headers: { ...headers, 'content-type': 'application/json', authorization: `Bearer ${service.owner.api_key}` },
+      body: JSON.stringify({
+        ...{ jsonrpc: '2.0', id: 2, method: 'tools/call' },
+        params: { name: 'ask_script', arguments: { input: asks } },
+      }),
+    })
+    let read = ''
+    let asked: any
+    for await (const chunk of asking.body!.pipeThrough(new TextDecoderStream())) {
+      read += chunk
+      const data = /^data: (.*"elicitation\/create".*)$/m.exec(read)?.[1]
+      if (data !== undefined) {
+        asked = JSON.parse(data)
+        break
+      }
+    }
+    // The stream is gone; the question is not.
+    const answer = { jsonrpc: '2.0', id: asked.id, result: { action: 'accept', content: { answer: 'green' } } }
+    const narrow = await makeKey('agents:read')
+    assert.equal((await service.send('POST', '/mcp', { body: answer, headers, key: narrow })).status, 403)
+    const forged = { ...answer, id: `${asked.id.slice(0, -4)}AAAA` }
+    const send = (body: object) =>
+      fetch(`${second.url}/mcp`, {
+        method: 'POST',
+        headers: { ...headers, 'content-type': 'application/json', authorization: `Bearer ${service.owner.api_key}` },
+        body: JSON.stringify(body),
+      })
+    await send(forged)
+    const task_id = asked.id.split('.')[0]
+    assert.equal((await service.send('GET', `${project}/tasks/${task_id}`)).body.status, 'waiting')
+    assert.equal((await send(answer)).status, 202)
+    const client = await connect(t)
+    assert.equal(textOf(await call(client, 'wait_task', { task_id, seconds: 20 })), 'You said green.')
   })
 
   it('are answered by answer_task where a client cannot ask', async (t) => {
@@ -181,17 +268,20 @@ describe('questions of tasks', () => {
     assert.equal(textOf(await call(client, 'answer_task', { task_id, content: 'red' })), 'You said red.')
   })
 
-  it('about a call are put to who may approve, and written to the audit log', async (t) => {
-    const client = await connect(t, { elicit: () => ({ action: 'accept', content: { decision: 'approve' } }) })
-    const answer = await call(client, 'ask_careful', { input: calls })
-    assert.equal(textOf(answer), 'Now.')
-    const [entry] = await service.sql<{ detail: any }>`
+  for (const mode of ['auto', 'legacy'] as const)
+    it(`about a call are put to who may approve, and written to the audit log (${mode})`, async (t) => {
+      const client = await connect(t, {
+        ...{ mode, elicit: () => ({ action: 'accept', content: { decision: 'approve' } }) },
+      })
+      const answer = await call(client, 'ask_careful', { input: calls })
+      assert.equal(textOf(answer), 'Now.')
+      const [entry] = await service.sql<{ detail: any }>`
       select detail from audit where action = 'approval.resolved' and detail->>'task_id' = ${answer.structuredContent.task_id}`
-    assert.deepEqual(
-      [entry!.detail.tool, entry!.detail.kind, entry!.detail.decision],
-      ['current_time', 'tool_call', 'approve'],
-    )
-  })
+      assert.deepEqual(
+        [entry!.detail.tool, entry!.detail.kind, entry!.detail.decision],
+        ['current_time', 'tool_call', 'approve'],
+      )
+    })
 
   it('about a call are not put to a credential without the scope', async (t) => {
     const key = await makeKey('tasks:write', 'agents:read')

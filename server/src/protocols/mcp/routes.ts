@@ -11,6 +11,8 @@ import { handle, type Loading } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
 import { checkStructure } from '../../http/validation.ts'
 import { makeLoadAsked } from '../../resources/tasks/asked-agents.ts'
+import { askedUser, sessionFor } from './asked-user.ts'
+import { countAction, requireKey } from './call-tool.ts'
 import type { McpCall } from './mcp-call.ts'
 import { findPublished } from './published.queries.ts'
 import { mayCall, mcpHandler, toolsOf } from './server.ts'
@@ -23,6 +25,7 @@ const usualScope = 'agents:read tasks:write'
 export function mcpRoutes(app: FastifyInstance, http: HttpContext, context: Context): void {
   const handler = mcpHandler(context)
   const loadAsked = makeLoadAsked(context.database)
+  const asked = askedUser(context)
   app.addHook('onClose', () => handler.close())
   app.register(async (door) => {
     door.addHook('onRequest', async (request) => requireOurs(context, request))
@@ -31,12 +34,18 @@ export function mcpRoutes(app: FastifyInstance, http: HttpContext, context: Cont
       handle(door, http, operation, {
         run: async (handling) => {
           requireAudience(context, handling)
-          const call = { ...handling, context, http, loadAsked, only: await findOnly(handling) }
-          await requireScopes(call as unknown as McpCall, readMessage(handling.request))
-          return call
+          const push = (): void => {}
+          const call = { ...handling, context, http, loadAsked, asked, push, only: await findOnly(handling) }
+          const message = readMessage(handling.request)
+          await requireScopes(call as unknown as McpCall, message)
+          const session = sessionFor(message)
+          if (session !== undefined) handling.header('mcp-session-id', session)
+          return { call, isTaken: await takeAnswer(call as unknown as McpCall, message) }
         },
         finish: async (_handling, { body }, reply) => {
-          await serve(handler, { ...(body as McpCall), reply })
+          const { call, isTaken } = body as { call: McpCall; isTaken: boolean }
+          if (isTaken) void reply.code(202).send()
+          else await serve(handler, { ...call, reply })
           return undefined
         },
       })
@@ -133,6 +142,18 @@ async function requireScopes(call: McpCall, message: unknown): Promise<void> {
   }
 }
 
+/** Takes the answer of a client's user to a question of a task; false where the message is none. */
+async function takeAnswer(call: McpCall, message: unknown): Promise<boolean> {
+  return call.asked.take(call, message, async (task_id) => {
+    if (!mayCall(call, { scope: 'tasks:write' })) {
+      call.header('x-missing-scope', 'tasks:write')
+      throw insufficientScope(['tasks:write'], call.principal.scopes)
+    }
+    await countAction(call)
+    return requireKey(call, task_id)
+  })
+}
+
 /** Answers a request by the library, and writes what it answers to the connection as it comes. */
 async function serve(handler: ReturnType<typeof mcpHandler>, call: McpCall): Promise<void> {
   const { request, reply, principal, context } = call
@@ -146,6 +167,8 @@ async function serve(handler: ReturnType<typeof mcpHandler>, call: McpCall): Pro
     ...{ method: 'POST', headers, signal },
     ...(body && body.length <= mcpBounds.body_bytes ? { body: new Uint8Array(body) } : {}),
   })
+  const pushed: string[] = []
+  call.push = (message) => void pushed.push(frame(message))
   const authInfo = { token: '', clientId: principal.credential_id, scopes: principal.scopes, extra: { call } }
   const answer = await handler.fetch(asked, { authInfo })
   const ours = reply.getHeaders() as Record<string, string>
@@ -161,4 +184,12 @@ async function serve(handler: ReturnType<typeof mcpHandler>, call: McpCall): Pro
   source.on('error', () => response.destroy())
   response.once('close', () => source.destroy())
   source.pipe(response)
+  if (!stream['cache-control']) return
+  // The library writes whole frames, so one of ours between two of them breaks none.
+  for (const text of pushed) response.write(text)
+  call.push = (message) => void response.write(frame(message))
+}
+
+function frame(message: object): string {
+  return `event: message\ndata: ${JSON.stringify(message)}\n\n`
 }

@@ -110,8 +110,12 @@ export async function answerTask(
 
 /** Whether a request's client can put questions to its user: it says so with every request of the current revision. */
 export function mayElicit({ mcpReq: { envelope } }: ServerContext): boolean {
-  const capabilities = clientCapabilities(envelope)
-  return isObject(capabilities['elicitation'])
+  return asksByForm(clientCapabilities(envelope)['elicitation'])
+}
+
+/** Whether a client can put forms to its user: what it says of elicitation without a mode means them. */
+export function asksByForm(elicitation: unknown): boolean {
+  return isObject(elicitation) && (isObject(elicitation['form']) || !('url' in elicitation))
 }
 
 /** Whether a request's client knows the Tasks extension. */

@@ -7,6 +7,14 @@ import type { McpCall } from './mcp-call.ts'
 /** Tells how far a task is: a number that only rises, and what has started. */
 export type Progress = (progress: number, message: string) => void
 
+export interface Waiting {
+  seconds: number
+  signal: AbortSignal
+  progress?: Progress | undefined
+  /** The last event that the caller knows of: a task that rests since then is waited for. */
+  after?: number
+}
+
 /**
  * Waits until a task has finished, waits for a person or a program, or the time is over, and gives it as it is then. Undefined
  * where it is gone. Holds no connection of the database meanwhile.
@@ -14,15 +22,15 @@ export type Progress = (progress: number, message: string) => void
 export async function waitForTask(
   { context: { sql, engine } }: McpCall,
   key: TaskKey,
-  { seconds, signal, progress }: { seconds: number; signal: AbortSignal; progress?: Progress | undefined },
+  { seconds, signal, progress, after = 0 }: Waiting,
 ): Promise<TaskRow | undefined> {
   let row = await findTask(sql, key)
   if (!row || seconds === 0 || (await isSettled(row))) return row
   let wake = Promise.withResolvers<void>()
   const closing = new AbortController()
-  const over = AbortSignal.any([signal, closing.signal, AbortSignal.timeout(seconds * 1000)])
+  const over = AbortSignal.any([signal, closing.signal, AbortSignal.timeout(Math.ceil(seconds * 1000))])
   const look = (): void => wake.resolve()
-  let seen = 0
+  let seen = after
   over.addEventListener('abort', look)
   const unwatch = engine.hub.watch(key.id, {
     seen: () => row?.last_sequence ?? 0,
@@ -32,6 +40,7 @@ export async function waitForTask(
   })
   async function isSettled(task: TaskRow): Promise<boolean> {
     if (isFinished(task.status)) return true
+    if (task.last_sequence <= after) return false
     const isAsking = (personWaitReasons as readonly string[]).includes(task.wait?.reason ?? '')
     return task.status === 'waiting' && isAsking && (await rests(sql, key.id))
   }

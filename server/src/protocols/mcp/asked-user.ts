@@ -1,0 +1,101 @@
+import { randomUUID } from 'node:crypto'
+import { isObject } from '#contract/core/merge-patch.ts'
+import { isFinished } from '#contract/tasks/task-lifecycle.ts'
+import type { Context } from '../../context.ts'
+import type { TaskRow } from '../../engine/commands/stored-task.ts'
+import { formTokens } from '../../http/pages/form-token.ts'
+import type { TaskKey } from '../../resources/tasks/tasks.queries.ts'
+import type { McpCall } from './mcp-call.ts'
+import { asksByForm, openQuestions, takeAnswers, type OpenQuestion } from './settle.ts'
+import { waitForTask, type Progress } from './waiting.ts'
+
+/*
+ * Questions to the user of a client of the revision 2025-11-25. There a server asks by a request of its own, `elicitation/create`, on
+ * the stream of the call, and the client answers it by a message that it posts. Nothing of it is kept here:
+ *
+ * - Whether a client can ask its user it says once, in `initialize`. The answer gives it a session id that says so, and it sends that
+ *   with everything after. An id that we did not make says the same of its client as one that we made.
+ * - The id of a question names the task and the question, signed for the user. So any process takes the answer, also after the call
+ *   has ended with a handle.
+ */
+
+const prefix = 'elicitation-form.'
+
+/** The session id for a client that says, in `initialize`, that it can put forms to its user; undefined for any other message. */
+export function sessionFor(message: unknown): string | undefined {
+  if (!isObject(message) || message['method'] !== 'initialize' || !isObject(message['params'])) return undefined
+  const { capabilities } = message['params']
+  return isObject(capabilities) && asksByForm(capabilities['elicitation']) ? `${prefix}${randomUUID()}` : undefined
+}
+
+/** Whether the client of a call said that it can put forms to its user. */
+export function canAsk({ request: { headers } }: McpCall): boolean {
+  const id = headers['mcp-session-id']
+  return typeof id === 'string' && id.startsWith(prefix)
+}
+
+/** Puts the questions of tasks to users, and takes their answers. */
+export interface AskedUser {
+  /**
+   * Asks what a task asks this caller, and what it asks next, until it has ended, waits for others, or the time is over. Gives it as
+   * it is then; undefined where it is gone. A user who declines ends the wait, if the answer comes to this process.
+   */
+  follow(call: McpCall, key: TaskKey, task: TaskRow, how: Following): Promise<TaskRow | undefined>
+  /** Takes a message that answers one of our questions; false where it is none. Throws what answering the question throws. */
+  take(call: McpCall, message: unknown, findTask: (task_id: string) => Promise<TaskKey>): Promise<boolean>
+}
+
+export interface Following {
+  /** By the clock of `performance`. */
+  ends_at: number
+  signal: AbortSignal
+  progress?: Progress | undefined
+}
+
+export function askedUser({ secrets }: Pick<Context, 'secrets'>): AskedUser {
+  const tokens = formTokens(secrets)
+  /** By the id of a question that a call of this process waits for. */
+  const waiting = new Map<string, () => void>()
+  const boundTo = ({ principal }: McpCall, task_id: string, name: string): [string, ...string[]] => [
+    ...(['mcp elicitation', task_id, name, principal.org_id, principal.user_id] as const),
+  ]
+
+  return {
+    async follow(call, key, task, { ends_at, signal, progress }) {
+      const declined = new AbortController()
+      const asked = new Map<string, OpenQuestion>()
+      const over = AbortSignal.any([signal, declined.signal])
+      let current: TaskRow | undefined = task
+      try {
+        for (;;) {
+          if (!current || isFinished(current.status)) return current
+          for (const question of await openQuestions(call, current)) {
+            const id = `${key.id}.${question.key}.${tokens.issue(...boundTo(call, key.id, question.key))}`
+            if (asked.has(id)) continue
+            asked.set(id, question)
+            waiting.set(id, () => declined.abort())
+            const params = { message: question.message, requestedSchema: question.schema }
+            call.push({ jsonrpc: '2.0', id, method: 'elicitation/create', params })
+          }
+          const seconds = Math.ceil(ends_at - performance.now()) / 1000
+          if (asked.size === 0 || seconds <= 0 || over.aborted) return current
+          const after = current.last_sequence
+          current = await waitForTask(call, key, { seconds, signal: over, progress, after })
+        }
+      } finally {
+        for (const id of asked.keys()) waiting.delete(id)
+      }
+    },
+
+    async take(call, message, findTask) {
+      if (!isObject(message) || 'method' in message || typeof message['id'] !== 'string') return false
+      const { id, result } = message
+      const [task_id = '', name = '', token] = id.split('.')
+      if (!tokens.verify(token, ...boundTo(call, task_id, name))) return false
+      const key = await findTask(task_id)
+      await takeAnswers(call, key, { [name]: result })
+      if (!isObject(result) || result['action'] !== 'accept') waiting.get(id)?.()
+      return true
+    },
+  }
+}
