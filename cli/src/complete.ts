@@ -26,7 +26,7 @@ export async function complete(words: readonly string[], env: Environment): Prom
   }
   const isProject = option === 'project'
   const [noun = '', verb] = positional
-  const group = clientProgram(env, noun).commands.find((one) => one.name() === noun)
+  const group = clientProgram(env, { noun, isBrief: true }).commands.find((one) => one.name() === noun)
   const command = group?.commands.find((one) => one.name() === verb) ?? group
   const argument = command?.registeredArguments[positional.length - (command === group ? 1 : 2)]?.name()
   if (noun === 'profiles') return argument === 'name' ? profileNames(env) : []

@@ -130,6 +130,13 @@ export function addCommand(
   return command
 }
 
+/** Adds the words of a command, and nothing of what it is and does. */
+export function mention(program: Command, words: string): void {
+  const [noun = '', verb = ''] = words.split(' ')
+  const parent = program.commands.find((one) => one.name() === noun) ?? group(program, noun)
+  parent.addCommand(new Command(verb))
+}
+
 function group(program: Command, noun: string): Command {
   const made = new Command(noun)
   made.description(`Commands of ${noun.replaceAll('-', ' ')}.`)

@@ -25,7 +25,7 @@ import { addProfilesUse } from './commands/profiles/use.ts'
 import { addTasksRun } from './commands/tasks/run.ts'
 import { addTasksWatch } from './commands/tasks/watch.ts'
 import { addToolsServe } from './commands/tools/serve.ts'
-import { type AddCommand, makeProgram } from './define.ts'
+import { type AddCommand, makeProgram, mention } from './define.ts'
 import type { Environment } from './config/config.ts'
 import { operationCommand } from './operations/operation-command.ts'
 
@@ -60,18 +60,27 @@ const own: Readonly<Record<string, AddCommand>> = {
 
 /**
  * Makes a program of the commands that speak to a service: of those that begin with `noun`, where there are any, and of all
- * otherwise. Making all takes longer than most commands do.
+ * otherwise. Making all takes longer than most commands do, so `isBrief` gives the others no more than their words: the help of the
+ * program shows those, and finds the nearest of a word that is none.
  */
-export function clientProgram(env: Environment, noun?: string): Command {
+export function clientProgram(
+  env: Environment,
+  { noun, isBrief = false }: { noun?: string | undefined; isBrief?: boolean } = {},
+): Command {
   const program = makeProgram(env)
   program.commandsGroup('Commands that call a service, from any machine (run `cadre login` first):')
-  const made = operations.flatMap((operation) =>
-    operation.command === undefined || Object.hasOwn(own, operation.command)
-      ? []
-      : [{ words: operation.command, add: () => operationCommand(program, operation, operation.command!) }],
-  )
-  const all = [...made, ...Object.entries(own).map(([words, add]) => ({ words, add: () => void add(program) }))]
+  const made = operations.flatMap((operation) => {
+    const { command: words } = operation
+    if (words === undefined || Object.hasOwn(own, words)) return []
+    return [{ words, add: () => operationCommand(program, operation, words) }]
+  })
+  const others = Object.entries(own).map(([words, add]) => ({ words, add: () => void add(program) }))
+  const all = [...made, ...others]
   const named = all.filter(({ words }) => words.split(' ')[0] === noun)
-  for (const { add } of named.length > 0 ? named : all) add()
+  for (const { words, add } of named.length > 0 ? named : all) {
+    // A command of one word is shown with its summary.
+    if (isBrief && named.length === 0 && words.includes(' ')) mention(program, words)
+    else add()
+  }
   return program
 }

@@ -87,7 +87,9 @@ async function programFor<C extends ServerCommand>(
     return makeProgram(env).version(version, '-V, --version')
   const { clientProgram } = await import('./program.ts')
   // The scripts of `completion` have the words of all commands.
-  const program = clientProgram(env, words[0] === 'completion' ? undefined : words[0])
+  const [noun = ''] = words
+  const isBrief = !words.includes('--json') && /^(?:--help$|-h$|[^-])/.test(noun)
+  const program = clientProgram(env, noun === 'completion' ? {} : { noun, isBrief })
   if (version !== undefined) program.version(version, '-V, --version', 'Print the version.')
   const isOfClient = program.commands.some((command) => command.name() === words[0])
   // `config` has commands of both kinds, and `completion` knows all commands.

@@ -1,4 +1,4 @@
-import { cp, mkdir, readdir, readFile, rm } from 'node:fs/promises'
+import { cp, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join, relative } from 'node:path'
 import { rolldown, type Plugin } from 'rolldown'
 
@@ -34,12 +34,13 @@ export async function bundleService(out: string): Promise<BundledPackages> {
   return new Set([...packages, ...(await copyData(out, dataFiles))])
 }
 
-/** Compiles the command line alone, with the contract as the data that it is. */
+/** Compiles the command line alone, with the contract as the data that it is: of operations a file for each noun. */
 export async function bundleCli(out: string): Promise<BundledPackages> {
   const packages = await write(out, {
     input: { cli: 'cli/src/main.ts' },
     plugins: [relocate(new Set()), contractAsData()],
   })
+  await writeOperations(out)
   return new Set([
     ...packages,
     ...(await copyData(
@@ -123,30 +124,83 @@ function relocate(threads: ReadonlySet<string>): Plugin {
 }
 
 /**
- * Gives the command line what it reads of the contract as JSON: making its thousands of schemas would be half the time of a start.
- * Of an operation's responses it reads the first, and of that the shape.
+ * Gives the command line what it reads of the contract as JSON: making its thousands of schemas would be half the time of a start. What
+ * finds an operation is read at the start, and the rest with the operations of its noun, when it is first asked for.
  */
 function contractAsData(): Plugin {
-  const unread = new Set(['callbacks', 'problems', 'example', 'examples'])
   const modules = ['operations.ts', 'tasks/tasks.ts', 'resources/deliveries.ts', 'events/events.ts']
   return {
     name: 'contract-as-data',
     async load(id) {
-      const module = modules.find((name) => id === join(repository, 'contract/src', name))
+      const module = modules.find((name) => id === join(contract, name))
       if (module === undefined) return null
+      if (module === 'operations.ts')
+        return { code: await operationsModule(), moduleType: 'js', moduleSideEffects: false }
       const exported = (await import(id)) as Record<string, unknown>
       const lines = Object.entries(exported)
         .filter(([, value]) => typeof value !== 'function')
-        .map(([name, value]) => {
-          const json = JSON.stringify(value, (key, part) =>
-            key === 'responses' ? [bare(part[0])] : unread.has(key) ? undefined : part,
-          )
-          return `export const ${name} = /* @__PURE__ */ JSON.parse(${JSON.stringify(json)})`
-        })
+        .map(([name, value]) => `export const ${name} = /* @__PURE__ */ JSON.parse(${JSON.stringify(read(value))})`)
       return { code: lines.join('\n'), moduleType: 'js', moduleSideEffects: false }
     },
   }
 }
+
+const contract = join(repository, 'contract/src')
+/** What finds an operation. */
+const found = ['id', 'command', 'method', 'path', 'params']
+
+async function operationsModule(): Promise<string> {
+  const all = await readOperations()
+  const index = all.map(({ noun, data }) => ({ noun, ...Object.fromEntries(found.map((name) => [name, data[name]])) }))
+  const rest = new Set(all.flatMap(({ data }) => Object.keys(data)).filter((name) => !found.includes(name)))
+  const getters = [...rest].map((name) => `  get ${name}() { return detailsOf(this).${name} }`)
+  return `import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+const read = new Map()
+function detailsOf({ noun, id }) {
+  let details = read.get(noun)
+  if (details === undefined) {
+    details = JSON.parse(readFileSync(join(import.meta.dirname, 'operations-' + noun + '.json'), 'utf8'))
+    read.set(noun, details)
+  }
+  return details[id]
+}
+class Operation {
+  constructor(index) { Object.assign(this, index) }
+${getters.join('\n')}
+}
+export const operations = JSON.parse(${JSON.stringify(JSON.stringify(index))}).map((one) => new Operation(one))
+`
+}
+
+async function writeOperations(out: string): Promise<void> {
+  const nouns = Map.groupBy(await readOperations(), ({ noun }) => noun)
+  for (const [noun, all] of nouns) {
+    const details = Object.fromEntries(all.map(({ data: { id, ...rest } }) => [id, rest]))
+    await writeFile(join(out, `operations-${noun}.json`), JSON.stringify(details))
+  }
+}
+
+/** What the command line reads of each operation, and the noun of its command; where there is none, a noun that no command has. */
+async function readOperations(): Promise<{ noun: string; data: Record<string, unknown> & { id: string } }[]> {
+  const { operations } = (await import('../../contract/src/operations.ts')) as {
+    operations: readonly { id: string; command?: string; params?: object }[]
+  }
+  return operations.map((operation) => ({
+    noun: operation.command?.split(' ')[0] ?? '-',
+    // The examples of ids say what an id looks like.
+    data: { ...(JSON.parse(read(operation)) as { id: string }), params: operation.params },
+  }))
+}
+
+/** A part of the contract as JSON, without what the command line does not read: of responses it reads the first, and of that the shape. */
+function read(part: unknown): string {
+  return JSON.stringify(part, (key, value: unknown) =>
+    key === 'responses' ? [bare((value as unknown[])[0])] : unread.has(key) ? undefined : value,
+  )
+}
+
+const unread = new Set(['callbacks', 'problems', 'example', 'examples'])
 
 /** A response with the shape of its schema alone: the columns of tables are made of it, and no help. */
 function bare(part: unknown): unknown {

@@ -10,8 +10,23 @@ const { version } = JSON.parse(await readFile(join(folder, 'package.json'), 'utf
 const packages = await bundleCli(out)
 await writeFile(join(out, 'THIRD-PARTY-NOTICES.txt'), await thirdPartyNotices(packages))
 const start = join(out, 'cadre.js')
-await writeFile(
-  start,
-  `#!/usr/bin/env node\nimport { main } from './cli.js'\n\nawait main({ version: '${version}' })\n`,
-)
+await writeFile(start, startOf(version))
 await chmod(start, 0o755)
+
+/** Starts the command line: the version is said without loading it, and compiled code is kept by a Node that can (from 22.1). */
+function startOf(version: string): string {
+  return `#!/usr/bin/env node
+import module from 'node:module'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+
+const version = '${version}'
+if (process.argv.length === 3 && ['--version', '-V'].includes(process.argv[2])) console.log(version)
+else {
+  const caches = process.env.XDG_CACHE_HOME || join(homedir(), '.cache')
+  module.enableCompileCache?.(process.env.NODE_COMPILE_CACHE || join(caches, 'cadre'))
+  const { main } = await import('./cli.js')
+  await main({ version })
+}
+`
+}

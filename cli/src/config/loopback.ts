@@ -1,7 +1,6 @@
 import { spawn } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { createServer } from 'node:http'
 import { Cadre } from '#sdk/client.ts'
 import type { Login } from './credentials.ts'
 import { CommandFailure } from '../failure.ts'
@@ -29,6 +28,8 @@ export async function loginByBrowser({ base_url, client_id, scope, show, isOpene
   const state = randomBytes(24).toString('base64url')
   const code_verifier = randomBytes(48).toString('base64url')
   const code_challenge = createHash('sha256').update(code_verifier).digest('base64url')
+  // Loading it loads all of the client for the web, which would slow down each command.
+  const { createServer } = await import('node:http')
   const answered = Promise.withResolvers<URLSearchParams>()
   const server = createServer((request, response) => {
     const { pathname, searchParams } = new URL(request.url ?? '/', 'http://127.0.0.1')

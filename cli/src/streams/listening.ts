@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { APIError, BadRequestError, NotFoundError } from '#sdk/errors.ts'
 import type { Cadre } from '#sdk/client.ts'
@@ -39,6 +39,8 @@ export async function listen(context: Context, { forwardTo, events, port, public
   const client = context.client()
   const secret = `whsec_${randomBytes(24).toString('base64')}`
   const path = `/${randomBytes(12).toString('hex')}`
+  // Loading it loads all of the client for the web, which would slow down each command.
+  const { createServer } = await import('node:http')
   const server = createServer((request, response) => {
     void take(request, response).catch((error: unknown) => {
       out.note(`cadre: ${plain(error instanceof Error ? error.message : String(error))}`)
