@@ -69,6 +69,11 @@ export class Http {
     this.#options = options
   }
 
+  /** What sends requests, as the client was given it. */
+  get fetch(): typeof fetch {
+    return this.#options.fetch
+  }
+
   /** The address of a request. */
   url(path: string, query: object = {}): string {
     const search = new URLSearchParams(textMembers(query)).toString()

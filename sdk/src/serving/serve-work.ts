@@ -21,6 +21,12 @@ export interface Work extends Omit<Claimed, 'lease'> {
   /** The agent's tools as an MCP server, with `apiKey` as its bearer. */
   mcpURL: string
   /**
+   * `fetch` for requests to `baseURL` and `mcpURL`: asks again where the connection broke or a proxy had no service to ask, until there
+   * is an answer or `signal` aborts. The service knows a repeated call, and makes it once. Give it to a framework, most of which give
+   * up after a few tries, or take a lost connection for a failed tool.
+   */
+  fetch: typeof fetch
+  /**
    * Does something once: journals that it begins and what it gave. After a crash it is not done again, unless `safety` is `safe` or
    * `keyed` and it did not end. Waits for leave where the agent's `tool_policies` say `ask`: then the task is parked, and runs anew
    * from the journal. Throws `WorkDenied` where it may not be done.
@@ -132,9 +138,14 @@ export function serveWork(http: Http, under: (token: string) => Http) {
     const signal = AbortSignal.any([ending.signal, stopped])
     const counts = new Map<string, number>()
     const url = http.url(`/api/v1/projects/${project_id}/work`)
+    const fetchAgain = repeatedFetch(http, {
+      ...{ stop: signal, streams: `${url}/v1` },
+      onError: (error) => onError(error, work),
+    })
     const work: Work = {
       ...facts,
       ...{ attempt: lease.attempt, signal, apiKey: lease.token, baseURL: `${url}/v1`, mcpURL: `${url}/mcp` },
+      fetch: fetchAgain,
       async step(name, make, { key, safety, input } = {}) {
         const nth = (counts.get(name) ?? 0) + 1
         counts.set(name, nth)
@@ -297,6 +308,42 @@ async function repeated<T>(
     } catch (error) {
       if (signal.aborted || !isPassing(error)) throw error
       onError(error, work)
+      await pause(backoff(attempt, retry_ms.first, retry_ms.max), signal)
+    }
+  }
+}
+
+/** What a proxy answers with that reached no service. */
+const unreached = new Set([502, 503, 504])
+
+/**
+ * Like `fetch`, and again where no whole answer of the service came: under a lease it knows the call when it comes again. Streams of
+ * models are given on as they come; whatever else is short, and read first.
+ */
+function repeatedFetch(
+  http: Http,
+  { stop, streams, onError }: { stop: AbortSignal; streams: string; onError: (error: unknown) => void },
+): typeof fetch {
+  return async (input, init) => {
+    const request = new Request(input, init)
+    const signal = AbortSignal.any([stop, request.signal])
+    for (let attempt = 1; ; attempt++) {
+      let failure: unknown
+      try {
+        const answer = await http.fetch(request.clone(), { signal })
+        const { status, headers } = answer
+        const isStream = headers.get('content-type')?.startsWith('text/event-stream') && request.url.startsWith(streams)
+        if (isStream || !answer.body) return answer
+        const body = await answer.arrayBuffer()
+        // Every answer of the service has the id of its request.
+        if (!unreached.has(status) || headers.has('x-request-id')) return new Response(body, answer)
+        failure = new Error(`a proxy answered ${status}`)
+      } catch (error) {
+        if (signal.aborted) throw error
+        failure = error
+      }
+      const message = `The service was not reached: ${failure instanceof Error ? failure.message : String(failure)}.`
+      onError(new APIConnectionError(message, { cause: failure }))
       await pause(backoff(attempt, retry_ms.first, retry_ms.max), signal)
     }
   }

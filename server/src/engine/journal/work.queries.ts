@@ -116,6 +116,14 @@ export async function noteDelivered(
     where task_id = ${lease.task_id} and attempt = ${lease.attempt} and not delivered ? ${step_id}`
 }
 
+/** Notes that the worker lost the connection on which it waited for a call that is still being made: the same call again is this one. */
+export async function noteLeft(sql: Sql, lease: { task_id: string; attempt: number }, key: string): Promise<void> {
+  await sql`
+    update task_step set input = input || '{"left": true}'::jsonb
+    where task_id = ${lease.task_id} and status = 'started' and (input ->> 'claim')::int = ${lease.attempt}
+      and coalesce(input ->> 'key', input ->> 'tool_call_id') = ${key}`
+}
+
 /** Tasks whose worker is gone, or whose time is over while a worker has them: a batch of each. */
 export async function listLostWork(sql: Sql, limit: number): Promise<string[]> {
   const rows = await sql<{ task_id: string }>`

@@ -1,25 +1,40 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { isObject } from '#contract/core/merge-patch.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 import { holdsPresenceLock } from '../maintenance/leases.ts'
-import type { WorkRow } from '../journal/work.queries.ts'
+import { noteLeft, type WorkRow } from '../journal/work.queries.ts'
 import type { Step } from '../task.ts'
-import type { Lease } from './lease.ts'
+import type { Lease, RemoteContext } from './lease.ts'
 
 /**
  * Which call of a worker is which step. Workers name no calls of models and tools: the n-th call with a digest is the n-th step with
- * it. A call whose result the worker has not got, because a connection or a process broke, is that same call when it comes again.
+ * it. A call whose result the worker has not got, because a connection or a process broke, is that same call when it comes again, also
+ * while it is still being made.
  */
 export interface Calls {
   /** The key of the next call with a digest, and its step where it was begun before. The task is locked. */
   find(lease: Lease, digest: string, at: Journaled & { tx: Sql }): Promise<{ key: string; step: Step | undefined }>
   /** Whether steps of workers before are left that this one has not asked for. */
   unseen(lease: Lease, row: WorkRow, steps: readonly Step[]): boolean
-  /** A call is under way here. */
-  enter(lease: Lease, key: string): void
-  leave(lease: Lease, key: string): void
+  /** Somebody waits here for a call, until what is returned is called or `signal` aborts. */
+  enter(lease: Lease, key: string, signal: AbortSignal): Leave
+  /** Makes a call; it goes on also without the one who waits for it. */
+  make<T>(lease: Lease, key: string, work: () => Promise<T>): Promise<T>
+  /** The making of a call that its caller left, here or elsewhere: resolves when one should look again. */
+  made(lease: Lease, key: string, step: Step | undefined, tx: Sql): Promise<Looking | undefined>
   /** Calls that are under way here for a lease. */
   count(lease: Lease): number
 }
+
+/** May be called more than once. */
+export type Leave = () => void
+
+export interface Looking {
+  again: Promise<unknown>
+}
+
+/** A call that another process makes is looked at so often. */
+const look_ms = 500
 
 interface Journaled {
   row: WorkRow
@@ -30,37 +45,48 @@ interface Journaled {
 const sameMax = 10_000
 
 /** What a step's input says of the call that it is; undefined where no call of a worker made it. */
-function callOf({ input }: Step): { key: string; claim: number; holder: string | undefined } | undefined {
+function callOf({
+  input,
+}: Step): { key: string; claim: number; holder: string | undefined; left: boolean } | undefined {
   if (!isObject(input) || typeof input['claim'] !== 'number') return undefined
   const key = input['key'] ?? input['tool_call_id']
   if (typeof key !== 'string') return undefined
-  return { key, claim: input['claim'], holder: typeof input['holder'] === 'string' ? input['holder'] : undefined }
+  const { claim, holder, left } = input
+  return { key, claim, holder: typeof holder === 'string' ? holder : undefined, left: left === true }
 }
 
 /** Keeps the calls that are under way in this process, which others know by `worker_id`. */
-export function makeCalls(worker_id: string): Calls {
-  const underWay = new Map<string, Set<string>>()
+export function makeCalls({ sql, worker_id, log }: Pick<RemoteContext, 'sql' | 'worker_id' | 'log'>): Calls {
+  /** Calls that somebody waits for, and calls that are being made. */
+  const present = new Map<string, Map<string, symbol>>()
+  const making = new Map<string, Map<string, Promise<unknown>>>()
   const nameOf = ({ task_id, attempt }: Lease): string => `${task_id}:${attempt}`
 
-  /** Whether the process that began a call lives: of a dead one the call is begun again. */
-  const isElsewhere = async (tx: Sql, { attempt }: Lease, step: Step): Promise<boolean> => {
-    const call = callOf(step)
-    if (step.status !== 'started' || call?.claim !== attempt || call.holder === undefined || call.holder === worker_id)
+  /** Whether another process makes a call: of a dead one the call is begun again. */
+  const isElsewhere = async (tx: Sql, { attempt }: Lease, step: Step | undefined): Promise<boolean> => {
+    const call = step && callOf(step)
+    if (step?.status !== 'started' || call?.claim !== attempt || call.holder === undefined || call.holder === worker_id)
       return false
     const [row] = await tx.run<{ lives: boolean }>(
       tx.fragment`select ${holdsPresenceLock(tx, tx.fragment`${call.holder}::text`)} as lives`,
     )
     return row?.lives === true
   }
+  const unset = (all: Map<string, Map<string, unknown>>, name: string, key: string, value: unknown): void => {
+    const of = all.get(name)
+    if (of?.get(key) !== value) return
+    of?.delete(key)
+    if (of?.size === 0) all.delete(name)
+  }
 
   return {
     async find(lease, digest, { tx, row, steps }) {
-      const here = underWay.get(nameOf(lease))
+      const here = present.get(nameOf(lease))
       for (let n = 1; n <= sameMax; n += 1) {
         const key = `${digest}_${n}`
         if (row.delivered.includes(key) || here?.has(key)) continue
         const step = steps.findLast((one) => callOf(one)?.key === key && one.type !== 'approval')
-        if (step && (await isElsewhere(tx, lease, step))) continue
+        if (step && !callOf(step)?.left && (await isElsewhere(tx, lease, step))) continue
         return { key, step }
       }
       throw new Error(`a task has more than ${sameMax} equal calls`)
@@ -73,16 +99,41 @@ export function makeCalls(worker_id: string): Calls {
         )
       })
     },
-    enter(lease, key) {
+    enter(lease, key, signal) {
       const name = nameOf(lease)
-      underWay.set(name, (underWay.get(name) ?? new Set()).add(key))
+      const mark = Symbol(key)
+      present.set(name, (present.get(name) ?? new Map<string, symbol>()).set(key, mark))
+      const leave = (): void => {
+        signal.removeEventListener('abort', abandon)
+        unset(present, name, key, mark)
+      }
+      const abandon = (): void => {
+        leave()
+        if (!making.get(name)?.has(key)) return
+        noteLeft(sql, lease, key).catch((error: unknown) =>
+          log.warn({ err: error, task_id: lease.task_id }, 'a lost connection not noted; its call may be made twice'),
+        )
+      }
+      signal.addEventListener('abort', abandon)
+      if (signal.aborted) abandon()
+      return leave
     },
-    leave(lease, key) {
+    async make(lease, key, work) {
       const name = nameOf(lease)
-      const all = underWay.get(name)
-      all?.delete(key)
-      if (all?.size === 0) underWay.delete(name)
+      const made = work()
+      making.set(name, (making.get(name) ?? new Map<string, Promise<unknown>>()).set(key, made))
+      try {
+        return await made
+      } finally {
+        unset(making, name, key, made)
+      }
     },
-    count: (lease) => underWay.get(nameOf(lease))?.size ?? 0,
+    async made(lease, key, step, tx) {
+      const here = making.get(nameOf(lease))?.get(key)
+      if (here) return { again: here.catch(() => {}) }
+      return (await isElsewhere(tx, lease, step)) ? { again: delay(look_ms) } : undefined
+    },
+    count: (lease) =>
+      new Set([...(present.get(nameOf(lease))?.keys() ?? []), ...(making.get(nameOf(lease))?.keys() ?? [])]).size,
   }
 }

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
+import { isObject } from '#contract/core/merge-patch.ts'
 import { Problem } from '#contract/core/problems.ts'
 import { newId } from '../../platform/ids.ts'
 import { holdWith, reserveBeside, settleOne } from '../budgets/shared-holds.ts'
@@ -21,7 +22,7 @@ import type { Run } from '../run/run.ts'
 import { beginTaskSpan, endTaskSpan } from '../run/spans/spans.ts'
 import { canonicalJson } from '../tools/call-hash.ts'
 import type { LockedTask, Step, TaskError } from '../task.ts'
-import type { Calls } from './calls.ts'
+import type { Calls, Leave, Looking } from './calls.ts'
 import { checkPolicy } from './endings.ts'
 import {
   refuseCanceled,
@@ -44,6 +45,8 @@ export interface AskedCall {
   digest: string
   /** Gets text as it is written. */
   on_text: (text: string) => void
+  /** Aborts when the one who asks is gone; the call goes on without. */
+  signal: AbortSignal
 }
 
 /** The answer to a call, from the model or from the journal. */
@@ -99,44 +102,67 @@ export async function callModel(
   lease: Lease,
   asked: AskedCall,
 ): Promise<CallAnswer> {
-  const begun = await underLease<Begun>(context, lease, { journal: true, ledger: true }, (held) =>
-    begin(context, calls, held, asked),
-  )
-  if (begun.is === 'ended') {
-    await checkPolicy(context, lease)
-    throw new Problem('task_already_finished', undefined, { message: begun.error.message })
-  }
-  if (begun.is === 'refused') throw begun.problem
-  const { key } = begun.step.input as GatewayInput
-  if (begun.is === 'replay') return answerOf(context, calls, lease, begun.step, true)
-  const { run, step } = begun
+  let mine: Mine | undefined
   try {
-    const done = await make(context, lease, run, step, asked)
-    return answerOf(context, calls, lease, done, false)
+    for (;;) {
+      const begun = await underLease<Begun>(context, lease, { journal: true, ledger: true }, (held) =>
+        begin(context, calls, held, asked, mine),
+      )
+      mine = begun.mine ?? mine
+      if (begun.is === 'join') {
+        await begun.again
+        continue
+      }
+      if (begun.is === 'ended') {
+        await checkPolicy(context, lease)
+        throw new Problem('task_already_finished', undefined, { message: begun.error.message })
+      }
+      if (begun.is === 'refused') throw begun.problem
+      if (begun.is === 'replay') return answerOf(context, lease, begun.step, mine!, true)
+      const { run, step } = begun
+      try {
+        const done = await calls.make(lease, mine!.key, () => make(context, lease, run, step, asked))
+        return answerOf(context, lease, done, mine!, false)
+      } finally {
+        run.end()
+      }
+    }
   } catch (error) {
-    calls.leave(lease, key)
+    mine?.leave()
     throw error
-  } finally {
-    run.end()
   }
 }
 
-type Begun =
+/** A call that somebody waits for. */
+interface Mine {
+  key: string
+  leave: Leave
+}
+
+type Begun = { mine?: Mine } & (
   | { is: 'live'; run: Run; step: Step }
   | { is: 'replay'; step: Step }
+  | ({ is: 'join' } & Looking)
   | { is: 'refused'; problem: Problem }
   | { is: 'ended'; error: TaskError }
+)
 
-async function begin(context: RemoteContext, calls: Calls, held: Held, asked: AskedCall): Promise<Decision<Begun>> {
+async function begin(
+  context: RemoteContext,
+  calls: Calls,
+  held: Held,
+  asked: AskedCall,
+  entered: Mine | undefined,
+): Promise<Decision<Begun>> {
   const { tx, task, row, steps, run } = held
   refuseCanceled(task)
   const lease = { task_id: task.id, project_id: task.project_id, attempt: task.attempt }
-  const found = await calls.find(lease, `model_${asked.digest}`, { tx, row, steps })
-  const { key, step: before } = found
-  if (before?.status === 'completed') {
-    calls.enter(lease, key)
-    return { result: { is: 'replay', step: before } }
-  }
+  const key = entered?.key ?? (await calls.find(lease, `model_${asked.digest}`, { tx, row, steps })).key
+  const before = steps.findLast(({ input }) => isObject(input) && input['key'] === key)
+  const enter = (): Mine => entered ?? { key, leave: calls.enter(lease, key, asked.signal) }
+  if (before?.status === 'completed') return { result: { is: 'replay', step: before, mine: enter() } }
+  const made = await calls.made(lease, key, before, tx)
+  if (made) return { result: { is: 'join', ...made, mine: enter() } }
   const refusal = refusalOf(context, held, asked)
   if (refusal) return refused(refusal)
   if (!before && steps.length + 1 > run.stepsMax) {
@@ -149,7 +175,6 @@ async function begin(context: RemoteContext, calls: Calls, held: Held, asked: As
   run.max_output_tokens = room.max_output_tokens
   run.asked = asked.ask
   run.usage = noUsage
-  calls.enter(lease, key)
   const discarded = discardedMessage(before)
   const { id, index, type, name, attempt } = step
   const data = { step_id: id, index, type, name, attempt, message_id: (step.input as GatewayInput).message_id }
@@ -174,7 +199,7 @@ async function begin(context: RemoteContext, calls: Calls, held: Held, asked: As
         ]
       : [],
   }
-  return { change, result: { is: 'live', run, step } }
+  return { change, result: { is: 'live', run, step, mine: enter() } }
 }
 
 function refused(problem: Problem): Decision<Begun> {
@@ -396,8 +421,13 @@ function startedData({ id, index, type, name, attempt, input }: Step): Record<st
   return { step_id: id, index, type, name, attempt, message_id: (input as GatewayInput).message_id }
 }
 
-function answerOf(context: RemoteContext, calls: Calls, lease: Lease, step: Step, is_replay: boolean): CallAnswer {
-  const { key } = step.input as GatewayInput
+function answerOf(
+  context: RemoteContext,
+  lease: Lease,
+  step: Step,
+  { key, leave }: Mine,
+  is_replay: boolean,
+): CallAnswer {
   const usage = step.usage as CallAnswer['usage']
   return {
     step,
@@ -406,8 +436,8 @@ function answerOf(context: RemoteContext, calls: Calls, lease: Lease, step: Step
     is_replay,
     async delivered() {
       await noteDelivered(context.sql, lease, key)
-      calls.leave(lease, key)
+      leave()
     },
-    dropped: () => calls.leave(lease, key),
+    dropped: leave,
   }
 }

@@ -68,8 +68,8 @@ export function openRemoteWork(
   context: RemoteContext,
   { bus, log, secrets }: { bus: Bus; log: Logger; secrets: Secrets },
 ): OpenRemoteWork {
-  const { sql, worker_id } = context
-  const calls = makeCalls(worker_id)
+  const { sql } = context
+  const calls = makeCalls(context)
   type Request = WorkClaim & { lease_hash: Buffer }
   const line = openClaimLine<Request, ClaimedTask>({
     kind: 'work',

@@ -14,7 +14,7 @@ import { planCall, planned, type Planned, type PlannedCall } from '../run/tool-p
 import { runCalls } from '../run/tool-run.ts'
 import { checkArguments } from '../tools/arguments.ts'
 import type { Step, TaskError } from '../task.ts'
-import type { Calls } from './calls.ts'
+import type { Calls, Leave, Looking } from './calls.ts'
 import { checkPolicy } from './endings.ts'
 import {
   prepareRun,
@@ -71,7 +71,7 @@ export async function callTool(
   { name, args, signal }: { name: string; args: Record<string, unknown>; signal: AbortSignal },
 ): Promise<ToolResult> {
   const run = await openRun(context, lease)
-  let key: string | undefined
+  let mine: Mine | undefined
   try {
     run.span = beginTaskSpan(context.tracing, run)
     const tool = run.toolset.tools.get(name)
@@ -79,15 +79,16 @@ export async function callTool(
     const digest = `tool_${digestOf([name, args])}`
     for (;;) {
       const turn = await underLease<Turn>(context, lease, { journal: true }, (held) =>
-        takeTurn(calls, lease, held, run, { name, args, argumentError, digest, key }),
+        takeTurn(context, calls, lease, held, run, { name, args, argumentError, digest, signal, mine }),
       )
-      key = turn.key ?? key
+      mine = turn.mine ?? mine
       if (turn.is === 'ended') {
         await checkPolicy(context, lease)
         throw new Problem('task_already_finished', undefined, { message: turn.error.message })
       }
-      if (turn.is === 'done') return resultOf(context, calls, lease, turn.step, key!)
-      if (turn.is === 'call') await make(context, lease, run, turn.call)
+      if (turn.is === 'done') return resultOf(context, lease, turn.step, mine!)
+      if (turn.is === 'call') await calls.make(lease, mine!.key, () => make(context, lease, run, turn.call))
+      else if (turn.is === 'join') await turn.again
       else await untilChanged(context, lease, turn.step, signal)
       if (run.lacking.size > 0) {
         run.lacking.clear()
@@ -95,7 +96,7 @@ export async function callTool(
       }
     }
   } catch (error) {
-    if (key !== undefined) calls.leave(lease, key)
+    mine?.leave()
     throw error
   } finally {
     endTaskSpan(run.span, run.usage, run.usage, undefined)
@@ -103,9 +104,16 @@ export async function callTool(
   }
 }
 
-type Turn = { key?: string } & (
+/** A call that somebody waits for. */
+interface Mine {
+  key: string
+  leave: Leave
+}
+
+type Turn = { mine?: Mine } & (
   | { is: 'done'; step: Step }
   | { is: 'call'; call: PlannedCall }
+  | ({ is: 'join' } & Looking)
   | { is: 'wait'; step: Step | undefined }
   | { is: 'ended'; error: TaskError }
 )
@@ -115,26 +123,36 @@ interface AskedTool {
   args: Record<string, unknown>
   argumentError: string | undefined
   digest: string
+  signal: AbortSignal
   /** Once it is known which call it is. */
-  key: string | undefined
+  mine: Mine | undefined
 }
 
 /** What the call is at now, and what is done about it: its intent is written, it waits, or it is done. */
-async function takeTurn(calls: Calls, lease: Lease, held: Held, run: Run, asked: AskedTool): Promise<Decision<Turn>> {
+async function takeTurn(
+  { worker_id }: RemoteContext,
+  calls: Calls,
+  lease: Lease,
+  held: Held,
+  run: Run,
+  asked: AskedTool,
+): Promise<Decision<Turn>> {
   const { tx, task, row, steps } = held
   refuseCanceled(task)
   run.steps = steps
   run.usage = task.usage
-  const key = asked.key ?? (await calls.find(lease, asked.digest, { tx, row, steps })).key
-  calls.enter(lease, key)
-  const mine = steps.filter((step) => inputOf(step).tool_call_id === key)
-  const at = stateOf(mine)
-  const last = mine.at(-1)
+  const mine = asked.mine ?? (await entered(calls, lease, asked, { tx, row, steps }))
+  const { key } = mine
+  const those = steps.filter((step) => inputOf(step).tool_call_id === key)
+  const at = stateOf(those)
+  const last = those.at(-1)
   if (at.state === 'done') {
     if (row.waits_since !== null) await noteWork(tx, task.id, { waits: false })
-    return { result: { is: 'done', step: mine.find(({ type }) => type !== 'approval') ?? mine[0]!, key } }
+    return { result: { is: 'done', step: those.find(({ type }) => type !== 'approval') ?? those[0]!, mine } }
   }
-  if (agentHolds(task)) return { result: await waiting(held, last, key) }
+  const made = await calls.made(lease, key, last, tx)
+  if (made) return { result: { is: 'join', ...made, mine } }
+  if (agentHolds(task)) return { result: await waiting(held, last, mine) }
   const call = { id: key, name: asked.name, arguments: asked.args }
   const plan = planCall(
     run,
@@ -142,29 +160,41 @@ async function takeTurn(calls: Calls, lease: Lease, held: Held, run: Run, asked:
     { call, at },
     { index: steps.length, position: 0, argumentError: asked.argumentError },
   )
-  if (!plan) return { result: await waiting(held, last, key) }
+  if (!plan) return { result: await waiting(held, last, mine) }
   if (plan.step.index === steps.length && steps.length + 1 > run.stepsMax) {
     const error = tooManySteps(run, steps)
     return {
       change: failed(task, error, { steps, usage: task.usage, unfinished: '' }),
-      result: { is: 'ended', error, key },
+      result: { is: 'ended', error, mine },
     }
   }
-  const step: Step = { ...plan.step, input: { ...inputOf(plan.step), claim: task.attempt } }
+  // Others leave a call alone that this process makes; one that waits anybody may look after.
+  const holder = plan.call ? worker_id : undefined
+  const step: Step = { ...plan.step, input: { ...inputOf(plan.step), claim: task.attempt, holder } }
   const usage = withCalls({ usage: task.usage, steps }, [step])
   const more = { steps: usage.steps - task.usage.steps, tool_calls: usage.tool_calls - task.usage.tool_calls }
   if (outOfCalls(task, task.usage, more)) {
     await noteWork(tx, task.id, { waits: true, wants: more })
-    return { result: { is: 'wait', step: last, key } }
+    return { result: { is: 'wait', step: last, mine } }
   }
   const isWaiting = plan.call === undefined && step.status !== 'failed' && step.status !== 'completed'
   await noteWork(tx, task.id, { waits: isWaiting, wants: null })
-  return { change: changeOf(plan, step, usage, run), result: turnOf(plan, step, key) }
+  return { change: changeOf(plan, step, usage, run), result: turnOf(plan, step, mine) }
 }
 
-async function waiting({ tx, task }: Held, step: Step | undefined, key: string): Promise<Turn> {
+async function entered(
+  calls: Calls,
+  lease: Lease,
+  { digest, signal }: AskedTool,
+  at: Pick<Held, 'tx' | 'row' | 'steps'>,
+): Promise<Mine> {
+  const { key } = await calls.find(lease, digest, at)
+  return { key, leave: calls.enter(lease, key, signal) }
+}
+
+async function waiting({ tx, task }: Held, step: Step | undefined, mine: Mine): Promise<Turn> {
   await noteWork(tx, task.id, { waits: true })
-  return { is: 'wait', step, key }
+  return { is: 'wait', step, mine }
 }
 
 function changeOf({ approval, delegation }: Planned, step: Step, usage: Run['usage'], run: Run): Change {
@@ -186,11 +216,11 @@ function changeOf({ approval, delegation }: Planned, step: Step, usage: Run['usa
   }
 }
 
-function turnOf({ call }: Planned, step: Step, key: string): Turn {
-  if (call) return { is: 'call', call: { ...call, step }, key }
+function turnOf({ call }: Planned, step: Step, mine: Mine): Turn {
+  if (call) return { is: 'call', call: { ...call, step }, mine }
   if (step.type !== 'approval' && (step.status === 'failed' || step.status === 'completed'))
-    return { is: 'done', step, key }
-  return { is: 'wait', step, key }
+    return { is: 'done', step, mine }
+  return { is: 'wait', step, mine }
 }
 
 function tooManySteps(run: Run, steps: readonly Step[]): TaskError {
@@ -235,15 +265,15 @@ async function untilChanged(
   }
 }
 
-function resultOf(context: RemoteContext, calls: Calls, lease: Lease, step: Step, key: string): ToolResult {
+function resultOf(context: RemoteContext, lease: Lease, step: Step, { key, leave }: Mine): ToolResult {
   const output = step.output as ToolCallOutput | null
   return {
     content: output?.content ?? step.error?.message ?? '',
     is_error: step.status === 'failed',
     async delivered() {
       await noteDelivered(context.sql, lease, key)
-      calls.leave(lease, key)
+      leave()
     },
-    dropped: () => calls.leave(lease, key),
+    dropped: leave,
   }
 }

@@ -8,6 +8,7 @@ import type { Context } from '../../context.ts'
 import type { Lease } from '../../engine/remote/lease.ts'
 import { digestOf } from '../../engine/remote/model-calls.ts'
 import { ModelError } from '../../engine/models/model.ts'
+import { untilClosed } from '../../http/connection/until-closed.ts'
 import { Answer, handle } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
 import { newId } from '../../platform/ids.ts'
@@ -59,7 +60,7 @@ export function workModelRoutes(app: FastifyInstance, http: HttpContext, { engin
         const { model, ask, max_tokens } = answer.body as { model: string } & ReturnType<typeof readAsk>
         const form = formOf(request, dialect)
         const digest = digestOf(digested(dialect, request))
-        const asked = { model, ask, max_tokens, digest }
+        const asked = { model, ask, max_tokens, digest, signal: untilClosed(reply) }
         reply.header('cadre-task-id', loaded.task_id)
         if (request['stream'] === true) return stream(reply, loaded, asked, form)
         const done = await work

@@ -1,0 +1,213 @@
+import assert from 'node:assert/strict'
+import type { ServerResponse } from 'node:http'
+import { after, before, describe, it, type TestContext } from 'node:test'
+import { startFakeModelServer, type FakeModelServer } from '../../../test/fake-models/fake-model-server.ts'
+import { startLocalServer } from '../../../test/fakes/local-server.ts'
+import { eventually, startTestService, type TestService } from '../../../test/harness.ts'
+
+describe('calls of models and tools under a lease', () => {
+  let test: TestService
+  let models: FakeModelServer
+  let base: string
+  let count = 0
+  before(async () => {
+    models = await startFakeModelServer()
+    test = await startTestService({
+      CADRE_EGRESS_ALLOW: 'loopback',
+      OPENAI_BASE_URL: models.base_url,
+      OPENAI_API_KEY: 'sk-fake',
+    })
+    const { body } = await test.send('POST', '/api/v1/projects', { body: { name: 'under-lease' } })
+    base = `/api/v1/projects/${body.id}`
+  })
+  after(async () => {
+    await test.stop()
+    await models.close()
+  })
+
+  const make = async (path: string, body: object) => {
+    const reply = await test.send('POST', `${base}${path}`, { body })
+    assert.ok(reply.status < 300, JSON.stringify(reply.body))
+    return reply.body
+  }
+  const claim = async (queue: string) => {
+    const { status, body } = await test.send('POST', `${base}/work/claim`, { body: { queues: [queue], wait: 20 } })
+    assert.equal(status, 200, JSON.stringify(body))
+    return body.work.lease.token as string
+  }
+  const begin = async (config: object = {}) => {
+    const queue = `u${++count}`
+    const model = 'openai/gpt-4o-mini'
+    const agent = await make('/agents', {
+      name: queue,
+      config: { model, runtime: { kind: 'remote', queue }, ...config },
+    })
+    const { id } = await make(`/agents/${agent.id}/tasks`, { input: 'Go.' })
+    return { id: id as string, queue, token: await claim(queue) }
+  }
+  const post = (token: string, path: string, body: object, signal?: AbortSignal) =>
+    fetch(`${test.url}${base}/work/${path}`, {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${token}`,
+        'content-type': 'application/json',
+        accept: 'application/json, text/event-stream',
+      },
+      body: JSON.stringify(body),
+      signal: signal ?? null,
+    })
+  const callTool = async (token: string, name: string, args: object = {}, signal?: AbortSignal) => {
+    const params = { name, arguments: args }
+    const reply = await post(token, 'mcp', { jsonrpc: '2.0', id: 1, method: 'tools/call', params }, signal)
+    const text = await reply.text()
+    return JSON.parse(/^data: (.*)$/m.exec(text)?.[1] ?? text).result as {
+      content: { text: string }[]
+      isError?: boolean
+    }
+  }
+  const steps = async (id: string) => (await test.send('GET', `${base}/tasks/${id}/steps`)).body.steps
+  const pendingApproval = (id: string) =>
+    eventually(async () => {
+      const { body } = await test.send('GET', `${base}/approvals?status=pending&limit=100`)
+      return body.approvals.find(({ task_id }: { task_id: string }) => task_id === id)
+    })
+
+  /** A tool of the agent at a server that answers when the test says so. */
+  const slowTool = async (t: TestContext, safety: string) => {
+    const open: ServerResponse[] = []
+    const { url, requests } = await startLocalServer(t, (_request, response) => void open.push(response))
+    const name = `slow_${++count}`
+    await make('/tools', {
+      ...{ name, description: 'Slow.', kind: 'http', safety, parameters: { type: 'object', properties: {} } },
+      http: { method: 'POST', url },
+    })
+    const asked = (n: number) => eventually(async () => requests.length >= n)
+    return { name, requests, asked, answer: (text = 'done') => void open.shift()!.end(text) }
+  }
+
+  it('waits for a person where the policy says so, and makes the call with the arguments that were approved', async () => {
+    const { id, token } = await begin({ tools: ['current_time'], tool_policies: { current_time: 'ask' } })
+    const called = callTool(token, 'current_time', { time_zone: 'UTC' })
+    const approval = await pendingApproval(id)
+    const body = { decision: 'approve', arguments: { time_zone: 'Asia/Tokyo' } }
+    await test.send('POST', `${base}/approvals/${approval.id}/resolve`, { body })
+    assert.match((await called).content[0]!.text, /\+09:00|Tokyo/)
+  })
+
+  it('gives a call that a person rejected as an error that the model reads', async () => {
+    const { id, token } = await begin({ tools: ['current_time'], tool_policies: { current_time: 'ask' } })
+    const called = callTool(token, 'current_time')
+    const approval = await pendingApproval(id)
+    const body = { decision: 'reject', reason: 'Not now.' }
+    await test.send('POST', `${base}/approvals/${approval.id}/resolve`, { body })
+    const result = await called
+    assert.equal(result.isError, true)
+    assert.match(result.content[0]!.text, /Not now\./)
+  })
+
+  it('parks a task whose call waits for a person, and makes the call for the worker that comes after the answer', async () => {
+    const { id, queue, token } = await begin({ tools: ['current_time'], tool_policies: { current_time: 'ask' } })
+    const stop = new AbortController()
+    const cut = callTool(token, 'current_time', { time_zone: 'UTC' }, stop.signal).catch(() => 'cut')
+    const approval = await pendingApproval(id)
+    await test.sql`update work set waits_since = now() - interval '1 minute' where task_id = ${id}`
+    assert.equal((await (await post(token, 'heartbeat', {})).json()).command, 'pause')
+    stop.abort()
+    assert.equal(await cut, 'cut')
+    assert.equal((await (await post(token, 'park', {})).json()).status, 'waiting')
+    const { wait } = (await test.send('GET', `${base}/tasks/${id}`)).body
+    assert.deepEqual([wait.reason, wait.approval_ids], ['approval', [approval.id]])
+    await test.send('POST', `${base}/approvals/${approval.id}/resolve`, { body: { decision: 'approve' } })
+    const result = await callTool(await claim(queue), 'current_time', { time_zone: 'UTC' })
+    assert.notEqual(result.isError, true)
+    const journal = await steps(id)
+    assert.equal(journal.filter(({ type }: { type: string }) => type === 'tool_call').length, 1)
+  })
+
+  it('waits for a tool on the side of its caller, and gives what that answered', async () => {
+    const name = `refund_${++count}`
+    await make('/tools', { name, description: 'Refunds.', kind: 'client', safety: 'keyed' })
+    const { id, token } = await begin({ tools: [name] })
+    const called = callTool(token, name, { order: '4711' })
+    const { tool_call } = await make('/tool-calls/claim', { tools: [name], wait: 20 })
+    assert.deepEqual([tool_call.task_id, tool_call.arguments], [id, { order: '4711' }])
+    const body = { lease: tool_call.lease.token, output: { refund: 're_1' } }
+    await make(`/tool-calls/${tool_call.id}/result`, body)
+    assert.equal((await called).content[0]!.text, '{"refund":"re_1"}')
+  })
+
+  it('delegates to another agent, and gives the answer of its task', async () => {
+    const worker = await make('/agents', { name: `echo-${++count}`, config: { model: 'builtin/echo' } })
+    const { id, token } = await begin({ delegates: [{ agent_id: worker.id, name: 'echo' }] })
+    const result = await callTool(token, 'delegate_echo', { input: 'What is the time?' })
+    assert.match(result.content[0]!.text, /What is the time\?/)
+    const { task } = (await test.send('GET', `${base}/tasks/${id}/tree`)).body
+    assert.deepEqual(
+      task.children.map(({ agent_id, status, depth }: Record<string, unknown>) => [agent_id, status, depth]),
+      [[worker.id, 'completed', 1]],
+    )
+  })
+
+  it('makes an unsafe call once when its connection breaks and the worker calls again', async (t) => {
+    const tool = await slowTool(t, 'unsafe')
+    const { id, token } = await begin({ tools: [tool.name] })
+    const stop = new AbortController()
+    const cut = callTool(token, tool.name, {}, stop.signal).catch(() => 'cut')
+    await tool.asked(1)
+    stop.abort()
+    assert.equal(await cut, 'cut')
+    await eventually(() => leftInJournal(id))
+    const again = callTool(token, tool.name)
+    tool.answer('paid')
+    assert.equal((await again).content[0]!.text, 'paid')
+    assert.deepEqual([tool.requests.length, (await steps(id)).length], [1, 1])
+  })
+
+  /** The process has seen that the worker is gone. */
+  const leftInJournal = async (id: string) => {
+    const [row] = await test.sql<{ left: boolean }>`
+      select coalesce((input ->> 'left')::boolean, false) as left from task_step where task_id = ${id} and index = 0`
+    return row!.left
+  }
+
+  it('takes equal calls at the same time for two', async (t) => {
+    const tool = await slowTool(t, 'keyed')
+    const { id, token } = await begin({ tools: [tool.name] })
+    const both = [callTool(token, tool.name), callTool(token, tool.name)]
+    await tool.asked(2)
+    tool.answer()
+    tool.answer()
+    for (const one of both) assert.equal((await one).content[0]!.text, 'done')
+    assert.equal((await steps(id)).length, 2)
+  })
+
+  for (const stream of [false, true])
+    it(`pays a model once when its connection breaks and the worker asks again, ${stream ? 'streamed' : 'whole'}`, async () => {
+      const { id, token } = await begin()
+      const gate = Promise.withResolvers<void>()
+      const asked = models.requests.length
+      models.next({ do: 'hold', pieces: stream ? 2 : 0, until: gate.promise, text: 'All of the answer.' })
+      const body = { model: 'gpt-4o-mini', messages: [{ role: 'user', content: 'Tell me.' }], stream }
+      const stop = new AbortController()
+      const cut = post(token, 'v1/chat/completions', body, stop.signal).then(
+        (reply) => reply.text(),
+        () => 'cut',
+      )
+      await models.waitForRequests(asked + 1)
+      stop.abort()
+      await cut.catch(() => {})
+      await eventually(() => leftInJournal(id))
+      const again = post(token, 'v1/chat/completions', body)
+      gate.resolve()
+      const text = await (await again).text()
+      if (stream)
+        assert.equal(
+          [...text.matchAll(/"content":"([^"]*)"/g)].map(([, piece]) => piece).join(''),
+          'All of the answer.',
+        )
+      else assert.equal(JSON.parse(text).choices[0].message.content, 'All of the answer.')
+      assert.deepEqual([models.requests.length - asked, (await steps(id)).length], [1, 1])
+      const { usage } = (await test.send('GET', `${base}/tasks/${id}`)).body
+      assert.equal(usage.by_model['openai/gpt-4o-mini'].calls, 1)
+    })
+})
