@@ -160,7 +160,7 @@ function journalMessages(
   }
   const leftOut = Math.max(resultsLeftOutBefore(steps), next?.results_left_out_before ?? 0)
   steps.forEach((step, at) => {
-    if (step.type !== 'model_call' || step.index < from) return
+    if (step.type !== 'model_call' || step.index < from || isWorkers(step)) return
     readUpTo(step.index)
     if (step.status !== 'completed') return
     const repair = (step.input as ModelCallInput | null)?.repair
@@ -246,10 +246,15 @@ export function resultOf({ type, output, status }: Step): string | undefined {
   return (output as ToolCallOutput).content
 }
 
+/** Whether a worker on its owner's side made a call itself: what that gave is of its own form. */
+function isWorkers({ input }: Step): boolean {
+  return isObject(input) && input['is_workers'] === true
+}
+
 /** The last text that the assistant finished, and what it was cut off in the middle of, if anything. */
 export function lastText(steps: readonly Step[], unfinished: string): string | undefined {
   if (unfinished !== '') return unfinished
-  const done = steps.findLast((step) => step.type === 'model_call' && step.status === 'completed')
+  const done = steps.findLast((step) => step.type === 'model_call' && step.status === 'completed' && !isWorkers(step))
   return done ? (done.output as ModelCallOutput).text : undefined
 }
 

@@ -1,4 +1,4 @@
-import type { Sql } from '../../platform/postgres/database.ts'
+import type { Fragment, Sql } from '../../platform/postgres/database.ts'
 import type { TaskInput } from '#contract/tasks/tasks.ts'
 import { conversation, lastCompaction } from './conversation.ts'
 import type { StoredMessage } from './turns.ts'
@@ -14,6 +14,19 @@ interface PastTask {
   input: TaskInput
   steps: Step[]
   messages: ReadMessage[]
+  /** What its worker answered. */
+  answer: string | null
+}
+
+/**
+ * SQL of the answer that a worker on its owner's side gave to the ended task `t` without a call of a model that the service made; null
+ * where there is none.
+ */
+export function workersAnswer({ fragment }: Sql): Fragment {
+  return fragment`case when t.status = 'completed' and t.output ->> 'content' <> '' and exists (select from work w where w.task_id = t.id)
+      and t.output ->> 'content' is distinct from (select output ->> 'text' from task_step
+        where task_id = t.id and type = 'model_call' and status = 'completed' and not coalesce(input ? 'is_workers', false) order by index desc limit 1)
+    then t.output ->> 'content' end`
 }
 
 /**
@@ -30,7 +43,7 @@ export async function threadHistory(
   { id, thread_id }: { id: string; thread_id: string | null },
 ): Promise<StoredMessage[]> {
   if (thread_id === null) return []
-  const past = await sql<PastTask>`
+  const past = await sql.run<PastTask>(sql.fragment`
     with recursive line as (
       select thread_id, thread_position - 1 as upto, 0 as depth from task where id = ${id}
       union all
@@ -49,17 +62,20 @@ export async function threadHistory(
     ), newest as (
       select *, sum(bytes) over (order by depth, thread_position desc) as total from earlier
     )
-    select t.input,
+    select t.input, ${workersAnswer(sql)} as answer,
       (select coalesce(jsonb_agg(to_jsonb(s) order by s.index), '[]')
         from (select index, type, status, name, input, output, encode(turn, 'base64') as turn from task_step where task_id = t.id) s) as steps,
       (select coalesce(jsonb_agg(to_jsonb(m) order by m.position), '[]')
         from (select position, content, parts, before_step from task_message where task_id = t.id and before_step is not null) m) as messages
     from newest n join task t on t.id = n.id
-    where n.total - n.bytes <= ${historyMax.bytes} order by n.depth, n.thread_position desc`
-  return newestWithin(past).reduce<StoredMessage[]>(
-    (history, task) => wellFormed(conversation({ history, ...task })),
-    [],
-  )
+    where n.total - n.bytes <= ${historyMax.bytes} order by n.depth, n.thread_position desc`)
+  return newestWithin(past).reduce<StoredMessage[]>((history, task) => saidIn(task, history), [])
+}
+
+/** What a task said, after what was said before it. */
+function saidIn({ answer, ...task }: PastTask, history: StoredMessage[] = []): StoredMessage[] {
+  const all = conversation({ history, ...task })
+  return wellFormed(answer === null ? all : [...all, { role: 'assistant', content: answer }])
 }
 
 /**
@@ -70,7 +86,7 @@ function newestWithin(tasks: readonly PastTask[]): PastTask[] {
   const taken: PastTask[] = []
   let [messages, bytes] = [0, 0]
   for (const task of tasks) {
-    const said = wellFormed(conversation(task))
+    const said = saidIn(task)
     messages += said.length
     bytes += Buffer.byteLength(JSON.stringify(said))
     if (messages > historyMax.messages || bytes > historyMax.bytes) break

@@ -66,8 +66,8 @@ describe('calls of models and tools under a lease', () => {
     }
   }
   const steps = async (id: string) => (await test.send('GET', `${base}/tasks/${id}/steps`)).body.steps
-  const pendingApproval = (id: string) =>
-    eventually(async () => {
+  const pendingApproval = (id: string): Promise<{ id: string }> =>
+    eventually<{ id: string }>(async () => {
       const { body } = await test.send('GET', `${base}/approvals?status=pending&limit=100`)
       return body.approvals.find(({ task_id }: { task_id: string }) => task_id === id)
     })
@@ -111,10 +111,10 @@ describe('calls of models and tools under a lease', () => {
     const cut = callTool(token, 'current_time', { time_zone: 'UTC' }, stop.signal).catch(() => 'cut')
     const approval = await pendingApproval(id)
     await test.sql`update work set waits_since = now() - interval '1 minute' where task_id = ${id}`
-    assert.equal((await (await post(token, 'heartbeat', {})).json()).command, 'pause')
+    assert.equal((await test.send('POST', `${base}/work/heartbeat`, { token })).body.command, 'pause')
     stop.abort()
     assert.equal(await cut, 'cut')
-    assert.equal((await (await post(token, 'park', {})).json()).status, 'waiting')
+    assert.equal((await test.send('POST', `${base}/work/park`, { token })).body.status, 'waiting')
     const { wait } = (await test.send('GET', `${base}/tasks/${id}`)).body
     assert.deepEqual([wait.reason, wait.approval_ids], ['approval', [approval.id]])
     await test.send('POST', `${base}/approvals/${approval.id}/resolve`, { body: { decision: 'approve' } })

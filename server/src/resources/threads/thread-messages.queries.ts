@@ -1,4 +1,5 @@
 import type { ModelToolCall } from '../../engine/models/model.ts'
+import { workersAnswer } from '../../engine/conversation/thread-history.ts'
 import type { Fragment, Sql } from '../../platform/postgres/database.ts'
 
 /** A message of a thread as it is answered. */
@@ -12,11 +13,14 @@ export interface ThreadMessageRow {
   created_at: string
 }
 
+/** The turn of an answer that stands in no step: after those of all steps. */
+const answerTurn = 2_147_483_647
+
 /**
  * Where the messages of a thread are: each is stored once, in the input of a task, in a step of its journal, or with the
  * messages that were sent to it. `turn` is the step before which it was said, `place` its place among those.
  */
-const places = ({ fragment }: Sql, thread_id: string): Fragment => fragment`
+const places = (sql: Sql, thread_id: string): Fragment => sql.fragment`
   select t.thread_position, -1 as turn, i as place, 'input' as kind, t.id as task_id
   from task t, generate_series(0, case jsonb_typeof(t.input) when 'array' then jsonb_array_length(t.input) else 1 end - 1) i
   where t.thread_id = ${thread_id}
@@ -27,9 +31,13 @@ const places = ({ fragment }: Sql, thread_id: string): Fragment => fragment`
   union all
   select t.thread_position, s.index, 0, 'step', t.id
   from task t join task_step s on s.task_id = t.id
-  where t.thread_id = ${thread_id} and case s.type when 'model_call' then s.status = 'completed'
+  where t.thread_id = ${thread_id} and case s.type when 'model_call' then s.status = 'completed' and not coalesce(s.input ? 'is_workers', false)
     -- Of an approval that was given the result is that of the call which follows.
-    else s.output is not null and s.type <> 'compaction' and not (s.type = 'approval' and s.status = 'completed') end`
+    else s.output is not null and s.type <> 'compaction' and not (s.type = 'approval' and s.status = 'completed') end
+  union all
+  select t.thread_position, ${answerTurn}, 0, 'answer', t.id
+  from task t
+  where t.thread_id = ${thread_id} and ${workersAnswer(sql)} is not null`
 
 /**
  * A page of a thread's messages in the order of its tasks, and their number. Messages that a task has not read yet come
@@ -66,6 +74,9 @@ export async function listThreadMessages(
         case when jsonb_array_length(s.output->'tool_calls') > 0 then s.output->'tool_calls' end,
         s.input->>'tool_call_id', coalesce(s.finished_at, s.started_at)
       from task_step s where s.task_id = p.task_id and s.index = p.turn and p.kind = 'step'
+      union all
+      select ${madeId(sql, fragment`t.id || ':answer'`)}, 'assistant', t.output ->> 'content', null, null, t.finished_at
+      from task t where t.id = p.task_id and p.kind = 'answer'
     ) m
     order by p.thread_position, p.turn nulls last, p.place`)
   return { messages, total: count?.total ?? 0 }

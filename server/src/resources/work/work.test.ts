@@ -236,6 +236,40 @@ describe('remote work', () => {
     assert.ok([200, 204].includes((await ask(wide.key)).status))
   })
 
+  it('leaves its answer in the thread, also where no call of a model that the service made wrote it', async () => {
+    const agent = await makeAgent()
+    const thread_id = (await test.send('POST', `${base}/threads`, { body: { agent_id: agent.id } })).body.id
+    const said = async () =>
+      (await test.send('GET', `${base}/threads/${thread_id}/messages`)).body.messages.map(
+        ({ role, content }: { role: string; content: string }) => [role, content],
+      )
+    await give(agent.id, { input: 'Add 1 and 2.', thread_id })
+    const first = (await claim(agent.queue)).lease.token
+    const own = (await ask(first, 'steps', { key: 'm', type: 'model_call', name: 'mine', safety: 'safe' })).body
+    await ask(first, `steps/${own.step_id}/finish`, { output: { sum: 3 } })
+    await ask(first, 'complete', { output: { content: 'It is 3.' } })
+    assert.deepEqual(await said(), [
+      ['user', 'Add 1 and 2.'],
+      ['assistant', 'It is 3.'],
+    ])
+    await give(agent.id, { input: 'And 4?', thread_id })
+    const second = await claim(agent.queue)
+    assert.deepEqual(second.messages, [
+      { role: 'user', content: 'Add 1 and 2.' },
+      { role: 'assistant', content: 'It is 3.' },
+      { role: 'user', content: 'And 4?' },
+    ])
+    // What the gateway wrote is there once.
+    const body = { model: 'builtin/echo', messages: [{ role: 'user', content: 'And 4?' }] }
+    const answered = await ask(second.lease.token, 'v1/chat/completions', body)
+    const { content } = answered.body.choices[0].message
+    await ask(second.lease.token, 'complete', { output: { content } })
+    assert.deepEqual((await said()).slice(2), [
+      ['user', 'And 4?'],
+      ['assistant', content],
+    ])
+  })
+
   it('is expired while a worker has it when its time is over', async () => {
     const agent = await makeAgent()
     const id = await give(agent.id, { input: 'x', timeout_seconds: 1 })
