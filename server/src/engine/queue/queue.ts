@@ -94,6 +94,9 @@ const usualWaitingMax = 2000
 /** How many jobs one fetch takes at most. */
 export const fetchMax = 64
 
+/** How many jobs one fetch takes at most for so many free slots. Powers of two keep the prepared statements few. */
+export const fetchSize = (free: number): number => 2 ** Math.floor(Math.log2(Math.min(free, fetchMax)))
+
 /** As text, for COPY: the open tasks whose job is for a moment that has not come, `task_id` and `start_after`. */
 export const delayedJobsQuery = `
   select t.id as task_id, j.start_after from ${schema}.job j join task t on t.job_id = j.id
@@ -244,8 +247,7 @@ async function fetchJobs(
   options: { count: number; groupConcurrency: number; ignoreGroups: string[] | null },
 ): Promise<Job[]> {
   const { count, ...rest } = options
-  // The number is part of the statement's text: powers of two keep the prepared statements few.
-  const batchSize = 2 ** Math.floor(Math.log2(Math.min(count, fetchMax)))
+  const batchSize = fetchSize(count)
   const jobs = await boss.fetch<{ task_id: string }>(name, { db: prepared(tx), batchSize, ...rest })
   return jobs.map(({ id, retryCount, data }) => ({ id, attempt: retryCount, task_id: data.task_id }))
 }

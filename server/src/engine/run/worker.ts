@@ -16,7 +16,7 @@ import {
   type ClaimOptions,
   type Workable,
 } from './claim.ts'
-import { fetchMax } from '../queue/queue.ts'
+import { fetchMax, fetchSize } from '../queue/queue.ts'
 import { beginWithClaim, runTask, type RunContext } from './run-task.ts'
 import type { InterruptReason, Run } from './run.ts'
 import { beginTaskSpan, endTaskSpan } from './spans/spans.ts'
@@ -213,13 +213,14 @@ export class Worker {
   async #take(count: number, claimed: Run[]): Promise<void> {
     const { sql, queue, id, environmentOf, publish, onDeferred, onOrphaned } = this.#options
     const perProject = Math.max(1, Math.ceil(this.#slotsOfAll * projectShare))
+    const behind = this.#projectsBehind()
     const { runs, fetched, published, deferred, orphaned } = await claimTasks({
       sql,
       queue,
       worker_id: id,
       count,
       perProject,
-      behind: this.#projectsBehind(),
+      behind,
       environmentOf,
       begin: (run, task) => {
         claimed.push(run)
@@ -227,12 +228,13 @@ export class Worker {
         return this.#beginEarly(run, task)
       },
     })
-    this.#hasMore = fetched > 0
     publish(published)
     onDeferred(deferred)
     if (orphaned) onOrphaned()
     if (runs.length > 0) this.#served = new Set(runs.map(({ project_id }) => project_id))
     for (const run of runs) this.#begin(run)
+    // Fewer than were asked for are all that there were, unless they were asked for in two parts, or a share kept others back.
+    this.#hasMore = fetched > 0 && (fetched >= fetchSize(count) || behind.length > 0 || this.#isShareTaken())
   }
 
   /**
@@ -334,9 +336,8 @@ export class Worker {
   #chooseCreated<T extends { project_id: number }>(jobs: readonly T[]): T[] {
     if (!this.#isStarted || this.#looks > 0 || this.#claimsAlone || this.#hasMore || this.#closing.signal.aborted)
       return []
-    const perProject = Math.max(1, Math.ceil(this.#options.slots * projectShare))
-    const used = new Map(this.#reserved)
-    for (const { project_id } of this.#runs.values()) used.set(project_id, (used.get(project_id) ?? 0) + 1)
+    const perProject = this.#ownShare
+    const used = this.#usedByProject()
     let free = this.#free
     const chosen = jobs.filter(({ project_id }) => {
       const of = used.get(project_id) ?? 0
@@ -348,6 +349,22 @@ export class Worker {
     // The others wait in the queue: what is created after them must not pass them.
     if (chosen.length < jobs.length) this.#hasMore = true
     return chosen
+  }
+
+  /** What one project may take of this worker's slots with tasks that do not pass through the queue. */
+  get #ownShare(): number {
+    return Math.max(1, Math.ceil(this.#options.slots * projectShare))
+  }
+
+  /** Slots in use or reserved, by project. */
+  #usedByProject(): Map<number, number> {
+    const used = new Map(this.#reserved)
+    for (const { project_id } of this.#runs.values()) used.set(project_id, (used.get(project_id) ?? 0) + 1)
+    return used
+  }
+
+  #isShareTaken(): boolean {
+    return [...this.#usedByProject().values()].some((used) => used >= this.#ownShare)
   }
 
   #reserve(project_id: number, count: number): void {

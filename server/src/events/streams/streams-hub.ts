@@ -54,7 +54,7 @@ export interface Hub {
 /** A signal may be lost with the process that should send it: a reader is never behind for longer than this. */
 const pollInterval_ms = 2000
 const pollsMax = 1000
-/** How soon a task that is newly watched, or was taken over, is looked for on other processes. */
+/** How soon a task whose text is newly watched, or that was taken over, is looked for on other processes. */
 const find_ms = 50
 /** How many tasks that ended or wait are remembered: see `hasRested`. */
 const restedMax = 4096
@@ -85,7 +85,7 @@ export function openHub({ sql, bus, log }: { sql: Sql; bus: Bus; log: Logger }):
     bus.on('task', (task_id, origin) => {
       if (origin === 'here' || !watchers.has(task_id)) return
       each(task_id, (watcher) => watcher.look())
-      find(task_id)
+      if ([...(watchers.get(task_id) ?? [])].some(({ delta }) => delta)) find(task_id)
     }),
     bus.onGap(lookAll),
     () => relay.close(),
@@ -135,7 +135,8 @@ export function openHub({ sql, bus, log }: { sql: Sql; bus: Bus; log: Logger }):
     watch(task_id, watcher) {
       const all = watchers.get(task_id) ?? new Set()
       watchers.set(task_id, all.add(watcher))
-      find(task_id)
+      // One that only waits for the end gets signals of any process, and needs none of the text.
+      if (watcher.delta) find(task_id)
       if (closed) queueMicrotask(() => watcher.close?.())
       return () => {
         all.delete(watcher)
