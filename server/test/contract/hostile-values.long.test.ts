@@ -28,7 +28,7 @@ before(async () => {
 })
 after(() => test.stop())
 
-describe('in every text of every operation', { timeout: 300_000 }, () => {
+describe('in every text of every operation', { timeout: 1_200_000 }, () => {
   it('SQL is text: nothing runs it, and no other organization is touched by it', async () => {
     const tables = await tableNames()
     const theirs = await whatTheyHave()

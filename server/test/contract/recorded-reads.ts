@@ -110,6 +110,9 @@ function searches({ query }: Operation, until: Date): string[] {
 
 function withoutVolatile(key: string, value: unknown): unknown {
   if (volatile.has(key)) return '…'
+  // Those used last come first, and reading uses one.
+  if (key === 'sessions' && Array.isArray(value))
+    return value.toSorted((a: { id: string }, b: { id: string }) => (a.id < b.id ? -1 : 1))
   // A task that ran is given back by the first process that finds its worker gone, which writes nothing else.
   const isRunning = typeof value === 'object' && value !== null && 'status' in value && value.status === 'running'
   return isRunning && 'updated_at' in value ? { ...value, updated_at: '…' } : value

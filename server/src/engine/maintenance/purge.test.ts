@@ -7,8 +7,10 @@ import { noUsage } from '../journal/task-rows.ts'
 /** Large enough that a statement over all of it would be felt. */
 const tasks = sizeOf({ short: 10_000, long: 100_000 })
 const queued = tasks / 10
-/** What a request may take meanwhile on a machine that does other things too. */
+/** What a request may take meanwhile: this, or so many times what the slowest one took before, where the machine is busy. */
 const latencyMax_ms = 1500
+const slowerMax = 5
+const requestsBefore = 10
 
 describe(`the deletion of an agent with ${tasks} tasks`, () => {
   let test: TestService
@@ -57,9 +59,21 @@ describe(`the deletion of an agent with ${tasks} tasks`, () => {
       const result = await work
       return { ms: performance.now() - began, result }
     }
+    const requests = async (): Promise<number[]> => {
+      const task = await timed(test.send('POST', `${base}/agents/${other}/tasks?wait=30`, { body: { input: 'Hello' } }))
+      assert.equal(task.result.body.status, 'completed')
+      const list = await timed(test.send('GET', `${base}/tasks?limit=20`))
+      const listed: { agent_id: string }[] = list.result.body.tasks
+      assert.ok(isRemoved ? listed.every(({ agent_id }) => agent_id === other) : listed.length > 0)
+      return [task.ms, list.ms]
+    }
+    let isRemoved = false
+    const before: number[] = []
+    for (let i = 0; i < requestsBefore; i++) before.push(...(await requests()))
     const removal = await timed(test.send('DELETE', `${base}/agents/${crowded}`))
     assert.equal(removal.result.status, 200)
-    assert.ok(removal.ms < 4000, `the deletion took ${removal.ms} ms`)
+    isRemoved = true
+    assert.ok(removal.ms < Math.max(4000, slowerMax * Math.max(...before)), `the deletion took ${removal.ms} ms`)
 
     const left = async (): Promise<number> => {
       const [row] = await test.sql<{ n: number }>`select count(*) as n from task where agent_id = ${crowded}`
@@ -67,18 +81,12 @@ describe(`the deletion of an agent with ${tasks} tasks`, () => {
     }
     assert.ok((await left()) > 0, 'the purge is in the background')
     const latencies: number[] = []
-    for (let i = 0; (await left()) > 0; i++) {
-      const task = await timed(
-        test.send('POST', `${base}/agents/${other}/tasks?wait=10`, { body: { input: `meanwhile ${i}` } }),
-      )
-      assert.equal(task.result.body.status, 'completed')
-      const list = await timed(test.send('GET', `${base}/tasks?limit=20`))
-      assert.ok(list.result.body.tasks.every(({ agent_id }: { agent_id: string }) => agent_id === other))
-      latencies.push(task.ms, list.ms)
-    }
-    assert.ok(Math.max(...latencies) < latencyMax_ms, `a request took ${Math.max(...latencies)} ms`)
+    while ((await left()) > 0) latencies.push(...(await requests()))
+    const slowest_ms = Math.max(...latencies)
+    const bound_ms = Math.max(latencyMax_ms, slowerMax * Math.max(...before))
+    assert.ok(slowest_ms < bound_ms, `a request took ${slowest_ms} ms, and ${Math.max(...before)} ms before`)
     context.diagnostic(
-      `deleted in ${Math.round(removal.ms)} ms, the slowest of ${latencies.length} requests took ${Math.round(Math.max(...latencies))} ms`,
+      `deleted in ${Math.round(removal.ms)} ms, the slowest of ${latencies.length} requests took ${Math.round(slowest_ms)} ms`,
     )
     await eventually(async () => (await test.sql`select from removed_agent where purged_at is null`).length === 0)
     const [rest] = await test.sql`
