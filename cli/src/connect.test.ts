@@ -18,10 +18,10 @@ let agent_id: string
 let project: string
 
 before(async () => {
-  service = await startTestService({ CADRE_DOORS: 'openai,mcp,a2a' })
+  service = await startTestService({ CADRE_DOORS: 'openai,mcp,a2a,agui' })
   home = await mkdtemp(join(tmpdir(), 'cadre-connect-'))
   project = (await service.send('POST', '/api/v1/projects', { body: { name: 'sams-team' } })).body.id.toString()
-  const doors = { mcp: { published: true }, a2a: { published: true } }
+  const doors = { mcp: { published: true }, a2a: { published: true }, agui: { published: true } }
   const body = { name: 'helper', config: { model: 'builtin/echo', doors } }
   const path = `/api/v1/projects/${project}/agents`
   agent_id = (await service.send('POST', path, { body })).body.id
@@ -73,6 +73,13 @@ test('what is printed for A2A clients works as it stands', async () => {
   assert.equal(((await (await fetch(url)).json()) as { name: string }).name, 'helper')
   assert.equal(await js(textOf(connections, 'A2A SDK')), 'Hello\n')
   assert.equal(JSON.parse(await sh(textOf(connections, 'curl'))).task.artifacts[0].parts[0].text, 'Hello')
+})
+
+test('what is printed for AG-UI clients works as it stands', async () => {
+  const { url, connections } = await shown('agui')
+  assert.equal(url, `${service.url}/agui/agents/${agent_id}`)
+  assert.equal(await js(textOf(connections, 'AG-UI client')), 'Hello\n')
+  assert.match(await sh(textOf(connections, 'curl')), /RUN_FINISHED/)
 })
 
 test('people get it as text, and an error where the agent is not published or not there', async () => {

@@ -1,5 +1,5 @@
 /** Protocols by which clients connect to an agent. */
-export const connectProtocols = ['openai', 'mcp', 'a2a'] as const
+export const connectProtocols = ['openai', 'mcp', 'a2a', 'agui'] as const
 export type ConnectProtocol = (typeof connectProtocols)[number]
 
 /** What a person puts into a client to reach an agent. */
@@ -34,7 +34,16 @@ export function connectionsOf(
   agent: ConnectedAgent,
 ): { url: string; connections: Connection[] } {
   if (protocol === 'openai') return openai(agent)
+  if (protocol === 'agui') return agui(agent)
   return protocol === 'mcp' ? mcp(agent) : a2a(agent)
+}
+
+/** Protocols that a service serves only where `CADRE_DOORS` says so. */
+export const doorsNotUsual: readonly ConnectProtocol[] = ['a2a', 'agui']
+
+/** The change of an agent's configuration that publishes it to a protocol. */
+export function publishing(protocol: ConnectProtocol): { doors: Record<string, unknown> } {
+  return { doors: { [protocol]: protocol === 'openai' ? true : { published: true } } }
 }
 
 function openai({ base_url, agent, project }: ConnectedAgent) {
@@ -131,6 +140,32 @@ const part = { content: { $case: 'text', value: 'Hello' }, filename: '', mediaTy
 const message = { messageId: crypto.randomUUID(), contextId: '', taskId: '', role: 1, parts: [part] }
 const task = await client.sendMessage({ tenant: '', message: { ...message, extensions: [], referenceTaskIds: [] } })
 console.log(task.artifacts[0].parts[0].content.value)`,
+    },
+  ]
+  return { url, connections }
+}
+
+function agui({ base_url, agent_id }: ConnectedAgent) {
+  const url = `${base_url}/agui/agents/${agent_id}`
+  const message = { id: 'm-1', role: 'user', content: 'Hello' }
+  const run = { threadId: 'thread-1', runId: 'run-1', state: {}, messages: [message], tools: [], context: [] }
+  const connections: Connection[] = [
+    {
+      client: 'AG-UI client',
+      language: 'js',
+      text: `import { HttpAgent } from '@ag-ui/client'
+
+const headers = { authorization: \`Bearer \${process.env.CADRE_API_KEY}\` }
+const agent = new HttpAgent({ url: ${quoted(url)}, headers })
+agent.addMessage({ id: crypto.randomUUID(), role: 'user', content: 'Hello' })
+const { newMessages } = await agent.runAgent({ tools: [] })
+console.log(newMessages.at(-1).content)`,
+    },
+    {
+      client: 'curl',
+      language: 'sh',
+      text: `curl -sN ${inShell(url)} -H "Authorization: Bearer $CADRE_API_KEY" -H 'Accept: text/event-stream' \\
+  -H 'Content-Type: application/json' -d ${inShell(JSON.stringify({ ...run, forwardedProps: {} }))}`,
     },
   ]
   return { url, connections }

@@ -1,4 +1,10 @@
-import { connectionsOf, connectProtocols, isPublishedTo } from '#contract/doors/connections.ts'
+import {
+  connectionsOf,
+  connectProtocols,
+  doorsNotUsual,
+  isPublishedTo,
+  publishing,
+} from '#contract/doors/connections.ts'
 import type { Agent } from '#sdk/types.ts'
 import { define, type AddCommand } from '../../define.ts'
 import type { Context } from '../../context.ts'
@@ -34,10 +40,10 @@ export const addAgentsConnect: AddCommand = (program) =>
         out.line(`# ${client}`)
         for (const line of text.split('\n')) out.line(plain(line))
       }
-      const change = JSON.stringify({ doors: { [protocol]: protocol === 'openai' ? true : { published: true } } })
+      const change = JSON.stringify(publishing(protocol))
       if (!published)
         out.note(`The agent is not published to this protocol: cadre agents update ${agent.id} --config '${change}'`)
-      if (protocol === 'a2a') out.note('The service has to serve it: CADRE_DOORS=openai,mcp,a2a.')
+      if (doorsNotUsual.includes(protocol)) out.note(`The service has to serve it: CADRE_DOORS=openai,mcp,${protocol}.`)
     },
   }).requiredOption('--as <protocol>', `The protocol of the client: ${connectProtocols.join(', ')}.`)
 

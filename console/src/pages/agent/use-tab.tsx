@@ -5,6 +5,7 @@ import { paths } from '../../paths.ts'
 import { quoted } from '../../shell-words.ts'
 import { curlOf } from '../../ui/copy-as-curl.tsx'
 import { Panel } from '../../ui/page.tsx'
+import { OtherClients } from './other-clients.tsx'
 import type { TabProps } from './tab.ts'
 
 /** How a program gives it a task, and how it follows one. */
@@ -58,6 +59,7 @@ export function UseTab({ project_id, agent }: TabProps) {
           />
         </div>
       </Panel>
+      <OtherClients project_id={project_id} agent={agent} />
     </div>
   )
 }
