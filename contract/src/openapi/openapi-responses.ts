@@ -34,10 +34,8 @@ function contentOf({ schema, example, media_type }: OperationResponse, schemas: 
 export function failures(operation: Operation, shared: Record<string, Json>): Json {
   const answers: Json = {}
   for (const [status, kinds] of failuresByStatus(operation)) {
-    const response = failure(operation, status, kinds)
-    // Which fields may be wrong differs by operation; every other answer serves many as one component.
-    if (status === 400) answers[status] = response
-    else answers[status] = { $ref: `#/components/responses/${share(shared, operation, status, kinds, response)}` }
+    const name = share(shared, operation, status, kinds, failure(operation, status, kinds))
+    answers[status] = { $ref: `#/components/responses/${name}` }
   }
   // Some public operations have only one error: the HTTP layer rejects oversized headers.
   if (!Object.keys(answers).some((status) => status.startsWith('4'))) {
@@ -73,15 +71,26 @@ function share(
   kinds: Failure[],
   response: Json,
 ): string {
-  const shows = status === 403 ? requiredScopes(operation) : status === 429 ? [operation.bucket] : []
+  const shows = {
+    400: kinds.map(shownField).filter((field) => field !== undefined),
+    403: requiredScopes(operation),
+    429: [operation.bucket],
+  }[status]
   const audience = operation.credentials.length > 0 ? [] : [operation.bucket ? 'limited' : 'public']
   const codes = kinds.map(({ name }) => name)
-  const name = [errorSchemaOf[operation.error_format], status, ...codes, ...shows, ...audience]
+  const name = [errorSchemaOf[operation.error_format], status, ...codes, ...(shows ?? []), ...audience]
     .join('.')
-    .replaceAll(':', '_')
+    .replaceAll(/[^\w.-]/g, '_')
   if (shared[name] && JSON.stringify(shared[name]) !== JSON.stringify(response)) {
     throw new Error(`Two answers are named ${name}.`)
   }
   shared[name] = response
   return name
+}
+
+/** The field that an example complains of. */
+function shownField({ value }: Failure): string | undefined {
+  const { details } = (value['error'] ?? {}) as { details?: unknown }
+  const [first = details] = Array.isArray(details) ? (details as unknown[]) : []
+  return (first as { field?: string } | undefined)?.field
 }

@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test'
+import { nativeProviders } from '#contract/models/native-providers.ts'
 import { modelFacts } from '#contract/models/model-facts.ts'
 import { type FakeModelServer, startFakeModelServer } from '../../../test/fake-models/fake-model-server.ts'
 import { modelRequest } from '../../../test/fake-models/model-request.ts'
 import { makeModel } from '../../../test/fake-models/provider-under-test.ts'
-import { answerTokens } from './dials.ts'
+import { anthropicAdapter } from './providers/anthropic.ts'
+import { answerTokens, setDials } from './dials.ts'
 import type { ModelRequest } from './model.ts'
 import type { ModelProtocol } from '#contract/models/native-providers.ts'
 import type { ProviderKind } from './providers/provider.ts'
@@ -137,6 +139,34 @@ describe('a temperature', () => {
       if (warned) assert.match(warnings[0]!, /^temperature: /)
     })
   }
+
+  it('above what a provider takes is its most, with one warning', async () => {
+    const { body, warnings } = await sent('anthropic/claude-opus-4-6', { temperature: 1.5 })
+    assert.equal(body.temperature, 1)
+    assert.equal(warnings.length, 1, warnings.join())
+    assert.match(warnings[0]!, /^temperature: 1.5 exceeds/)
+  })
+})
+
+it('tools at an address that is not Anthropic’s have no member that older gateways refuse', async () => {
+  const { body } = await sent('anthropic/claude-opus-4-6', { tools })
+  assert.equal(body.tools.length, 1)
+  assert.ok(!('eager_input_streaming' in body.tools[0]), JSON.stringify(body.tools))
+})
+
+it('tools at the address of Anthropic itself are streamed as they are written', () => {
+  const provider = {
+    name: 'anthropic',
+    kind: 'anthropic',
+    base_url: nativeProviders.anthropic.base_url,
+    api_key: undefined,
+    protocol: 'messages',
+  } as const
+  const request = modelRequest('Hello?', { model: 'claude-opus-4-6', tools })
+  const facts = modelFacts('anthropic/claude-opus-4-6')
+  const { dials } = setDials(request, provider, facts)
+  const { providerOptions } = anthropicAdapter.adapt({ request, provider, facts, dials }, { prompt: [] })
+  assert.equal(providerOptions?.['anthropic']?.['toolStreaming'], true)
 })
 
 describe('a service tier', () => {

@@ -1,3 +1,4 @@
+import { nativeProviders } from '#contract/models/native-providers.ts'
 import type { Adapter, AdaptedRequest, CallOptions } from './adapter.ts'
 import { isStrictSchema } from './strict-schema.ts'
 
@@ -16,7 +17,7 @@ export const anthropicAdapter: Adapter = {
       ? 'native'
       : 'tool',
   adapt(adapted, options) {
-    const { request, dials } = adapted
+    const { request, provider, dials } = adapted
     const thinking = thinkingOf(adapted)
     return {
       ...(request.cache_key === undefined ? options : marked(options)),
@@ -27,6 +28,8 @@ export const anthropicAdapter: Adapter = {
       providerOptions: {
         anthropic: {
           structuredOutputMode: 'outputFormat',
+          // Gateways that are older than this member of tools refuse it.
+          toolStreaming: provider.base_url === nativeProviders.anthropic.base_url,
           ...(thinking ? { thinking } : {}),
           ...(dials.effort === undefined || dials.effort === 'none' ? {} : { effort: dials.effort }),
           ...(dials.service_tier === undefined ? {} : { serviceTier: dials.service_tier }),
