@@ -14,7 +14,7 @@ import {
 import { migrate } from '../server/src/platform/postgres/migrate.ts'
 import { insertTestAgent } from '../server/test/agents.ts'
 import { load, machine } from './figures.ts'
-import { readOptions } from './options.ts'
+import { readOptions } from './parts/options.ts'
 
 /**
  * The restore drill, measured: how long a backup takes, how large it is, and how long it takes to come back. Two embedded

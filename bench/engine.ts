@@ -10,7 +10,7 @@ import { startEmbeddedPostgres } from '../server/src/platform/embedded-postgres/
 import { migrate } from '../server/src/platform/postgres/migrate.ts'
 import { makeSecrets } from '../server/src/platform/crypto/secrets.ts'
 import { insertTestAgent, newTestTask } from '../server/test/agents.ts'
-import { readOptions } from './options.ts'
+import { readOptions } from './parts/options.ts'
 
 /**
  * How fast tasks of `builtin/echo` are picked up and done: one process, the embedded PostgreSQL with its ordinary

@@ -10,7 +10,7 @@ import { openBus } from '../server/src/events/streams/streams-bus.ts'
 import { openDatabase } from '../server/src/platform/postgres/database.ts'
 import { startEmbeddedPostgres } from '../server/src/platform/embedded-postgres/embedded-postgres.ts'
 import { load, machine, percentile } from './figures.ts'
-import { readOptions } from './options.ts'
+import { readOptions } from './parts/options.ts'
 
 /**
  * How many processes LISTEN and NOTIFY carry: every one of so many buses hears all signals, while one of them tells of events

@@ -11,7 +11,7 @@ import { migrate } from '../server/src/platform/postgres/migrate.ts'
 import { load, machine, percentile } from './figures.ts'
 import { fillProject, fillProjects, seconds, withoutIndexes } from './growth/fill.ts'
 import { comparisons } from './growth/reads.ts'
-import { readOptions } from './options.ts'
+import { readOptions } from './parts/options.ts'
 
 /**
  * How long reads take when tables have grown, each as a client has it, one at a time, beside the same read of a small project:

@@ -11,7 +11,7 @@ import { startEmbeddedPostgres } from '../server/src/platform/embedded-postgres/
 import { costSettings, costsBetween, readCosts } from './costs.ts'
 import { load, machine, percentile, summarize } from './figures.ts'
 import { load as makeLoad, wrkVersion, type Outcome } from './load.ts'
-import { readOptions } from './options.ts'
+import { readOptions } from './parts/options.ts'
 
 /**
  * Requests a second, in turns with what PostgreSQL and Node do at most for the same: a row by its key, a page of 20 of 1,000,

@@ -8,7 +8,7 @@ import { checkWindowCounts, startWindows } from '../e2e/faults/checker/windows.t
 import { databaseEnvironment, type RunningService, startProcess } from '../e2e/process.ts'
 import { startEmbeddedPostgres } from '../server/src/platform/embedded-postgres/embedded-postgres.ts'
 import { machine } from './figures.ts'
-import { readOptions } from './options.ts'
+import { readOptions } from './parts/options.ts'
 
 /**
  * Whether rate limits are exact (promise R16): many connections use one key at several processes as fast as they are answered,

@@ -6,7 +6,7 @@ import { startProcess } from '../e2e/process.ts'
 import { makeRng } from '../server/test/rng.ts'
 import { load, machine, percentile } from './figures.ts'
 import { connectionsMax, makeMix, type MixAnswer } from './parts/mix-requests.ts'
-import { readOptions } from './options.ts'
+import { readOptions } from './parts/options.ts'
 
 /**
  * What callers of all kinds get from one process with its embedded PostgreSQL (promises R5, R6): the standard mix (30 % read an

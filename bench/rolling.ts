@@ -9,7 +9,7 @@ import { type LoadResult, startLoad } from '../e2e/workload/steady-load.ts'
 import { startEmbeddedPostgres } from '../server/src/platform/embedded-postgres/embedded-postgres.ts'
 import { sender } from '../server/test/harness.ts'
 import { load, machine, percentile } from './figures.ts'
-import { readOptions } from './options.ts'
+import { readOptions } from './parts/options.ts'
 
 /**
  * A rolling restart under load (promise R13): processes behind a balancer of TCP connections that repeats nothing are

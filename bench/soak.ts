@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { startProcess } from '../e2e/process.ts'
 import { machine, percentile } from './figures.ts'
-import { readOptions } from './options.ts'
+import { readOptions } from './parts/options.ts'
 
 /**
  * Whether the memory of a service grows under a load that does not: resident memory of its process, every few seconds, while tasks are

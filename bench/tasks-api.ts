@@ -10,7 +10,7 @@ import { startEmbeddedPostgres } from '../server/src/platform/embedded-postgres/
 import { startFakeModelServer } from '../server/test/fake-models/fake-model-server.ts'
 import { costSettings, costsBetween, readCosts } from './costs.ts'
 import { load, machine, percentile, summarize } from './figures.ts'
-import { readOptions } from './options.ts'
+import { readOptions } from './parts/options.ts'
 
 /**
  * The figures of `tasks.ts` as a client of the API has them: a service as a separate process, callers over HTTP, an

@@ -18,7 +18,7 @@ import { insertTestAgent, newTestTask } from '../server/test/agents.ts'
 import { startFakeModelServer } from '../server/test/fake-models/fake-model-server.ts'
 import { costSettings, costsBetween, readCosts } from './costs.ts'
 import { machine, load, percentile, summarize } from './figures.ts'
-import { readOptions } from './options.ts'
+import { readOptions } from './parts/options.ts'
 
 /**
  * How many crash-safe tasks an engine does a second, how soon one is picked up, and how much later than by calling the

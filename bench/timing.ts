@@ -6,7 +6,7 @@ import { makeSecrets } from '../server/src/platform/crypto/secrets.ts'
 import { isSecretOf } from '../server/src/resources/oauth/provider/provider.ts'
 import { makeKey, makePerson } from '../server/test/actors.ts'
 import { startTestService } from '../server/test/harness.ts'
-import { readOptions } from './options.ts'
+import { readOptions } from './parts/options.ts'
 
 /**
  * Whether the time of an answer tells how much of a guess is right (dudect, Reparaz and others 2017): guesses whose first half is right, and

@@ -16,7 +16,7 @@ import { makeEgress } from '../server/src/platform/egress/safe-fetch.ts'
 import { makeSecrets } from '../server/src/platform/crypto/secrets.ts'
 import { aProject } from '../server/test/webhooks.ts'
 import { load, machine, percentile, summarize } from './figures.ts'
-import { readOptions } from './options.ts'
+import { readOptions } from './parts/options.ts'
 
 /**
  * How fast webhooks are delivered to a receiver on this machine, and how soon one gets an event while nothing else

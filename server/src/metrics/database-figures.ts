@@ -13,6 +13,10 @@ export interface TaskFigures {
   client_calls_claimed: number
   /** 0 where no call waits for a claim. */
   client_calls_oldest_age_seconds: number
+  work_pending: number
+  work_claimed: number
+  /** 0 where no task waits for a worker on its owner's side. */
+  work_oldest_age_seconds: number
   schema_version: number
 }
 
@@ -22,7 +26,7 @@ export interface TaskFigures {
  */
 export async function readTaskFigures(sql: Sql): Promise<TaskFigures> {
   const [row] = await sql<TaskFigures>`
-    select t.*, c.*,
+    select t.*, c.*, w.*,
       (select count(*) from worker where slots > 0 and seen_at > now() - make_interval(secs => ${lease_seconds})) as workers_alive,
       (select coalesce(max(version), 0) from schema_migration) as schema_version
     from (
@@ -39,7 +43,12 @@ export async function readTaskFigures(sql: Sql): Promise<TaskFigures> {
         coalesce(extract(epoch from now() - min(created_at) filter (where status = 'pending')), 0)
           as client_calls_oldest_age_seconds
       from tool_call where status in ('pending', 'claimed')
-    ) c`
+    ) c, (
+      select count(*) filter (where status = 'pending') as work_pending,
+        count(*) filter (where status = 'claimed') as work_claimed,
+        coalesce(extract(epoch from now() - min(offered_at) filter (where status = 'pending')), 0) as work_oldest_age_seconds
+      from work where status in ('pending', 'claimed')
+    ) w`
   return row!
 }
 

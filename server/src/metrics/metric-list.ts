@@ -135,6 +135,18 @@ export const metricSections = {
       labels: {},
     },
   },
+  'Remote agents': {
+    cadre_remote_tasks_open: {
+      type: 'gauge',
+      help: 'Tasks in queues of remote agents that wait for a worker on their side, and those that one has; of all processes.',
+      labels: { status: '`pending` or `claimed`' },
+    },
+    cadre_remote_tasks_oldest_pending_age_seconds: {
+      type: 'gauge',
+      help: 'How long the oldest task of a remote agent waits for a claim; 0 where there is none.',
+      labels: {},
+    },
+  },
   Workers: {
     cadre_workers_alive: { type: 'gauge', help: 'Workers of all processes that live.', labels: {} },
     cadre_worker_slots: { type: 'gauge', help: 'Tasks that this process runs at once at most.', labels: {} },

@@ -79,6 +79,8 @@ const ofTasks = [
   'cadre_tasks_oldest_queued_age_seconds',
   'cadre_client_tool_calls_open',
   'cadre_client_tool_calls_oldest_pending_age_seconds',
+  'cadre_remote_tasks_open',
+  'cadre_remote_tasks_oldest_pending_age_seconds',
   'cadre_workers_alive',
   'cadre_database_schema_version',
 ] as const
@@ -89,12 +91,18 @@ const ofWebhooks = [
   'cadre_webhook_oldest_due_age_seconds',
 ] as const
 
+const labelled: ReadonlySet<string> = new Set([
+  'cadre_tasks',
+  'cadre_client_tool_calls_open',
+  'cadre_remote_tasks_open',
+])
+
 /** An old value would be taken for a new one. */
 function forget(meters: Instruments, names: readonly ((typeof ofTasks)[number] | (typeof ofWebhooks)[number])[]): void {
   for (const name of names) {
     meters[name].reset()
     // Without labels, a reset is a zero.
-    if (name !== 'cadre_tasks' && name !== 'cadre_client_tool_calls_open') meters[name].remove()
+    if (!labelled.has(name)) meters[name].remove()
   }
 }
 
@@ -104,6 +112,9 @@ function setTasks(meters: Instruments, figures: Awaited<ReturnType<typeof readTa
   meters.cadre_client_tool_calls_open.set({ status: 'pending' }, figures.client_calls_pending)
   meters.cadre_client_tool_calls_open.set({ status: 'claimed' }, figures.client_calls_claimed)
   meters.cadre_client_tool_calls_oldest_pending_age_seconds.set(figures.client_calls_oldest_age_seconds)
+  meters.cadre_remote_tasks_open.set({ status: 'pending' }, figures.work_pending)
+  meters.cadre_remote_tasks_open.set({ status: 'claimed' }, figures.work_claimed)
+  meters.cadre_remote_tasks_oldest_pending_age_seconds.set(figures.work_oldest_age_seconds)
   meters.cadre_workers_alive.set(figures.workers_alive)
   meters.cadre_database_schema_version.set(figures.schema_version)
 }

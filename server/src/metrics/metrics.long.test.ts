@@ -227,6 +227,30 @@ describe('the metrics of a service', () => {
     assert.equal((await test.send('POST', `${project}/tool-calls/${id}/result`, { body: result })).status, 200)
     await eventually(async () => (await counts()).join() === '0,0,1')
   })
+
+  it('count tasks of remote agents that wait for a worker or that one has, and how long the oldest waits', async () => {
+    const project = `/api/v1/projects/${project_id}`
+    const runtime = { kind: 'remote', queue: 'canary-queue' }
+    const agent = { name: 'canary-remote', config: { model: 'builtin/echo', runtime } }
+    const { body } = await test.send('POST', `${project}/agents`, { body: agent })
+    const { id } = (await test.send('POST', `${project}/agents/${body.id}/tasks`, { body: { input: 'x' } })).body
+    const figures = async (): Promise<string> => {
+      const { value } = await scrape()
+      const of = (status: string) => value('cadre_remote_tasks_open', { status })
+      return [of('pending'), of('claimed')].join()
+    }
+    await eventually(async () => (await figures()) === '1,0')
+    await test.sql`update work set offered_at = now() - interval '1 hour' where task_id = ${id}`
+    const age = 'cadre_remote_tasks_oldest_pending_age_seconds'
+    await eventually(async () => (await scrape()).value(age)! >= 3600)
+    const claimed = await test.send('POST', `${project}/work/claim`, { body: { queues: [runtime.queue], wait: 20 } })
+    await eventually(async () => (await figures()) === '0,1')
+    assert.equal((await scrape()).value(age), 0)
+    const { token } = claimed.body.work.lease
+    const output = { content: 'Done.' }
+    assert.equal((await test.send('POST', `${project}/work/complete`, { token, body: { output } })).status, 200)
+    await eventually(async () => (await figures()) === '0,0')
+  })
 })
 
 describe('the page of metrics', () => {
