@@ -4,7 +4,7 @@ import { runInNewContext } from 'node:vm'
 
 /**
  * Loaded into a service by `NODE_OPTIONS=--import`: on SIGUSR2 all garbage is collected, and a line on standard output tells
- * the megabytes that are left, of the heap of JavaScript and of memory outside it.
+ * the megabytes that are left, of the heap of JavaScript and of memory outside it, and what keeps the process busy: its timers and sockets.
  */
 setFlagsFromString('--expose-gc')
 const collect = runInNewContext('gc') as () => void
@@ -13,5 +13,8 @@ process.on('SIGUSR2', () => {
   collect()
   collect()
   const { heapUsed, external } = process.memoryUsage()
-  writeSync(1, `live heap ${(heapUsed / 2 ** 20).toFixed(1)} + ${(external / 2 ** 20).toFixed(1)} MB\n`)
+  const active = process.getActiveResourcesInfo()
+  const of = (kind: RegExp): number => active.filter((name) => kind.test(name)).length
+  const sizes = `${(heapUsed / 2 ** 20).toFixed(3)} + ${(external / 2 ** 20).toFixed(3)} MB`
+  writeSync(1, `live heap ${sizes}, ${of(/^(Timeout|Immediate)$/)} timers, ${of(/Wrap$/)} sockets\n`)
 })

@@ -1,0 +1,194 @@
+import assert from 'node:assert/strict'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { pino } from 'pino'
+import { Agent, request } from 'undici'
+import { startProcess, type RunningService } from '../e2e/process.ts'
+import { startEmbeddedPostgres } from '../server/src/platform/embedded-postgres/embedded-postgres.ts'
+import { machine, percentile } from './figures.ts'
+import { readOptions } from './parts/options.ts'
+
+/**
+ * What waiting costs two processes on one database: tasks that wait for a worker of their owner's (memory, timers and sockets of a
+ * process), claims that wait for a task (share of a core, in rounds of ten seconds), and how soon a task comes to a claim that waits
+ * for it. Needs Linux.
+ *
+ *     node bench/waiting.ts --tasks 10000 --claimers 1000 --seconds 10
+ */
+const values = readOptions({
+  tasks: { type: 'string', default: '10000' },
+  claimers: { type: 'string', default: '1000' },
+  seconds: { type: 'string', default: '10' },
+  pickups: { type: 'string', default: '200' },
+})
+const [tasks, claimers, seconds, pickups] = [values.tasks, values.claimers, values.seconds, values.pickups].map(
+  Number,
+) as [number, number, number, number]
+const batchMax = 1000
+/** Ticks of the kernel's accounts in a second. */
+const ticks = 100
+
+const key = 'cadre_00112233445566778899aabbccddeeff'
+const headers = { 'x-api-key': key, 'content-type': 'application/json' }
+const folder = await mkdtemp(join(tmpdir(), 'cadre-bench-'))
+const postgres = await startEmbeddedPostgres({ data_dir: folder, log: pino({ level: 'warn' }) })
+const { host, database, user } = postgres.connection
+const env = {
+  DATABASE_URL: `postgres://${user}@localhost/${database}?host=${encodeURIComponent(host!)}`,
+  CADRE_SECRET_KEY: 'a secret key for benches, 32 characters',
+  CADRE_DATA_DIR: folder,
+  CADRE_ADMIN_API_KEY: key,
+  CADRE_RATE_LIMITS_SCALE: '1000000',
+  NODE_OPTIONS: `--import=${new URL('./live-heap.ts', import.meta.url).href}`,
+}
+const first = await startProcess(env)
+const services = [first, await startProcess(env)]
+const dispatcher = new Agent({ connections: claimers + 10, headersTimeout: 0, bodyTimeout: 0 })
+try {
+  console.log(`${new Date().toISOString()}, ${machine()}.\n`)
+  const project = `/api/v1/projects/${(await ask<{ id: number }>('/api/v1/projects', { name: 'waiting' })).id}`
+  await measureTasks(project)
+  await measureClaims(project)
+  await measurePickups(project)
+} finally {
+  await dispatcher.destroy()
+  for (const service of services) await service.end()
+  await postgres.stop()
+  await rm(folder, { recursive: true, force: true })
+}
+
+async function measureTasks(project: string): Promise<void> {
+  const agent = await makeAgent(project, 'many')
+  // The first ones load what all need.
+  await give(project, agent, batchMax)
+  const before = await Promise.all(services.map(live))
+  for (let made = 0; made < tasks; made += batchMax) await give(project, agent, Math.min(batchMax, tasks - made))
+  await settle()
+  const after = await Promise.all(services.map(live))
+  console.log(`| ${tasks} waiting tasks | KB for each 1,000 | Timers before, after | Sockets before, after |`)
+  console.log('|---|---|---|---|')
+  after.forEach((now, i) => {
+    const then = before[i]!
+    const kb = ((now.bytes - then.bytes) / 1024 / tasks) * 1000
+    const cells = [
+      `process ${i + 1}`,
+      kb.toFixed(1),
+      `${then.timers}, ${now.timers}`,
+      `${then.sockets}, ${now.sockets}`,
+    ]
+    console.log(`| ${cells.join(' | ')} |`)
+  })
+}
+
+async function measureClaims(project: string): Promise<void> {
+  const idle_s = await cpuSeconds(seconds)
+  const stop = new AbortController()
+  const waits = Array.from({ length: claimers }, (_, i) =>
+    claim(project, services[i % services.length]!, `empty-${i % 10}`, 60, stop.signal).catch(() => undefined),
+  )
+  await settle()
+  const waiting_s = await cpuSeconds(seconds)
+  stop.abort()
+  await Promise.all(waits)
+  const share = (used: number): string => `${((used / seconds) * 100).toFixed(1)} %`
+  console.log(
+    `\n${claimers} idle claims: ${share(waiting_s)} of a core in both processes, ${share(idle_s)} without claims.`,
+  )
+}
+
+async function measurePickups(project: string): Promise<void> {
+  const agent = await makeAgent(project, 'picked-up')
+  const took_ms: number[] = []
+  for (let i = 0; i < pickups; i++) {
+    const service = services[i % services.length]!
+    const claimed = claim(project, service, 'picked-up', 30).then((work) => ({ work, at: performance.now() }))
+    // The claim is in line.
+    await delay(20)
+    let answered = 0
+    const given = ask(`${project}/agents/${agent}/tasks`, { input: 'x' }).then(
+      () => void (answered = performance.now()),
+    )
+    const { work, at } = await claimed
+    await given
+    // From the answer to the one who gave it: the commit is just before that.
+    took_ms.push(Math.max(0, at - answered))
+    const { token } = work!.lease
+    const { statusCode, body } = await request(`${service.url}${project}/work/complete`, {
+      ...{ dispatcher, method: 'POST' as const, body: JSON.stringify({ output: { content: 'x' } }) },
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+    })
+    await body.dump()
+    assert.equal(statusCode, 200)
+  }
+  const [p50, p99] = [percentile(took_ms, 0.5), percentile(took_ms, 0.99)].map((value) => value.toFixed(1))
+  console.log(
+    `\nFrom the answer of a creation to the claim that waited: p50 ${p50} ms, p99 ${p99} ms (${pickups} tasks).`,
+  )
+}
+
+async function makeAgent(project: string, queue: string): Promise<string> {
+  const config = { model: 'builtin/echo', runtime: { kind: 'remote', queue }, max_concurrent_tasks: 100 }
+  return (await ask<{ id: string }>(`${project}/agents`, { name: queue, config })).id
+}
+
+async function give(project: string, agent: string, count: number): Promise<void> {
+  await ask(`${project}/agents/${agent}/tasks/batch`, { tasks: Array.from({ length: count }, () => ({ input: 'x' })) })
+}
+
+async function claim(project: string, { url }: RunningService, queue: string, wait: number, signal?: AbortSignal) {
+  const { statusCode, body } = await request(`${url}${project}/work/claim`, {
+    ...{ dispatcher, method: 'POST', headers, signal: signal ?? null },
+    body: JSON.stringify({ queues: [queue], wait }),
+  })
+  if (statusCode === 204) return void (await body.dump())
+  assert.equal(statusCode, 200, await (statusCode === 200 ? '' : body.text()))
+  return ((await body.json()) as { work: { lease: { token: string } } }).work
+}
+
+async function ask<T>(path: string, sent: object): Promise<T> {
+  const { statusCode, body } = await request(`${first.url}${path}`, {
+    ...{ dispatcher, method: 'POST', headers, body: JSON.stringify(sent) },
+  })
+  const text = await body.text()
+  assert.ok(statusCode < 300, `${path}: ${statusCode} ${text.slice(0, 500)}`)
+  return JSON.parse(text) as T
+}
+
+/** What came in is worked off. */
+async function settle(): Promise<void> {
+  for (let before = Infinity; ;) {
+    const used = await cpuSeconds(1)
+    if (used > before * 0.7) return
+    before = used
+  }
+}
+
+/** What a process holds after a collection. */
+async function live({ process, output }: RunningService) {
+  const from = output().length
+  process.kill('SIGUSR2')
+  for (;;) {
+    const said = /live heap ([\d.]+) \+ ([\d.]+) MB, (\d+) timers, (\d+) sockets/.exec(output().slice(from))
+    if (said) {
+      const [heap, external, timers, sockets] = said.slice(1).map(Number) as [number, number, number, number]
+      return { bytes: (heap + external) * 2 ** 20, timers, sockets }
+    }
+    await delay(10)
+  }
+}
+
+/** Processor time of both processes in so many seconds. */
+async function cpuSeconds(duration_s: number): Promise<number> {
+  const read = async (): Promise<number> => {
+    const all = await Promise.all(services.map(({ process }) => readFile(`/proc/${process.pid}/stat`, 'utf8')))
+    return all.reduce((sum, stat) => {
+      const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+      return sum + Number(fields[11]) + Number(fields[12])
+    }, 0)
+  }
+  const before = await read()
+  await delay(duration_s * 1000)
+  return ((await read()) - before) / ticks
+}
