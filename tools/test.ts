@@ -15,7 +15,7 @@ import { inBrowser, planTests } from './tests/plan.ts'
 const processesAtOnce = { short: 3, long: 2 }
 
 /** A process that finishes no test for this long is stuck, and is killed. */
-const stuck_ms = 300_000
+const stuck_ms = { short: 300_000, long: 900_000 }
 
 /** How many of the slowest files are named at the end. */
 const slowestShown = 20
@@ -149,16 +149,17 @@ async function runProcess(
     },
   )
   let output = ''
+  const limit_ms = stuck_ms[isLong ? 'long' : 'short']
   const isStuck = (): void => {
-    output += `\nNo test has ended for ${stuck_ms / 1000} s; the process is killed.\n`
+    output += `\nNo test has ended for ${limit_ms / 1000} s; the process is killed.\n`
     child.kill('SIGKILL')
   }
-  let timer = setTimeout(isStuck, stuck_ms)
+  let timer = setTimeout(isStuck, limit_ms)
   for (const stream of [child.stdout, child.stderr])
     stream.setEncoding('utf8').on('data', (text: string) => {
       output += text
       clearTimeout(timer)
-      timer = setTimeout(isStuck, stuck_ms)
+      timer = setTimeout(isStuck, limit_ms)
     })
   const stop = (): boolean => child.kill('SIGTERM')
   stopping.signal.addEventListener('abort', stop)
