@@ -172,7 +172,7 @@ test(
       await eventually(async () => screen().includes('runs otherwise'))
       type(answer)
       assert.equal(await ended, 130, screen())
-      const { body } = await service.send('GET', `${path}/tasks?agent_id=${agent_id}`)
+      const { body } = await service.send('GET', `${path}/agents/${agent_id}/tasks`)
       const tasks = body.tasks.filter((task: any) => JSON.stringify(task.input).includes(input))
       assert.equal(tasks.length, 1, 'the same task, however often it was sent')
       assert.match(screen(), new RegExp(`${tasks[0].id} ${answer === 'y' ? 'was canceled' : 'keeps running'}`))
