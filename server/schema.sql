@@ -1684,6 +1684,7 @@ alter table webhook_lane add constraint webhook_lane_webhook_id_fkey FOREIGN KEY
 
 CREATE INDEX agent_created ON agent USING btree (project_id, created_at, id);
 CREATE INDEX agent_model ON agent USING btree (project_id, (config ->> 'model'::text), created_at, id);
+CREATE INDEX agent_models ON agent USING btree (project_id, name) INCLUDE (id, created_at) WHERE ((config -> 'doors'::text) ->> 'openai'::text) IS DISTINCT FROM 'false'::text;
 CREATE UNIQUE INDEX agent_name ON agent USING btree (project_id, name);
 CREATE INDEX agent_status_created ON agent USING btree (project_id, status, created_at, id);
 CREATE INDEX agent_status_name ON agent USING btree (project_id, status, name, id);

@@ -10,7 +10,7 @@ export const openaiBounds = {
   metadata_keys: 16,
   metadata_value: 512,
   /** Agents that the list of models has. */
-  models: 5000,
+  models: 20_000,
   /** Characters of a `User-Agent` that a task keeps. */
   client: 100,
   conversation_items: 20,

@@ -18,11 +18,29 @@ const columns = (sql: Sql) => sql.fragment`a.id, a.project_id, a.name, p.name as
 /** Agents that closed this door to themselves are not there. */
 const isOpen = (sql: Sql): Fragment => sql.fragment`a.config->'doors'->>'openai' is distinct from 'false'`
 
-/** The agents of an organization, in the order of their projects and names. */
-export async function listModels(sql: Sql, { org_id }: Principal): Promise<ModelRow[]> {
-  return sql.run<ModelRow>(sql.fragment`
-    select ${columns(sql)} from project p join agent a on a.project_id = p.id
-    where p.org_id = ${org_id} and ${isOpen(sql)} order by p.name, a.name limit ${openaiBounds.models}`)
+/** The agents of a project, as models: what is at one place of the lists belongs together. */
+export interface ProjectModels {
+  project_id: number
+  project: string
+  ids: string[]
+  names: string[]
+  /** Seconds since 1970. */
+  created: number[]
+}
+
+/**
+ * The agents of an organization in the order of their projects and names. A row for each project, and from an index alone: a front end
+ * asks for thousands of them whenever it starts.
+ */
+export async function listModels(sql: Sql, { org_id }: Principal): Promise<ProjectModels[]> {
+  return sql.run<ProjectModels>(sql.fragment`
+    select p.id as project_id, p.name as project, of.ids, of.names, of.created
+    from project p cross join lateral (
+      select array_to_json(array_agg(id)) as ids, array_to_json(array_agg(name)) as names, array_to_json(array_agg(created)) as created
+      from (
+        select a.id, a.name, floor(extract(epoch from a.created_at))::bigint as created from agent a
+        where a.project_id = p.id and ${isOpen(sql)} order by a.name limit ${openaiBounds.models}) sorted) of
+    where p.org_id = ${org_id} and of.ids is not null order by p.name`)
 }
 
 /**

@@ -1,0 +1,42 @@
+import assert from 'node:assert/strict'
+import { after, before, it } from 'node:test'
+import { startTestService, type TestService } from '../../../test/harness.ts'
+
+const agents = 10_000
+const requests = 20
+
+let service: TestService
+before(async () => {
+  service = await startTestService()
+})
+after(() => service.stop())
+
+it('ten thousand agents are all models, listed in moments', async (t) => {
+  const { body: project } = await service.send('POST', '/api/v1/projects', { body: { name: 'many' } })
+  const path = `/api/v1/projects/${project.id}/agents`
+  // As large as the configuration of an agent in use.
+  const config = { model: 'builtin/echo', system_prompt: 'You answer questions about orders. '.repeat(60) }
+  const { body: made } = await service.send('POST', path, { body: { name: 'agent-00000', config } })
+  await service.sql`
+    insert into agent (id, project_id, name, status, config, created_by, token_subject)
+    select left(id, 10) || lpad(n::text, length(id) - 10, '0'), project_id, 'agent-' || lpad(n::text, 5, '0'), 'stopped', config, created_by, token_subject
+    from agent, generate_series(1, ${agents - 1}) n where id = ${made.id}`
+  await service.sql`analyze agent`
+  const times: number[] = []
+  let listed: any
+  for (let request = 0; request < requests; request++) {
+    const began = performance.now()
+    listed = await service.send('GET', '/v1/models')
+    times.push(performance.now() - began)
+  }
+  assert.equal(listed.status, 200)
+  assert.deepEqual(
+    listed.body.data.map(({ id }: { id: string }) => id),
+    Array.from({ length: agents }, (_, n) => `many/agent-${String(n).padStart(5, '0')}`),
+  )
+  const [{ id, ...first }] = listed.body.data
+  const { body: one } = await service.send('GET', `/v1/models/${encodeURIComponent(id)}`)
+  assert.deepEqual(one, { id, ...first })
+  const [fastest, median] = [Math.min(...times), times.toSorted((a, b) => a - b)[requests / 2]!]
+  t.diagnostic(`${agents} models: fastest ${fastest.toFixed(1)} ms, median ${median.toFixed(1)} ms`)
+})
