@@ -12,21 +12,23 @@ import { readOptions } from './parts/options.ts'
 
 /**
  * What waiting costs two processes on one database: tasks that wait for a worker of their owner's (memory, timers and sockets of a
- * process), claims that wait for a task (share of a core, in rounds of ten seconds), and how soon a task comes to a claim that waits
+ * process), claims that wait for a task (share of a core), and how soon a task comes to a claim that waits
  * for it. Needs Linux.
  *
- *     node bench/waiting.ts --tasks 10000 --claimers 1000 --seconds 10
+ *     node bench/waiting.ts --tasks 10000 --claimers 1000 --seconds 20
  */
 const values = readOptions({
   tasks: { type: 'string', default: '10000' },
   claimers: { type: 'string', default: '1000' },
-  seconds: { type: 'string', default: '10' },
+  seconds: { type: 'string', default: '20' },
   pickups: { type: 'string', default: '200' },
 })
 const [tasks, claimers, seconds, pickups] = [values.tasks, values.claimers, values.seconds, values.pickups].map(
   Number,
 ) as [number, number, number, number]
 const batchMax = 1000
+/** How long a claim of the SDK waits. */
+const wait_s = 30
 /** Ticks of the kernel's accounts in a second. */
 const ticks = 100
 
@@ -61,13 +63,15 @@ try {
 
 async function measureTasks(project: string): Promise<void> {
   const agent = await makeAgent(project, 'many')
-  // The first ones load what all need.
-  await give(project, agent, batchMax)
-  const before = await Promise.all(services.map(live))
-  for (let made = 0; made < tasks; made += batchMax) await give(project, agent, Math.min(batchMax, tasks - made))
-  await settle()
-  const after = await Promise.all(services.map(live))
-  console.log(`| ${tasks} waiting tasks | KB for each 1,000 | Timers before, after | Sockets before, after |`)
+  const giveAll = async () => {
+    for (let made = 0; made < tasks; made += batchMax) await give(project, agent, Math.min(batchMax, tasks - made))
+    await settle()
+    return Promise.all(services.map(live))
+  }
+  // The first ones load what all need, and compile it.
+  const before = await giveAll()
+  const after = await giveAll()
+  console.log(`| ${tasks} more waiting tasks | KB for each 1,000 | Timers before, after | Sockets before, after |`)
   console.log('|---|---|---|---|')
   after.forEach((now, i) => {
     const then = before[i]!
@@ -85,13 +89,17 @@ async function measureTasks(project: string): Promise<void> {
 async function measureClaims(project: string): Promise<void> {
   const idle_s = await cpuSeconds(seconds)
   const stop = new AbortController()
-  const waits = Array.from({ length: claimers }, (_, i) =>
-    claim(project, services[i % services.length]!, `empty-${i % 10}`, 60, stop.signal).catch(() => undefined),
-  )
-  await settle()
+  // As workers do: each asks again when its wait is over, and they began at different times.
+  const waiting = async (i: number): Promise<void> => {
+    await delay((i / claimers) * wait_s * 1000)
+    while (!stop.signal.aborted)
+      await claim(project, services[i % services.length]!, `empty-${i % 10}`, wait_s, stop.signal).catch(() => {})
+  }
+  const all = Array.from({ length: claimers }, (_, i) => waiting(i))
+  await delay(wait_s * 1000)
   const waiting_s = await cpuSeconds(seconds)
   stop.abort()
-  await Promise.all(waits)
+  await Promise.all(all)
   const share = (used: number): string => `${((used / seconds) * 100).toFixed(1)} %`
   console.log(
     `\n${claimers} idle claims: ${share(waiting_s)} of a core in both processes, ${share(idle_s)} without claims.`,

@@ -799,6 +799,8 @@ create table credential_oauth (
   failures integer not null default 0,
   retry_at timestamp with time zone,
   connected_at timestamp with time zone,
+  refusals integer not null default 0,
+  refusals_since timestamp with time zone,
   constraint credential_oauth_pkey PRIMARY KEY (credential_id),
   constraint credential_oauth_status_check CHECK (status = ANY (ARRAY['connected'::text, 'needs_authorization'::text, 'failing'::text]))
 );
@@ -1781,6 +1783,7 @@ CREATE INDEX task_expiry ON task USING btree (expires_at) WHERE expires_at IS NO
 CREATE INDEX task_finished ON task USING btree (finished_at, id) WHERE finished_at IS NOT NULL;
 CREATE INDEX task_key_held ON task USING btree (project_id, concurrency_key) WHERE concurrency_key IS NOT NULL AND finished_at IS NULL AND (status <> 'queued'::text OR job_id IS NOT NULL);
 CREATE INDEX task_key_parked ON task USING btree (project_id, concurrency_key, priority DESC, id) WHERE concurrency_key IS NOT NULL AND status = 'queued'::text AND job_id IS NULL;
+CREATE INDEX task_metadata ON task USING gin (metadata jsonb_path_ops) WHERE finished_at IS NOT NULL AND metadata <> '{}'::jsonb;
 CREATE INDEX task_of_schedule ON task USING btree (schedule_id, id) WHERE schedule_id IS NOT NULL;
 CREATE INDEX task_open ON task USING btree (status) WHERE finished_at IS NULL;
 CREATE INDEX task_parent ON task USING btree (parent_task_id) WHERE parent_task_id IS NOT NULL;

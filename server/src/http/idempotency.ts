@@ -1,7 +1,9 @@
 import { createHash } from 'node:crypto'
 import { bounds } from '#contract/core/limits.ts'
+import { isObject } from '#contract/core/merge-patch.ts'
 import { invalid, Problem } from '#contract/core/problems.ts'
 import type { Sql } from '../platform/postgres/database.ts'
+import { newId } from '../platform/ids.ts'
 import { Batcher, batchOrEach } from '../platform/batcher.ts'
 import type { Secrets } from '../platform/crypto/secrets.ts'
 
@@ -186,6 +188,57 @@ async function keep(
     select * from unnest(${requests.map(({ subject }) => subject)}::text[], ${requests.map(({ key }) => key)}::text[],
       ${requests.map(hashOf)}::bytea[], ${answered.map(({ answer }) => answer.status)}::int[], ${bodies}::bytea[])
     on conflict (subject, key) do update set hash = excluded.hash, status = excluded.status, body = excluded.body, created_at = now()`
+}
+
+/**
+ * Takes what kept answers say of tasks that are erased in this transaction, which locks them: the same request again is told that the
+ * task is gone, and creates none. Answers are kept in the transaction of what they tell of, so the same moment finds them.
+ */
+export async function forgetAnswers(tx: Sql, secrets: Secrets, task_ids: readonly string[]): Promise<void> {
+  const ids = [...task_ids]
+  const rows = await tx<{ subject: string; key: string; status: number; body: Buffer }>`
+    select subject, key, status, body from idempotency where created_at > now() - make_interval(hours => ${idempotencyRetention_hours})
+      and created_at in (
+        select created_at from task where id = any(${ids})
+        union select created_at from task_message where task_id = any(${ids})
+        union select resolved_at from approval where task_id = any(${ids}) and resolved_at is not null)
+    for update`
+  for (const { subject, key, status, body } of rows) {
+    const name = `${subject} ${key}`
+    const told = JSON.parse(secrets.decrypt(label, body, name)) as unknown
+    const left = withoutTasks(told, new Set(ids))
+    if (left === told) continue
+    const answer = left === undefined ? { status: 404, body: erasedBody() } : { status, body: left }
+    const kept = secrets.encrypt(label, JSON.stringify(answer.body), name)
+    await tx`update idempotency set status = ${answer.status}, body = ${kept} where subject = ${subject} and key = ${key}`
+  }
+}
+
+/** An answer without what it says of tasks; the same value where it says nothing, undefined where it is about one of them alone. */
+function withoutTasks(value: unknown, ids: ReadonlySet<string>): unknown {
+  if (Array.isArray(value)) {
+    const left = value.map((one) => withoutTasks(one, ids) ?? { erased: true })
+    return left.some((one, i) => one !== value[i]) ? left : value
+  }
+  if (!isObject(value)) return value
+  if ([value['id'], value['task_id']].some((id) => typeof id === 'string' && ids.has(id))) return undefined
+  const entries = Object.entries(value).map(
+    ([name, one]) => [name, withoutTasks(one, ids) ?? { erased: true }] as const,
+  )
+  return entries.some(([name, one]) => one !== value[name]) ? Object.fromEntries(entries) : value
+}
+
+function erasedBody(): object {
+  const timestamp = new Date().toISOString()
+  return {
+    error: {
+      code: 'task_not_found',
+      message: 'The task was erased.',
+      details: null,
+      request_id: newId('req'),
+      timestamp,
+    },
+  }
 }
 
 /** Removes answers whose time is over, in batches; gives how many went. */

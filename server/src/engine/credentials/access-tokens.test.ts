@@ -104,6 +104,18 @@ describe('a call of a tool', () => {
       assert.equal(server.calls.length, 4, 'it is repeated once')
     })
 
+  it('that is always refused with 401 does not ask for new tokens without end, and says so', async (t) => {
+    const issuer = await startIssuer(t)
+    const server = await startTokenServer(t, issuer)
+    const { name } = await world.credential(issuer)
+    const agent = await world.agent(server, name, { method: 'GET', safety: 'safe' })
+    server.refuses = Infinity
+    for (let n = 0; n < 8; n++) assert.equal((await world.give(agent)).output.content, 'HTTP 401: no')
+    // The first one, and five because of refusals.
+    assert.equal(issuer.issued.length, 6)
+    assert.equal(server.calls.length, 8 + 5)
+  })
+
   it('that is unsafe and refused with 401 is not repeated, and the next one has a new token', async (t) => {
     const issuer = await startIssuer(t)
     const server = await startTokenServer(t, issuer)

@@ -32,7 +32,7 @@ export interface AccessToken {
 export interface AccessTokens {
   /**
    * A token that has not ended. Renews it where it is due, or where the server at which it is used does not take the set
-   * `refused`. Throws `CredentialUnavailable` where there is none to be had, and the signal's reason. Undefined where the
+   * `refused`: five times in ten minutes at most, then `refused` is given again. Throws `CredentialUnavailable` where there is none to be had, and the signal's reason. Undefined where the
    * credential is gone or cannot be read.
    */
   get(
@@ -66,11 +66,11 @@ export function makeAccessTokens(options: AccessTokensOptions): AccessTokens {
   const { sql, log } = options
   /** Renewals of this process that are under way, by credential. */
   const underway = new Map<string, Promise<void>>()
-  const renewing = (row: TokenRow): Promise<void> => {
+  const renewing = (row: TokenRow, isRefused: boolean): Promise<void> => {
     const { credential_id } = row
     const running = underway.get(credential_id)
     if (running) return running
-    const renewal = renew(options, row).finally(() => underway.delete(credential_id))
+    const renewal = renew(options, row, isRefused).finally(() => underway.delete(credential_id))
     underway.set(credential_id, renewal)
     return renewal
   }
@@ -96,7 +96,7 @@ export function makeAccessTokens(options: AccessTokensOptions): AccessTokens {
           case 'renew':
             if (++renewals > renewalsMax) throw new CredentialUnavailable(row, tooShort, 1)
             // It goes on without the call that began it: what an issuer gives must be kept.
-            await unlessAborted(renewing(row), signal)
+            await unlessAborted(renewing(row, next.isRefused), signal)
             break
           case 'none':
             throw new CredentialUnavailable(row, row.error ?? notConnected(row), next.retry_seconds)
@@ -114,13 +114,18 @@ export function makeAccessTokens(options: AccessTokensOptions): AccessTokens {
 /** What has to be done before a call can be made. */
 type Next =
   | { do: 'use'; value: string }
-  | { do: 'wait' | 'renew' }
+  | { do: 'wait' }
+  | { do: 'renew'; isRefused: boolean }
   | { do: 'end'; error: { code: string; message: string } }
   | { do: 'none'; retry_seconds: number | undefined }
 
 function nextOf(row: TokenRow, tokens: OAuthTokens | undefined, refused: number | undefined): Next {
   const { left_seconds: left, early_seconds: early, renew_in_seconds: due_in, lease_left_seconds } = row
-  const isGood = tokens !== undefined && row.generation !== refused && (left === null || left > least_seconds)
+  const lasts = tokens !== undefined && (left === null || left > least_seconds)
+  // Where a server takes none of its tokens, the call is told so, and the issuer is left alone.
+  if (lasts && row.generation === refused && row.is_refused_often && (due_in === null || due_in > 0))
+    return { do: 'use', value: tokens.access_token }
+  const isGood = lasts && row.generation !== refused
   const use: Next | undefined = isGood ? { do: 'use', value: tokens.access_token } : undefined
   if (use && (due_in === null || due_in > 0)) return use
   if (isOver(row)) return use ?? { do: 'none', retry_seconds: undefined }
@@ -137,7 +142,7 @@ function nextOf(row: TokenRow, tokens: OAuthTokens | undefined, refused: number 
   }
   const retry_seconds = row.retry_in_seconds ?? 0
   if (retry_seconds > 0) return use ?? { do: 'none', retry_seconds }
-  return { do: 'renew' }
+  return { do: 'renew', isRefused: row.generation === refused }
 }
 
 /** Whether no renewal will do: a person has to connect it, or to correct its client. */
@@ -165,10 +170,14 @@ function notConnected({ name }: TokenRow): { code: string; message: string } {
  * Renews tokens where no other process does: takes the lease in one statement, asks the issuer outside of any transaction, and
  * writes down what came of it in another one. Returns without a word in any case: the row tells.
  */
-async function renew({ sql, secrets, issuers, log }: AccessTokensOptions, row: TokenRow): Promise<void> {
+async function renew(
+  { sql, secrets, issuers, log }: AccessTokensOptions,
+  row: TokenRow,
+  isRefused: boolean,
+): Promise<void> {
   const { credential_id, generation, settings } = row
   const lease = randomUUID()
-  const at = await takeLease(sql, row, { lease, seen: row.lease, seconds: lease_seconds })
+  const at = await takeLease(sql, row, { lease, seen: row.lease, seconds: lease_seconds, isRefused })
   if (at === undefined) return
   const old = readTokens({ secrets, log }, row)
   const refresh_token = typeof old === 'object' ? old.refresh_token : undefined

@@ -26,6 +26,8 @@ export interface TokenRow {
   lease_left_seconds: number | null
   retry_in_seconds: number | null
   was_connected: boolean
+  /** Whether it was renewed so often because servers refused its tokens that another renewal will not help. */
+  is_refused_often: boolean
 }
 
 /** Names one set of tokens of a credential. */
@@ -37,6 +39,10 @@ export interface TokensKey {
 /** Tokens are renewed a fifth of their lifetime before they end, and at most this long. */
 const early_seconds = 60
 
+/** Renewals because a server refuses a token that has not ended: one that refuses them all must not make the issuer give new ones. */
+const refusalsMax = 5
+const refusals_minutes = 10
+
 export async function findTokenRow(sql: Sql, credential_id: string): Promise<TokenRow | undefined> {
   const [row] = await sql<TokenRow>`
     select o.credential_id, c.project_id, p.org_id, c.name, o.settings, o.client_secret, o.status, o.error, o.tokens, o.generation,
@@ -45,7 +51,9 @@ export async function findTokenRow(sql: Sql, credential_id: string): Promise<Tok
       extract(epoch from o.renew_at - now())::float8 as renew_in_seconds,
       extract(epoch from o.expires_at - o.renew_at)::float8 as early_seconds,
       extract(epoch from o.leased_until - now())::float8 as lease_left_seconds,
-      extract(epoch from o.retry_at - now())::float8 as retry_in_seconds
+      extract(epoch from o.retry_at - now())::float8 as retry_in_seconds,
+      coalesce(o.refusals >= ${refusalsMax} and o.refusals_since > now() - make_interval(mins => ${refusals_minutes}), false)
+        as is_refused_often
     from credential_oauth o join credential c on c.id = o.credential_id join project p on p.id = c.project_id
     where o.credential_id = ${credential_id}`
   return row
@@ -72,15 +80,19 @@ export async function listTokenCredentials(
 
 /**
  * Takes the sole right to renew a set of tokens for so many seconds, where none has it and `seen` is who had it last, as was
- * read. Gives the moment of it, from which the lifetime of the new tokens counts; undefined where another was first.
+ * read. `isRefused` counts it against those that a server may cause. Gives the moment of it, from which the lifetime of the new tokens counts; undefined where another was first.
  */
 export async function takeLease(
   sql: Sql,
   { credential_id, generation }: TokensKey,
-  { lease, seen, seconds }: { lease: string; seen: string | null; seconds: number },
+  { lease, seen, seconds, isRefused }: { lease: string; seen: string | null; seconds: number; isRefused: boolean },
 ): Promise<string | undefined> {
   const [row] = await sql<{ at: string }>`
-    update credential_oauth set lease = ${lease}, leased_until = now() + make_interval(secs => ${seconds})
+    update credential_oauth set lease = ${lease}, leased_until = now() + make_interval(secs => ${seconds}),
+      refusals = case when not ${isRefused}::boolean then refusals
+        when refusals_since > now() - make_interval(mins => ${refusals_minutes}) then refusals + 1 else 1 end,
+      refusals_since = case when ${isRefused}::boolean and coalesce(refusals_since <= now() - make_interval(mins => ${refusals_minutes}), true)
+        then now() else refusals_since end
     where credential_id = ${credential_id} and generation = ${generation} and lease is not distinct from ${seen}
       and (lease is null or leased_until <= now()) and (retry_at is null or retry_at <= now())
     returning now() as at`

@@ -40,8 +40,9 @@ export function withTokens(tool: Tool, { tokens, credentials, put }: TokensOfToo
       if (first.unauthorized === undefined) return settle(first)
       const mayRepeat = first.unauthorized === 'unsent' || safetyOf(tool, args) !== 'unsafe'
       if (mayRepeat) {
-        await take(context, taken)
-        return settle(await attempt(tool, args, context))
+        const next = await take(context, taken)
+        const isNew = [...next].some(([name, generation]) => generation !== taken.get(name))
+        return settle(isNew ? await attempt(tool, args, context) : first)
       }
       // The next call has better ones.
       await take(context, taken).catch((error: unknown) => {

@@ -23,7 +23,8 @@ export async function findByMetadata(
   { project_id, metadata, limit }: { project_id: number; metadata: Record<string, unknown>; limit: number },
 ): Promise<string[]> {
   const rows = await sql<{ id: string }>`
-    select id from task where project_id = ${project_id} and metadata @> ${jsonb(metadata)}::jsonb and finished_at is not null
+    select id from task where project_id = ${project_id} and metadata @> ${jsonb(metadata)}::jsonb
+      and finished_at is not null and metadata <> '{}'
     order by id limit ${limit}`
   return rows.map(({ id }) => id)
 }
@@ -34,7 +35,11 @@ export async function countByMetadata(
   { project_id, metadata }: { project_id: number; metadata: Record<string, unknown> },
 ): Promise<number> {
   const [row] = await sql<{ tasks: number }>`
-    select count(*) as tasks from task where project_id = ${project_id} and metadata @> ${jsonb(metadata)}::jsonb`
+    select
+      (select count(*) from task where project_id = ${project_id} and metadata @> ${jsonb(metadata)}::jsonb
+        and finished_at is not null and metadata <> '{}')
+      + (select count(*) from task where project_id = ${project_id} and metadata @> ${jsonb(metadata)}::jsonb and finished_at is null)
+      as tasks`
   return row?.tasks ?? 0
 }
 

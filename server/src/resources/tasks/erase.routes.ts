@@ -3,9 +3,12 @@ import { bounds } from '#contract/core/limits.ts'
 import { notFound, Problem } from '#contract/core/problems.ts'
 import * as operations from '#contract/tasks/tasks.ts'
 import type { Actor } from '#contract/accounts/audit.ts'
+import type { Context } from '../../context.ts'
 import { recordAudits } from '../../events/audit/audit.ts'
 import { handle, type Loading } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
+import { forgetAnswers } from '../../http/idempotency.ts'
+import type { Secrets } from '../../platform/crypto/secrets.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 import { requireProject } from '../projects/projects.queries.ts'
 import { countByMetadata, findByMetadata, lockTree, removeTasks } from './erase.queries.ts'
@@ -15,12 +18,12 @@ import { loadTask } from './task-requests.ts'
 const treesMax = 50
 
 /** Erasure of tasks: one with its tree, or all whose metadata say so. */
-export function eraseRoutes(app: FastifyInstance, http: HttpContext): void {
+export function eraseRoutes(app: FastifyInstance, http: HttpContext, { secrets }: Context): void {
   handle(app, http, operations.deleteTask, {
     load: loadTask,
     run: ({ sql, loaded: { id, project_id }, principal: { org_id }, actor }) =>
       sql.begin(async (tx) => {
-        const erased = await eraseTree(tx, { id, project_id, org_id }, actor)
+        const erased = await eraseTree(tx, secrets, { id, project_id, org_id }, actor)
         if (erased === 'missing') throw notFound('task_not_found', 'task', id)
         if (erased === 'open')
           throw new Problem(
@@ -40,7 +43,7 @@ export function eraseRoutes(app: FastifyInstance, http: HttpContext): void {
       for (let at = 0; at < ids.length; at += treesMax)
         await sql.begin(async (tx) => {
           for (const id of ids.slice(at, at + treesMax)) {
-            const became = await eraseTree(tx, { id, project_id, org_id }, actor)
+            const became = await eraseTree(tx, secrets, { id, project_id, org_id }, actor)
             if (typeof became === 'number') erased += became
           }
         })
@@ -52,6 +55,7 @@ export function eraseRoutes(app: FastifyInstance, http: HttpContext): void {
 /** Erases a task with all below it, and leaves an entry for each in the audit log. How many there were, or why none was erased. */
 async function eraseTree(
   tx: Sql,
+  secrets: Secrets,
   { id, project_id, org_id }: { id: string; project_id: number; org_id: string },
   actor: Actor,
 ): Promise<number | 'missing' | 'open'> {
@@ -59,6 +63,7 @@ async function eraseTree(
   if (tree.length === 0) return 'missing'
   if (tree.some(({ is_open }) => is_open)) return 'open'
   const ids = tree.map((task) => task.id)
+  await forgetAnswers(tx, secrets, ids)
   await removeTasks(tx, { ids, org_id })
   await recordAudits(
     tx,

@@ -112,6 +112,37 @@ describe('many tasks at once, and their erasure', () => {
     assert.ok(events.length > 0 && events.every(({ data }) => data.erased === true && data.output === undefined))
   })
 
+  it('an erased task is not in answers that are kept for a repetition either', async () => {
+    const headers = { 'idempotency-key': 'to be erased' }
+    const body = { input: secret, metadata: { case: 'kept' } }
+    const made = await call('POST', `/agents/${agent}/tasks`, body, headers)
+    const batch = { tasks: [{ input: secret }, { input: 'stays' }] }
+    const [erased, stays] = (
+      await call('POST', `/agents/${agent}/tasks/batch`, batch, { 'idempotency-key': 'some of it' })
+    ).body.results
+    for (const { id } of [made.body, erased.task]) {
+      await ended(id)
+      assert.equal((await call('DELETE', `/tasks/${id}`)).status, 200)
+    }
+    const again = await call('POST', `/agents/${agent}/tasks`, body, headers)
+    assert.deepEqual([again.status, again.body.error.code], [404, 'task_not_found'])
+    const { results } = (await call('POST', `/agents/${agent}/tasks/batch`, batch, { 'idempotency-key': 'some of it' }))
+      .body
+    assert.deepEqual([results[0].task, results[1].task.id], [{ erased: true }, stays.task.id])
+    const left = await test.sql`select from task where metadata @> '{"case": "kept"}'`
+    assert.equal(left.length, 0)
+  })
+
+  it('are found by their metadata with an index', async () => {
+    const plan = await test.sql.begin(async (tx) => {
+      await tx`set local enable_seqscan = off`
+      await tx`set local enable_indexscan = off`
+      return tx<{ 'QUERY PLAN': string }>`
+        explain select id from task where metadata @> '{"customer": "c-17"}' and finished_at is not null and metadata <> '{}'`
+    })
+    assert.match(JSON.stringify(plan), /task_metadata/)
+  })
+
   it('a task that is open, or has an open task below it, is kept', async () => {
     const asking = await createAgent('builtin/script', { tools: ['request_input'] })
     const boss = await createAgent('builtin/script', { delegates: [{ agent_id: asking, name: 'asking' }] })

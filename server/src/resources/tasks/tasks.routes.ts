@@ -71,7 +71,7 @@ export function taskRoutes(app: FastifyInstance, http: HttpContext, context: Con
   })
 
   batchRoutes(app, http, context, (handling) => askedFor(handling, new Map()))
-  eraseRoutes(app, http)
+  eraseRoutes(app, http, context)
 
   handle(app, http, operations.listAgentTasks, {
     load: loadAgent,
