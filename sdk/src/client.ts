@@ -2,10 +2,10 @@ import { Call } from './call.ts'
 import type { AgentState, Operations } from './contract.ts'
 import { CadreError } from './errors.ts'
 import { Http, type Logger, type RequestOptions } from './http.ts'
-import { bind, fillPath, type Typed } from './operation.ts'
+import { bind, fillPath, inProject } from './operation.ts'
 import { projectEvents, type ProjectStreamEvent, type ProjectStreamOptions } from './project-stream.ts'
 import * as resources from './generated/resources.ts'
-import { Resources } from './generated/resources.ts'
+import { Resources, resourcesOfProject } from './generated/resources.ts'
 import { isFinished, taskEvents, TaskStream, type TaskStreamOptions } from './task-stream.ts'
 import { serveTools } from './serving/serve-tools.ts'
 import { serveWork, type WorkerOptions } from './serving/serve-work.ts'
@@ -83,41 +83,14 @@ export class Cadre extends Resources {
 
   /** The resources of one project: the same methods without their first argument. */
   project(project_id: string | number) {
-    const {
-      agents,
-      approvals,
-      budgets,
-      credentials,
-      files,
-      projects,
-      schedules,
-      tasks,
-      testCases,
-      threads,
-      toolCalls,
-      tools,
-      triggers,
-      usage,
-      work,
-    } = this
-    const { launch: _, ...agentsOfProject } = agents
-    const { create: _create, list: _list, ...ofProject } = projects
+    const { launch: _, ...agents } = this.agents
+    const { create: _create, list: _list, ...project } = this.projects
     return {
-      ...inProject(project_id, ofProject),
-      agents: inProject(project_id, agentsOfProject),
-      approvals: inProject(project_id, approvals),
-      budgets: inProject(project_id, budgets),
-      credentials: inProject(project_id, credentials),
-      files: inProject(project_id, files),
-      schedules: inProject(project_id, schedules),
-      tasks: inProject(project_id, tasks),
-      testCases: inProject(project_id, testCases),
-      threads: inProject(project_id, threads),
-      toolCalls: inProject(project_id, toolCalls),
-      tools: inProject(project_id, tools),
-      triggers: inProject(project_id, triggers),
-      usage: inProject(project_id, usage),
-      work: inProject(project_id, work),
+      ...inProject(project_id, project),
+      ...resourcesOfProject(project_id, this),
+      agents: inProject(project_id, agents),
+      tasks: inProject(project_id, this.tasks),
+      tools: inProject(project_id, this.tools),
       worker: (options: WorkerOptions): Promise<void> => this.#serveWork(project_id, options),
     }
   }
@@ -217,23 +190,6 @@ function waitUntil(http: Http) {
 function streamProject(http: Http) {
   return (project_id: string | number, options: ProjectStreamOptions = {}): AsyncGenerator<ProjectStreamEvent, void> =>
     projectEvents(http, fillPath('/api/v1/projects/{project_id}/events/stream', [project_id]), options)
-}
-
-type InProject<Methods> = {
-  readonly [Name in keyof Methods]: Methods[Name] extends (
-    project_id: string | number,
-    ...given: infer Given
-  ) => infer R
-    ? Typed<Given, R>
-    : never
-}
-
-function inProject<Methods extends object>(project_id: string | number, methods: Methods): InProject<Methods> {
-  const bound = Object.entries(methods as Record<string, (...given: unknown[]) => unknown>).map(([name, method]) => [
-    name,
-    (...given: unknown[]) => method(project_id, ...given),
-  ])
-  return Object.fromEntries(bound) as InProject<Methods>
 }
 
 function httpOptions(options: CadreOptions) {

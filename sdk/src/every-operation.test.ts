@@ -7,7 +7,7 @@ import { CadreError } from './errors.ts'
 import type { Spec } from './operation.ts'
 import * as modules from './generated/resources.ts'
 
-const { Resources: _, ...groups } = modules
+const { Resources: _, resourcesOfProject: _ofProject, ...groups } = modules
 const resources = Object.values(groups)
 const specs = resources.flatMap((methods) => Object.entries<Spec>(methods))
 const byId = new Map(specs.map(([name, spec]) => [spec.id as string, { name, spec }]))

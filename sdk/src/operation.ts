@@ -199,3 +199,21 @@ export function fillPath(path: string, ids: readonly (string | number | undefine
     return encodeURIComponent(id)
   })
 }
+
+type InProject<Methods> = {
+  readonly [Name in keyof Methods]: Methods[Name] extends (
+    project_id: string | number,
+    ...given: infer Given
+  ) => infer R
+    ? Typed<Given, R>
+    : never
+}
+
+/** Methods with their first argument, the project, given. */
+export function inProject<Methods extends object>(project_id: string | number, methods: Methods): InProject<Methods> {
+  const bound = Object.entries(methods as Record<string, (...given: unknown[]) => unknown>).map(([name, method]) => [
+    name,
+    (...given: unknown[]) => method(project_id, ...given),
+  ])
+  return Object.fromEntries(bound) as InProject<Methods>
+}

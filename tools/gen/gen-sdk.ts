@@ -22,9 +22,10 @@ export function sdkResources(): string {
   return [
     '// Made by `npm run gen` from the operations of the contract.',
     "import type { Http } from '../http.ts'",
-    `import { bind, ${[...makers].toSorted().join(', ')}, type Bound } from '../operation.ts'`,
+    `import { bind, ${[...makers, 'inProject'].toSorted().join(', ')}, type Bound } from '../operation.ts'`,
     ...resources,
     resourcesClass([...groups.keys()].toSorted((one, other) => one.localeCompare(other))),
+    projectResources([...groups]),
   ]
     .join('\n')
     .concat('\n')
@@ -66,6 +67,23 @@ function resourcesClass(groups: readonly string[]): string {
     '',
     '  constructor(http: Http) {',
     ...groups.map((group) => `    this.${group} = bind(http, ${group})`),
+    '  }',
+    '}',
+  ].join('\n')
+}
+
+/** The function that binds the resources of which every path begins with a project. */
+function projectResources(groups: readonly (readonly [string, readonly Operation[]])[]): string {
+  const ofProjects = groups
+    .filter(([, members]) => members.every(({ path }) => path.startsWith('/api/v1/projects/{project_id}/')))
+    .map(([group]) => group)
+    .toSorted((one, other) => one.localeCompare(other))
+  return [
+    '',
+    '/** The resources of one project: their methods without the first argument. */',
+    'export function resourcesOfProject(project_id: string | number, all: Resources) {',
+    '  return {',
+    ...ofProjects.map((group) => `    ${group}: inProject(project_id, all.${group}),`),
     '  }',
     '}',
   ].join('\n')

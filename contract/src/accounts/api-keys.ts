@@ -101,6 +101,7 @@ const description = Type.String({ maxLength: bounds.api_key_description })
 export const createApiKey = defineOperation({
   ...common,
   id: 'createApiKey',
+  audit: 'api_key.created',
   command: 'keys create',
   sdk: 'apiKeys.create',
   sdk_note: 'Its secret is in this answer only.',
@@ -185,6 +186,7 @@ export const getApiKey = defineOperation({
 export const updateApiKey = defineOperation({
   ...one,
   id: 'updateApiKey',
+  audit: 'api_key.updated',
   command: 'keys update',
   sdk: 'apiKeys.update',
   method: 'PUT',
@@ -228,6 +230,7 @@ const RotatedKey = Named(
 export const rotateApiKey = defineOperation({
   ...common,
   id: 'rotateApiKey',
+  audit: 'api_key.rotated',
   command: 'keys rotate',
   sdk: 'apiKeys.rotate',
   method: 'POST',
@@ -333,6 +336,7 @@ export const getApiKeyActivity = defineOperation({
 export const deleteApiKey = defineOperation({
   ...one,
   id: 'deleteApiKey',
+  audit: 'api_key.revoked',
   command: 'keys delete',
   sdk: 'apiKeys.delete',
   method: 'DELETE',

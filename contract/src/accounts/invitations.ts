@@ -70,6 +70,7 @@ const tokenExample = 'dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk'
 export const createInvitation = defineOperation({
   ...common,
   id: 'createInvitation',
+  audit: 'invitation.created',
   command: 'invitations create',
   sdk: 'invitations.create',
   sdk_note: 'The link is in this answer only.',
@@ -141,6 +142,7 @@ export const listInvitations = defineOperation({
 export const revokeInvitation = defineOperation({
   ...common,
   id: 'revokeInvitation',
+  audit: 'invitation.revoked',
   command: 'invitations revoke',
   sdk: 'invitations.revoke',
   method: 'DELETE',
@@ -162,6 +164,7 @@ export const revokeInvitation = defineOperation({
 export const acceptInvitation = defineOperation({
   ...common,
   id: 'acceptInvitation',
+  audit: 'invitation.accepted',
   without_command: 'only a browser’s session may do it, and the command line has a key or a token',
   sdk: 'invitations.accept',
   method: 'POST',

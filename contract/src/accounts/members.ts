@@ -105,6 +105,7 @@ export const getMember = defineOperation({
 export const updateMember = defineOperation({
   ...one,
   id: 'updateMember',
+  audit: 'member.updated',
   command: 'members update',
   sdk: 'members.update',
   method: 'PUT',
@@ -122,6 +123,7 @@ export const updateMember = defineOperation({
 export const removeMember = defineOperation({
   ...one,
   id: 'removeMember',
+  audit: 'member.removed',
   command: 'members remove',
   sdk: 'members.remove',
   method: 'DELETE',

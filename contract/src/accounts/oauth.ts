@@ -102,6 +102,7 @@ export const authorize = defineOperation({
 export const issueToken = defineOperation({
   ...protocol,
   id: 'issueToken',
+  unaudited: 'is what a grant is for, whose making and end are recorded',
   command: 'login',
   sdk: 'oauth.token',
   method: 'POST',
@@ -151,6 +152,7 @@ export const issueToken = defineOperation({
 export const authorizeDevice = defineOperation({
   ...protocol,
   id: 'authorizeDevice',
+  unaudited: 'changes nothing until a user has decided, which is recorded',
   command: 'login',
   sdk: 'oauth.authorizeDevice',
   extension: true,
@@ -281,6 +283,7 @@ const clientScopes = Type.Array(Choice(scopes), {
 export const createOAuthClient = defineOperation({
   ...common,
   id: 'createOAuthClient',
+  audit: 'oauth_client.created',
   command: 'oauth-clients create',
   sdk: 'oauth.createClient',
   sdk_note: 'Its secret is in this answer only.',
@@ -350,6 +353,7 @@ export const getOAuthClient = defineOperation({
 export const updateOAuthClient = defineOperation({
   ...one,
   id: 'updateOAuthClient',
+  audit: 'oauth_client.updated',
   command: 'oauth-clients update',
   sdk: 'oauth.updateClient',
   method: 'PUT',
@@ -376,6 +380,7 @@ export const updateOAuthClient = defineOperation({
 export const deleteOAuthClient = defineOperation({
   ...one,
   id: 'deleteOAuthClient',
+  audit: 'oauth_client.deleted',
   command: 'oauth-clients delete',
   sdk: 'oauth.deleteClient',
   method: 'DELETE',

@@ -61,6 +61,7 @@ export const listOrganizationApiKeys = defineOperation({
 export const revokeOrganizationApiKey = defineOperation({
   ...common,
   id: 'revokeOrganizationApiKey',
+  audit: 'api_key.revoked',
   command: 'organization revoke-key',
   sdk: 'organization.revokeApiKey',
   method: 'DELETE',

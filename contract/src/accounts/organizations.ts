@@ -53,6 +53,7 @@ export const getOrganization = defineOperation({
 export const updateOrganization = defineOperation({
   ...common,
   id: 'updateOrganization',
+  audit: 'organization.updated',
   command: 'organization update',
   sdk: 'organization.update',
   method: 'PUT',
@@ -84,6 +85,7 @@ export const updateOrganization = defineOperation({
 export const createOrganization = defineOperation({
   ...common,
   id: 'createOrganization',
+  audit: 'organization.created',
   without_command: 'only a browser’s session may do it, and the command line has a key or a token',
   sdk: 'organization.create',
   method: 'POST',
@@ -112,6 +114,7 @@ export const createOrganization = defineOperation({
 export const leaveOrganization = defineOperation({
   ...common,
   id: 'leaveOrganization',
+  audit: 'member.left',
   without_command: 'only a browser’s session may do it, and the command line has a key or a token',
   sdk: 'organization.leave',
   method: 'POST',

@@ -101,6 +101,7 @@ export const listSessions = defineOperation({
 export const deleteSession = defineOperation({
   ...common,
   id: 'deleteSession',
+  audit: 'session.ended',
   command: 'sessions delete',
   sdk: 'sessions.delete',
   personal: true,
@@ -126,6 +127,7 @@ export const deleteSession = defineOperation({
 export const deleteSessions = defineOperation({
   ...common,
   id: 'deleteSessions',
+  audit: 'user.sessions_ended',
   command: 'sessions delete-others',
   sdk: 'sessions.deleteOthers',
   personal: true,

@@ -171,6 +171,7 @@ export const listIdentities = defineOperation({
 export const linkIdentity = defineOperation({
   ...own,
   id: 'linkIdentity',
+  unaudited: 'only sends to the provider; the way back writes identity.linked',
   without_command: 'only a browser’s session may do it, and the command line has a key or a token',
   sdk: 'sso.link',
   method: 'POST',
@@ -211,6 +212,7 @@ export const linkIdentity = defineOperation({
 export const unlinkIdentity = defineOperation({
   ...own,
   id: 'unlinkIdentity',
+  audit: 'identity.unlinked',
   without_command: 'only a browser’s session may do it, and the command line has a key or a token',
   sdk: 'sso.unlink',
   method: 'DELETE',

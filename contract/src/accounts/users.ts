@@ -83,6 +83,7 @@ export const getUser = defineOperation({
 export const updateUser = defineOperation({
   ...common,
   id: 'updateUser',
+  audit: 'user.updated',
   command: 'user update',
   sdk: 'user.update',
   personal: true,
@@ -201,6 +202,7 @@ export const login = defineOperation({
 export const logout = defineOperation({
   ...common,
   id: 'logout',
+  audit: 'user.signed_out',
   without_command: 'only a browser’s session may do it, and the command line has a key or a token',
   sdk: 'user.logout',
   personal: true,
@@ -271,6 +273,7 @@ export const signup = defineOperation({
 export const changePassword = defineOperation({
   ...common,
   id: 'changePassword',
+  audit: 'user.password_changed',
   without_command: 'only a browser’s session may do it, and the command line has a key or a token',
   sdk: 'user.changePassword',
   personal: true,

@@ -59,6 +59,10 @@ export interface Operation<Query extends TObject = TObject, Body extends TObject
   without_command?: string
   /** Its method on the client of the SDK, as in `tasks.create`. `npm run gen` writes `sdk/src/generated/resources.ts` from it. */
   sdk?: string
+  /** Of one that changes something: the action that it leaves in the audit log (`auditActions`). */
+  audit?: string
+  /** Why it leaves none, where it changes something. */
+  unaudited?: string
   /** A sentence for the method's documentation, after the summary. */
   sdk_note?: string
   method: 'GET' | 'POST' | 'PUT' | 'DELETE'

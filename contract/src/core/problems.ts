@@ -1,3 +1,5 @@
+import { resourceTypes, type ResourceTypeName } from './resource-types.ts'
+
 /** One thing that can go wrong: its status, its code in either error format, and what it says when nothing better is known. */
 export interface ProblemDefinition {
   status: number
@@ -14,6 +16,15 @@ const define = (status: number, agents: string, control: string, message: string
   control,
   message,
 })
+
+/** `webhook_not_found` and the like: one for each type of resource. */
+function notFoundProblems(): Record<`${ResourceTypeName}_not_found`, ProblemDefinition> {
+  const entries = Object.entries(resourceTypes).map(([type, { name }]) => [
+    `${type}_not_found`,
+    define(404, 'resource_not_found', 'RESOURCE_NOT_FOUND', `There is no such ${name}.`),
+  ])
+  return Object.fromEntries(entries)
+}
 
 /** Everything that can go wrong, once (spec 7, decisions D21–D29). */
 export const problems = {
@@ -52,18 +63,15 @@ export const problems = {
   insufficient_scope: define(403, 'insufficient_scope', 'FORBIDDEN', 'The credential lacks a required scope.'),
   insufficient_permissions: define(403, 'insufficient_permissions', 'FORBIDDEN', 'You may not do this.'),
 
+  ...notFoundProblems(),
   path_not_found: define(404, 'resource_not_found', 'RESOURCE_NOT_FOUND', 'There is nothing at this path.'),
   project_not_found: define(404, 'resource_not_found', 'RESOURCE_NOT_FOUND', 'There is no such project.'),
-  api_key_not_found: define(404, 'resource_not_found', 'RESOURCE_NOT_FOUND', 'There is no such API key.'),
-  session_not_found: define(404, 'resource_not_found', 'RESOURCE_NOT_FOUND', 'There is no such session.'),
   sso_provider_not_found: define(
     404,
     'resource_not_found',
     'RESOURCE_NOT_FOUND',
     'There is no such identity provider.',
   ),
-  identity_not_found: define(404, 'resource_not_found', 'RESOURCE_NOT_FOUND', 'There is no such linked identity.'),
-  organization_not_found: define(404, 'resource_not_found', 'RESOURCE_NOT_FOUND', 'There is no such organization.'),
   member_not_found: define(404, 'resource_not_found', 'RESOURCE_NOT_FOUND', 'There is no such member.'),
   invitation_not_found: define(
     404,
@@ -71,9 +79,6 @@ export const problems = {
     'RESOURCE_NOT_FOUND',
     'There is no such invitation, or it was used, has expired or was withdrawn.',
   ),
-  oauth_client_not_found: define(404, 'resource_not_found', 'RESOURCE_NOT_FOUND', 'There is no such OAuth client.'),
-  webhook_not_found: define(404, 'resource_not_found', 'RESOURCE_NOT_FOUND', 'There is no such webhook.'),
-  delivery_not_found: define(404, 'resource_not_found', 'RESOURCE_NOT_FOUND', 'There is no such delivery.'),
   agent_not_found: define(404, 'agent_not_found', 'RESOURCE_NOT_FOUND', 'There is no such agent.'),
   task_not_found: define(404, 'task_not_found', 'RESOURCE_NOT_FOUND', 'There is no such task.'),
   thread_not_found: define(404, 'thread_not_found', 'RESOURCE_NOT_FOUND', 'There is no such thread.'),
@@ -82,14 +87,6 @@ export const problems = {
   conversation_not_found: define(404, 'conversation_not_found', 'RESOURCE_NOT_FOUND', 'There is no such conversation.'),
   approval_not_found: define(404, 'approval_not_found', 'RESOURCE_NOT_FOUND', 'There is no such approval.'),
   schedule_not_found: define(404, 'schedule_not_found', 'RESOURCE_NOT_FOUND', 'There is no such schedule.'),
-  trigger_not_found: define(404, 'resource_not_found', 'RESOURCE_NOT_FOUND', 'There is no such trigger.'),
-  tool_not_found: define(404, 'resource_not_found', 'RESOURCE_NOT_FOUND', 'There is no such tool.'),
-  credential_not_found: define(404, 'resource_not_found', 'RESOURCE_NOT_FOUND', 'There is no such credential.'),
-  test_case_not_found: define(404, 'resource_not_found', 'RESOURCE_NOT_FOUND', 'There is no such test case.'),
-  tool_call_not_found: define(404, 'resource_not_found', 'RESOURCE_NOT_FOUND', 'There is no such tool call.'),
-  step_not_found: define(404, 'resource_not_found', 'RESOURCE_NOT_FOUND', 'There is no such step.'),
-  file_not_found: define(404, 'resource_not_found', 'RESOURCE_NOT_FOUND', 'There is no such file.'),
-  budget_not_found: define(404, 'resource_not_found', 'RESOURCE_NOT_FOUND', 'There is no such budget.'),
   agent_version_not_found: define(
     404,
     'resource_not_found',

@@ -270,6 +270,7 @@ export const listTriggers = defineOperation({
 export const createTrigger = defineOperation({
   ...ofTriggers,
   id: 'createTrigger',
+  audit: 'trigger.created',
   command: 'triggers create',
   sdk: 'triggers.create',
   method: 'POST',
@@ -331,6 +332,7 @@ export const getTrigger = defineOperation({
 export const updateTrigger = defineOperation({
   ...ofTrigger,
   id: 'updateTrigger',
+  audit: 'trigger.updated',
   command: 'triggers update',
   sdk: 'triggers.update',
   method: 'PUT',
@@ -361,6 +363,7 @@ export const updateTrigger = defineOperation({
 export const deleteTrigger = defineOperation({
   ...ofTrigger,
   id: 'deleteTrigger',
+  audit: 'trigger.deleted',
   command: 'triggers delete',
   sdk: 'triggers.delete',
   method: 'DELETE',
@@ -389,6 +392,7 @@ function moves<const Verb extends 'pause' | 'resume'>(verb: Verb) {
     ...ofTrigger,
     path: `${ofTrigger.path}/${verb}`,
     id: `${verb}Trigger`,
+    audit: `trigger.${verb}d`,
     command: `triggers ${verb}`,
     sdk: `triggers.${verb}`,
     method: 'POST',
@@ -422,6 +426,7 @@ export const rotateTrigger = defineOperation({
   ...ofTrigger,
   path: `${ofTrigger.path}/rotate`,
   id: 'rotateTrigger',
+  audit: 'trigger.rotated',
   command: 'triggers rotate',
   sdk: 'triggers.rotate',
   method: 'POST',

@@ -84,6 +84,7 @@ export const rollbackAgent = defineOperation({
   ...common,
   path: `${ofAgent.path}/rollback`,
   id: 'rollbackAgent',
+  audit: 'agent.rolled_back',
   command: 'agents rollback',
   sdk: 'agents.rollback',
   method: 'POST',

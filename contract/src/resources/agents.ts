@@ -491,6 +491,7 @@ export const listAgents = defineOperation({
 export const createAgent = defineOperation({
   ...ofProject,
   id: 'createAgent',
+  audit: 'agent.created',
   command: 'agents create',
   sdk: 'agents.create',
   method: 'POST',
@@ -551,6 +552,7 @@ export const getAgent = defineOperation({
 export const updateAgent = defineOperation({
   ...ofAgent,
   id: 'updateAgent',
+  audit: 'agent.updated',
   command: 'agents update',
   sdk: 'agents.update',
   method: 'PUT',
@@ -582,6 +584,7 @@ export const updateAgent = defineOperation({
 export const deleteAgent = defineOperation({
   ...ofAgent,
   id: 'deleteAgent',
+  audit: 'agent.deleted',
   command: 'agents delete',
   sdk: 'agents.delete',
   method: 'DELETE',
@@ -608,12 +611,16 @@ const actionTexts = {
   restart: 'Stops the agent, then starts it; from any state.',
 } as const
 
+/** Actions of the audit log, after `agent.`. */
+const pastOf = { start: 'started', pause: 'paused', stop: 'stopped', restart: 'restarted' } as const
+
 function action<const Verb extends AgentAction>(verb: Verb) {
   const { to: status, done } = agentActions[verb]
   return defineOperation({
     ...ofAgent,
     path: `${base}/{agent_id}/${verb}`,
     id: `${verb}Agent`,
+    audit: `agent.${pastOf[verb]}`,
     command: `agents ${verb}`,
     sdk: `agents.${verb}`,
     method: 'POST',
@@ -642,6 +649,7 @@ export const restartAgent = action('restart')
 
 export const launchAgent = defineOperation({
   id: 'launchAgent',
+  audit: 'agent.launched',
   command: 'agents launch',
   sdk: 'agents.launch',
   method: 'POST',

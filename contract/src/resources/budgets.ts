@@ -111,6 +111,7 @@ const aligned = 'Aligned to UTC; `total` never begins anew.'
 export const createBudget = defineOperation({
   ...ofProject,
   id: 'createBudget',
+  audit: 'budget.created',
   command: 'budgets create',
   sdk: 'budgets.create',
   method: 'POST',
@@ -178,6 +179,7 @@ export const getBudget = defineOperation({
 export const updateBudget = defineOperation({
   ...one,
   id: 'updateBudget',
+  audit: 'budget.updated',
   command: 'budgets update',
   sdk: 'budgets.update',
   method: 'PUT',
@@ -201,6 +203,7 @@ export const updateBudget = defineOperation({
 export const deleteBudget = defineOperation({
   ...one,
   id: 'deleteBudget',
+  audit: 'budget.deleted',
   command: 'budgets delete',
   sdk: 'budgets.delete',
   method: 'DELETE',
@@ -226,6 +229,7 @@ export const updateTaskBudget = defineOperation({
   path: '/api/v1/projects/{project_id}/tasks/{task_id}/budget',
   params: { project_id: projectParameter, task_id },
   id: 'updateTaskBudget',
+  audit: 'task.budget_changed',
   command: 'tasks budget',
   sdk: 'tasks.updateBudget',
   method: 'PUT',

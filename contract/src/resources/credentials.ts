@@ -148,6 +148,7 @@ const one = {
 export const createCredential = defineOperation({
   ...ofProject,
   id: 'createCredential',
+  audit: 'credential.created',
   command: 'credentials create',
   sdk: 'credentials.create',
   method: 'POST',
@@ -224,6 +225,7 @@ export const getCredential = defineOperation({
 export const updateCredential = defineOperation({
   ...one,
   id: 'updateCredential',
+  audit: 'credential.updated',
   command: 'credentials update',
   sdk: 'credentials.update',
   method: 'PUT',
@@ -250,6 +252,7 @@ export const updateCredential = defineOperation({
 export const deleteCredential = defineOperation({
   ...one,
   id: 'deleteCredential',
+  audit: 'credential.deleted',
   command: 'credentials delete',
   sdk: 'credentials.delete',
   method: 'DELETE',
@@ -272,6 +275,7 @@ export const authorizeCredential = defineOperation({
   ...one,
   path: `${one.path}/authorize`,
   id: 'authorizeCredential',
+  audit: 'credential.authorization_requested',
   command: 'credentials authorize',
   sdk: 'credentials.authorize',
   sdk_note: 'Open the address in a browser that is signed in here as the same user.',

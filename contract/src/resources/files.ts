@@ -108,6 +108,7 @@ const one = {
 export const createFile = defineOperation({
   ...all,
   id: 'createFile',
+  audit: 'file.created',
   command: 'files upload',
   sdk: 'files.upload',
   sdk_note: 'Takes a `Blob`, bytes, a stream or text; a `Blob` with a name keeps it with `{ name: file.name }`.',
@@ -217,6 +218,7 @@ export const getFileContent = defineOperation({
 export const deleteFile = defineOperation({
   ...one,
   id: 'deleteFile',
+  audit: 'file.deleted',
   command: 'files delete',
   sdk: 'files.delete',
   method: 'DELETE',

@@ -39,6 +39,7 @@ const projectName = Type.String({
 export const createProject = defineOperation({
   ...common,
   id: 'createProject',
+  audit: 'project.created',
   command: 'projects create',
   sdk: 'projects.create',
   method: 'POST',
@@ -121,6 +122,7 @@ export const getProject = defineOperation({
 export const updateProject = defineOperation({
   ...one,
   id: 'updateProject',
+  audit: 'project.updated',
   command: 'projects update',
   sdk: 'projects.update',
   method: 'PUT',
@@ -138,6 +140,7 @@ export const updateProject = defineOperation({
 export const deleteProject = defineOperation({
   ...one,
   id: 'deleteProject',
+  audit: 'project.deleted',
   command: 'projects delete',
   sdk: 'projects.delete',
   method: 'DELETE',

@@ -155,6 +155,7 @@ export const ofWebhook = {
 export const createWebhook = defineOperation({
   ...common,
   id: 'createWebhook',
+  audit: 'webhook.created',
   command: 'webhooks create',
   sdk: 'webhooks.create',
   method: 'POST',
@@ -242,6 +243,7 @@ export const getWebhook = defineOperation({
 export const updateWebhook = defineOperation({
   ...ofWebhook,
   id: 'updateWebhook',
+  audit: 'webhook.updated',
   command: 'webhooks update',
   sdk: 'webhooks.update',
   method: 'PUT',
@@ -272,6 +274,7 @@ export const updateWebhook = defineOperation({
 export const deleteWebhook = defineOperation({
   ...ofWebhook,
   id: 'deleteWebhook',
+  audit: 'webhook.deleted',
   command: 'webhooks delete',
   sdk: 'webhooks.delete',
   method: 'DELETE',
@@ -294,6 +297,7 @@ export const rotateWebhookSecret = defineOperation({
   ...ofWebhook,
   path: `${ofWebhook.path}/rotate-secret`,
   id: 'rotateWebhookSecret',
+  audit: 'webhook.secret_rotated',
   command: 'webhooks rotate-secret',
   sdk: 'webhooks.rotateSecret',
   method: 'POST',

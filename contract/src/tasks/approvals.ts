@@ -145,6 +145,7 @@ export const resolveApproval = defineOperation({
   ...one,
   path: `${one.path}/resolve`,
   id: 'resolveApproval',
+  audit: 'approval.resolved',
   command: 'approvals resolve',
   sdk: 'approvals.resolve',
   method: 'POST',

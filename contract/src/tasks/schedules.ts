@@ -198,6 +198,7 @@ export const previewSchedule = defineOperation({
 export const createSchedule = defineOperation({
   ...all,
   id: 'createSchedule',
+  audit: 'schedule.created',
   command: 'schedules create',
   sdk: 'schedules.create',
   method: 'POST',
@@ -249,6 +250,7 @@ export const getSchedule = defineOperation({
 export const updateSchedule = defineOperation({
   ...one,
   id: 'updateSchedule',
+  audit: 'schedule.updated',
   command: 'schedules update',
   sdk: 'schedules.update',
   method: 'PUT',
@@ -278,6 +280,7 @@ export const updateSchedule = defineOperation({
 export const deleteSchedule = defineOperation({
   ...one,
   id: 'deleteSchedule',
+  audit: 'schedule.deleted',
   command: 'schedules delete',
   sdk: 'schedules.delete',
   method: 'DELETE',
@@ -308,6 +311,7 @@ function action<const Verb extends 'pause' | 'resume'>(verb: Verb) {
     ...one,
     path: `${one.path}/${verb}`,
     id: `${verb}Schedule`,
+    audit: `schedule.${verb}d`,
     command: `schedules ${verb}`,
     sdk: `schedules.${verb}`,
     method: 'POST',
@@ -346,6 +350,7 @@ export const triggerSchedule = defineOperation({
   ...one,
   path: `${one.path}/trigger`,
   id: 'triggerSchedule',
+  audit: 'schedule.triggered',
   command: 'schedules trigger',
   sdk: 'schedules.trigger',
   method: 'POST',

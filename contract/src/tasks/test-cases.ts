@@ -59,6 +59,7 @@ const one = {
 export const createTestCase = defineOperation({
   ...ofOwner,
   id: 'createTestCase',
+  audit: 'test_case.created',
   command: 'test-cases create',
   sdk: 'testCases.create',
   method: 'POST',
@@ -111,6 +112,7 @@ export const getTestCase = defineOperation({
 export const updateTestCase = defineOperation({
   ...one,
   id: 'updateTestCase',
+  audit: 'test_case.updated',
   command: 'test-cases update',
   sdk: 'testCases.update',
   method: 'PUT',
@@ -127,6 +129,7 @@ export const updateTestCase = defineOperation({
 export const deleteTestCase = defineOperation({
   ...one,
   id: 'deleteTestCase',
+  audit: 'test_case.deleted',
   command: 'test-cases delete',
   sdk: 'testCases.delete',
   method: 'DELETE',

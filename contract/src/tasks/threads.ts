@@ -96,6 +96,7 @@ const ofThread = {
 export const createThread = defineOperation({
   ...ofProject,
   id: 'createThread',
+  unaudited: 'the thread says it itself: created_by; a conversation changes nothing for other users',
   command: 'threads create',
   sdk: 'threads.create',
   method: 'POST',
@@ -151,6 +152,7 @@ export const getThread = defineOperation({
 export const deleteThread = defineOperation({
   ...ofThread,
   id: 'deleteThread',
+  audit: 'thread.deleted',
   command: 'threads delete',
   sdk: 'threads.delete',
   method: 'DELETE',

@@ -85,6 +85,7 @@ export const claimWork = defineOperation({
   credentials: anyCredential,
   path: `${base}/claim`,
   id: 'claimWork',
+  unaudited: 'the task says it itself: its events and its log name the attempt and the worker',
   command: 'work claim',
   sdk: 'work.claim',
   method: 'POST',
@@ -135,6 +136,7 @@ export const heartbeatWork = defineOperation({
   ...byLease,
   path: `${base}/heartbeat`,
   id: 'heartbeatWork',
+  unaudited: 'a heartbeat of the worker that has the task',
   sdk: 'work.heartbeat',
   summary: 'Extend a lease',
   description:
@@ -170,6 +172,7 @@ export const beginWorkStep = defineOperation({
   ...byLease,
   path: `${base}/steps`,
   id: 'beginWorkStep',
+  unaudited: 'the journal of the task has the step',
   sdk: 'work.beginStep',
   summary: 'Begin a step',
   description:
@@ -253,6 +256,7 @@ export const finishWorkStep = defineOperation({
   path: `${base}/steps/{step_id}/finish`,
   params: { ...params, step_id: { description: 'The step.', example: stepId } },
   id: 'finishWorkStep',
+  unaudited: 'the journal of the task has the result',
   sdk: 'work.finishStep',
   summary: 'Give the result of a step',
   description:
@@ -287,6 +291,7 @@ export const recordWorkEvents = defineOperation({
   ...byLease,
   path: `${base}/events`,
   id: 'recordWorkEvents',
+  unaudited: 'the events of the task have it',
   sdk: 'work.events',
   summary: 'Tell what happens',
   description:
@@ -336,6 +341,7 @@ export const completeWork = defineOperation({
   ...byLease,
   path: `${base}/complete`,
   id: 'completeWork',
+  audit: 'work.completed',
   sdk: 'work.complete',
   summary: 'Complete the task',
   description:
@@ -355,6 +361,7 @@ export const failWork = defineOperation({
   ...byLease,
   path: `${base}/fail`,
   id: 'failWork',
+  audit: 'work.failed',
   sdk: 'work.fail',
   summary: 'Give the task up',
   description:
@@ -376,6 +383,7 @@ export const parkWork = defineOperation({
   ...byLease,
   path: `${base}/park`,
   id: 'parkWork',
+  unaudited: 'the events and the log of the task have it',
   sdk: 'work.park',
   summary: 'Put the task aside',
   description:

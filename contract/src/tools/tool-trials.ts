@@ -35,6 +35,7 @@ const definition = {
 export const previewTool = defineOperation({
   ...common,
   id: 'previewTool',
+  audit: 'project.tool_previewed',
   command: 'tools preview',
   sdk: 'tools.preview',
   path: '/api/v1/projects/{project_id}/tools/preview',
@@ -100,6 +101,7 @@ export const previewTool = defineOperation({
 export const tryTool = defineOperation({
   ...common,
   id: 'tryTool',
+  audit: 'project.tool_tried',
   command: 'tools try',
   sdk: 'tools.try',
   path: '/api/v1/projects/{project_id}/tools/try',

@@ -242,6 +242,7 @@ const one = {
 export const createTool = defineOperation({
   ...ofProject,
   id: 'createTool',
+  audit: 'tool.created',
   command: 'tools create',
   sdk: 'tools.create',
   method: 'POST',
@@ -307,6 +308,7 @@ export const getTool = defineOperation({
 export const updateTool = defineOperation({
   ...one,
   id: 'updateTool',
+  audit: 'tool.updated',
   command: 'tools update',
   sdk: 'tools.update',
   method: 'PUT',
@@ -338,6 +340,7 @@ export const updateTool = defineOperation({
 export const approveTool = defineOperation({
   ...one,
   id: 'approveTool',
+  audit: 'tool.approved',
   command: 'tools approve',
   sdk: 'tools.approve',
   path: `${one.path}/approve`,
@@ -359,6 +362,7 @@ export const approveTool = defineOperation({
 export const deleteTool = defineOperation({
   ...one,
   id: 'deleteTool',
+  audit: 'tool.deleted',
   command: 'tools delete',
   sdk: 'tools.delete',
   method: 'DELETE',

@@ -1,6 +1,6 @@
 // Made by `npm run gen` from the operations of the contract.
 import type { Http } from '../http.ts'
-import { bind, call, form, list, once, raw, upload, url, type Bound } from '../operation.ts'
+import { bind, call, form, inProject, list, once, raw, upload, url, type Bound } from '../operation.ts'
 
 export const agents = {
   /** List agents. */
@@ -530,5 +530,23 @@ export class Resources {
     this.user = bind(http, user)
     this.webhooks = bind(http, webhooks)
     this.work = bind(http, work)
+  }
+}
+
+/** The resources of one project: their methods without the first argument. */
+export function resourcesOfProject(project_id: string | number, all: Resources) {
+  return {
+    approvals: inProject(project_id, all.approvals),
+    budgets: inProject(project_id, all.budgets),
+    files: inProject(project_id, all.files),
+    schedules: inProject(project_id, all.schedules),
+    tasks: inProject(project_id, all.tasks),
+    testCases: inProject(project_id, all.testCases),
+    threads: inProject(project_id, all.threads),
+    toolCalls: inProject(project_id, all.toolCalls),
+    tools: inProject(project_id, all.tools),
+    triggers: inProject(project_id, all.triggers),
+    usage: inProject(project_id, all.usage),
+    work: inProject(project_id, all.work),
   }
 }

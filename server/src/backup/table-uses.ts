@@ -3,6 +3,8 @@ export type TableUse = WholeTable | PartOfTable | TableLeftOut
 
 interface WholeTable {
   is: 'kept'
+  /** Rows stay until they, or what they belong to, are deleted: no row of the guide says how long. */
+  retention?: 'until it is deleted'
 }
 /** Some columns get their defaults when the rows are restored. */
 interface PartOfTable {
@@ -16,6 +18,8 @@ interface TableLeftOut {
 }
 
 const stored: WholeTable = { is: 'kept' }
+/** What people create and delete. */
+const storedUntilDeleted: WholeTable = { is: 'kept', retention: 'until it is deleted' }
 
 /**
  * Every table, and whether a backup has it. A new table must be added here; a test checks that. A table unknown here,
@@ -24,15 +28,15 @@ const stored: WholeTable = { is: 'kept' }
  * `engine/queue/requeue.ts`).
  */
 export const tableUses: Readonly<Record<string, TableUse>> = {
-  organization: stored,
-  app_user: stored,
-  identity: stored,
-  member: stored,
+  organization: storedUntilDeleted,
+  app_user: storedUntilDeleted,
+  identity: storedUntilDeleted,
+  member: storedUntilDeleted,
   invitation: stored,
   // Sessions and apps stay signed in.
   session: stored,
-  oauth_client: stored,
-  oauth_consent: stored,
+  oauth_client: storedUntilDeleted,
+  oauth_consent: storedUntilDeleted,
   oauth_grant: stored,
   oauth_artifact: stored,
   api_key: stored,
@@ -40,14 +44,14 @@ export const tableUses: Readonly<Record<string, TableUse>> = {
   api_key_call: stored,
   refusal_hour: stored,
   // Encrypted; `key_id` in it says with which key.
-  service_secret: stored,
-  credential: stored,
-  credential_oauth: stored,
+  service_secret: storedUntilDeleted,
+  credential: storedUntilDeleted,
+  credential_oauth: storedUntilDeleted,
   credential_authorization: stored,
-  project: stored,
-  agent: stored,
+  project: storedUntilDeleted,
+  agent: storedUntilDeleted,
   agent_version: stored,
-  test_case: stored,
+  test_case: storedUntilDeleted,
   agent_log: stored,
   agent_usage: stored,
   model_warning: stored,
@@ -65,7 +69,7 @@ export const tableUses: Readonly<Record<string, TableUse>> = {
   idempotency: stored,
   door_request: stored,
   door_key: stored,
-  tool: stored,
+  tool: storedUntilDeleted,
   thread: stored,
   schedule: stored,
   trigger: stored,
@@ -92,7 +96,7 @@ export const tableUses: Readonly<Record<string, TableUse>> = {
   freed_gate: stored,
   removed_agent: stored,
   audit: stored,
-  webhook: stored,
+  webhook: storedUntilDeleted,
   event: stored,
   delivery: stored,
   delivery_attempt: stored,

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import type { Operation } from '#contract/core/operation.ts'
+import { resourceTypes } from '#contract/core/resource-types.ts'
 import { operations } from '#contract/operations.ts'
 import type { Sql } from '../../src/platform/postgres/database.ts'
 import type { Credential } from '../actors.ts'
@@ -29,8 +30,15 @@ const volatile = new Set([
   ...['cpu_usage', 'memory_usage', 'checked_at'],
 ])
 
+/** Rows of resources that belong to a project, each in the table of its type. */
+const rowsOfProjects = Object.keys(resourceTypes).map((type) => [
+  ['project_id', `${type}_id`].toSorted().join(' '),
+  `select project_id, id as ${type}_id from ${type}`,
+])
+
 /** Which rows the parameters of a path name, by the names of the parameters in the order of the alphabet. */
 const rows: Record<string, string> = {
+  ...Object.fromEntries(rowsOfProjects),
   '': 'select',
   project_id: 'select id as project_id from project',
   'agent_id project_id': 'select project_id, id as agent_id from agent',
@@ -40,13 +48,8 @@ const rows: Record<string, string> = {
     'select project_id, id as task_id from task where exists (select from agent where id = agent_id)',
   'project_id thread_id': 'select project_id, id as thread_id from thread',
   'approval_id project_id': 'select project_id, id as approval_id from approval',
-  'project_id tool_call_id': 'select project_id, id as tool_call_id from tool_call',
   'project_id schedule_id': 'select project_id, id as schedule_id from schedule',
-  'project_id trigger_id': 'select project_id, id as trigger_id from trigger',
   'delivery_id project_id trigger_id': 'select project_id, trigger_id, id as delivery_id from trigger_delivery',
-  'budget_id project_id': 'select project_id, id as budget_id from budget',
-  'project_id tool_id': 'select project_id, id as tool_id from tool',
-  'credential_id project_id': 'select project_id, id as credential_id from credential',
   'agent_id project_id test_case_id':
     'select a.project_id, c.agent_id, c.id as test_case_id from test_case c join agent a on a.id = c.agent_id',
   'file_id project_id': 'select project_id, id as file_id from file where sha256 is not null',

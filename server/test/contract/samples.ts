@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
 import type { CredentialKind, Operation } from '#contract/core/operation.ts'
+import { resourceTypes } from '#contract/core/resource-types.ts'
+import { operations } from '#contract/operations.ts'
 import { extendToolCall } from '#contract/tools/tool-calls.ts'
 import { beginWorkStep } from '#contract/tasks/work.ts'
 import { eraseTasks } from '#contract/tasks/tasks.ts'
@@ -18,6 +20,9 @@ export interface Sample {
 
 /** Identifiers of the right form that name nothing. */
 export const missing: Record<string, string> = {
+  ...Object.fromEntries(
+    Object.entries(resourceTypes).map(([type, { prefix }]) => [`${type}_id`, `${prefix}_${'0'.repeat(26)}`]),
+  ),
   project_id: 'proj_999999999',
   agent_id: 'agent_00000000000000000000000000',
   task_id: 'task_00000000000000000000000000',
@@ -26,19 +31,7 @@ export const missing: Record<string, string> = {
   key_id: 'key_00000000000000000000000000',
   version: '999999999',
   schedule_id: 'sched_00000000000000000000000000',
-  trigger_id: 'trig_00000000000000000000000000',
-  budget_id: 'budget_00000000000000000000000000',
-  tool_id: 'tool_00000000000000000000000000',
-  credential_id: 'cred_00000000000000000000000000',
-  test_case_id: 'case_00000000000000000000000000',
-  file_id: 'file_00000000000000000000000000',
-  tool_call_id: 'call_00000000000000000000000000',
-  step_id: 'step_00000000000000000000000000',
-  session_id: 'sess_00000000000000000000000000',
-  identity_id: 'ident_00000000000000000000000000',
   provider: 'nobody',
-  webhook_id: 'wh_00000000000000000000000000',
-  delivery_id: 'dlv_00000000000000000000000000',
   client_id: 'nobody',
   user_id: 'user_00000000000000000000000000',
   invitation_id: 'inv_00000000000000000000000000',
@@ -60,6 +53,8 @@ export class Samples {
   /** The token of the lease that was made last. */
   #lease: string | undefined
   readonly #made: { tool?: string; credential?: string; issued?: string; webhook?: string } = {}
+  /** Ids of resources that samples share, by the parameter that names them. */
+  readonly #created_ids = new Map<string, string>()
   readonly #prefix: string
   readonly #password_hash: string
 
@@ -128,7 +123,6 @@ export class Samples {
         id === 'authorizeCredential'
           ? await this.#issuedCredential()
           : await this.#credential(id === 'deleteCredential')
-    if ('test_case_id' in (operation.params ?? {})) params.test_case_id = await this.#makeTestCase()
     if ('file_id' in (operation.params ?? {})) params.file_id = await this.#makeFile()
     if ('webhook_id' in (operation.params ?? {})) params.webhook_id = await this.#webhook(id === 'deleteWebhook')
     if ('trigger_id' in (operation.params ?? {})) params.trigger_id = await this.#makeTrigger()
@@ -142,6 +136,11 @@ export class Samples {
     if ('user_id' in (operation.params ?? {}))
       params.user_id = (await makePerson(this.test, 'member', this.owner.org_id)).user_id
     if ('invitation_id' in (operation.params ?? {})) params.invitation_id = (await this.#makeInvitation(this.owner)).id
+    for (const name of Object.keys(operation.params ?? {}))
+      if (!Object.hasOwn(params, name)) {
+        const id = await this.#created(name, operation, params)
+        if (id !== undefined) params[name] = id
+      }
     const givesTask = [
       'createTask',
       'createTaskBatch',
@@ -204,23 +203,18 @@ export class Samples {
     if (!operation.body) return {}
     const name = `${this.#prefix}-${++this.#count}`
     const changes: Record<string, object> = {
-      createProject: { name },
       updateProject: { name: `renamed-${this.#prefix}` },
-      createAgent: { name },
       updateAgent: { name: 'sample' },
       rollbackAgent: { version: 0 },
       createSchedule: { agent_id: this.agent_id },
       createTrigger: { agent_id: this.agent_id },
       testTrigger: { preview: false },
       createThread: { agent_id: this.agent_id },
-      createTool: { name },
       // Refused before anything is looked up: no test waits for the network.
       tryTool: {
         parameters: { type: 'object', required: ['never'] },
         http: { method: 'GET', url: 'https://api.example.com/' },
       },
-      createTestCase: { name },
-      updateTestCase: { name },
       createCredential: { name: name.replaceAll('-', '_') },
       launchAgent: { name: 'sample', project_id: this.project_id },
       recoverDeliveries: { since: new Date().toISOString() },
@@ -231,7 +225,10 @@ export class Samples {
       linkIdentity: { current_password: password },
       changePassword: { current_password: password, new_password: 'eight white storks on a lake' },
     }
-    return { body: { ...(operation.body_example as object), ...changes[operation.id] } }
+    const example = operation.body_example as object
+    // Names may be unique.
+    const isNamed = operation.responses[0]?.status === 201 && 'name' in example
+    return { body: { ...example, ...(isNamed ? { name } : {}), ...changes[operation.id] } }
   }
 
   async #makeProject(): Promise<number> {
@@ -399,12 +396,20 @@ export class Samples {
     return (this.#made.issued = reply.body.id as string)
   }
 
-  async #makeTestCase(): Promise<string> {
-    // An agent may have only so many.
-    await this.test.sql`delete from test_case where agent_id = ${this.agent_id}`
-    const path = `/api/v1/projects/${this.project_id}/agents/${this.agent_id}/test-cases`
-    const reply = await this.test.send('POST', path, { key: this.key, body: { name: 'sample', input: 'sample' } })
-    return reply.body.id
+  /**
+   * The resource that a parameter names, made by the example of the operation that creates it. One is enough for all samples,
+   * except those that delete it. Undefined where no operation creates one.
+   */
+  async #created(name: string, { path, method }: Operation, params: Record<string, string>) {
+    const kept = this.#created_ids.get(name)
+    if (kept !== undefined && method !== 'DELETE') return kept
+    const collection = path.slice(0, path.indexOf(`/{${name}}`))
+    const creation = operations.find((each) => each.method === 'POST' && each.path === collection)
+    if (creation?.responses[0]?.status !== 201) return undefined
+    const reply = await this.test.send('POST', fill(collection, params), { key: this.key, ...this.#body(creation) })
+    assert.equal(reply.status, 201, JSON.stringify(reply.body))
+    if (method !== 'DELETE') this.#created_ids.set(name, reply.body.id)
+    return reply.body.id as string
   }
 
   async #makeFile(): Promise<string> {

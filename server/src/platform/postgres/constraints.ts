@@ -1,4 +1,5 @@
 import { notFound, Problem } from '#contract/core/problems.ts'
+import { resourceTypes, type ResourceTypeName } from '#contract/core/resource-types.ts'
 import { brokenConstraint, type Sql } from './database.ts'
 
 /** What a statement fails with where it breaks a constraint of this name. */
@@ -16,7 +17,7 @@ export async function answerConstraints<T>(answers: ConstraintAnswers, statement
 
 /** A name of which its owner can have one. */
 export interface UniqueName {
-  resource_type: 'credential' | 'test_case' | 'tool'
+  resource_type: ResourceTypeName
   name: string
   owner: { resource_type: 'project' | 'agent'; id: string }
   /** Who has the name now; undefined where it is free again. */
@@ -56,7 +57,7 @@ export function nameConflict(
       conflicting_value: name,
     },
     {
-      message: `A ${resource_type.replace('_', ' ')} of this name exists ${owner.resource_type === 'agent' ? 'for the agent' : 'in the project'}.`,
+      message: `A ${resourceTypes[resource_type].name} of this name exists ${owner.resource_type === 'agent' ? 'for the agent' : 'in the project'}.`,
     },
   )
 }

@@ -1,0 +1,29 @@
+/** A type of resource: the prefix of its identifiers (decision D7), and its name in messages. */
+interface ResourceType {
+  prefix: string
+  name: string
+}
+
+/** Types of resources of which a missing one is answered 404 `resource_not_found`. A new resource is added here. */
+export const resourceTypes = {
+  api_key: { prefix: 'key', name: 'API key' },
+  session: { prefix: 'sess', name: 'session' },
+  identity: { prefix: 'ident', name: 'linked identity' },
+  organization: { prefix: 'org', name: 'organization' },
+  oauth_client: { prefix: 'client', name: 'OAuth client' },
+  webhook: { prefix: 'wh', name: 'webhook' },
+  delivery: { prefix: 'dlv', name: 'delivery' },
+  trigger: { prefix: 'trig', name: 'trigger' },
+  tool: { prefix: 'tool', name: 'tool' },
+  credential: { prefix: 'cred', name: 'credential' },
+  test_case: { prefix: 'case', name: 'test case' },
+  tool_call: { prefix: 'call', name: 'tool call' },
+  step: { prefix: 'step', name: 'step' },
+  file: { prefix: 'file', name: 'file' },
+  budget: { prefix: 'budget', name: 'budget' },
+} as const satisfies Record<string, ResourceType>
+
+export type ResourceTypeName = keyof typeof resourceTypes
+
+/** Prefixes of identifiers of these resources. */
+export type ResourcePrefix = (typeof resourceTypes)[ResourceTypeName]['prefix']
