@@ -1,5 +1,5 @@
 import type { FirstOwner } from './first-start.ts'
-import { isConsoleBuilt } from './resources/console/console-files.ts'
+import { isConsoleBuilt } from './resources/utility/console/console-files.ts'
 import type { Service } from './service.ts'
 
 /** A checkout without the packages that build the console; the installed package has it. */

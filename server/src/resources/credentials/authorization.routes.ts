@@ -16,7 +16,7 @@ import type { HttpContext } from '../../http/http-context.ts'
 import { html } from '../../http/pages/html.ts'
 import { answerBrowsersWithPages, errorPage } from '../../http/pages/forms.ts'
 import { sendPage, type Page } from '../../http/pages/page.ts'
-import { findSignedInUser, type SignedInUser } from '../sessions/sessions.queries.ts'
+import { findSignedInUser, type SignedInUser } from '../users/sessions/sessions.queries.ts'
 import {
   findAuthorization,
   insertAuthorization,

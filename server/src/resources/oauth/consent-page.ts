@@ -1,7 +1,7 @@
 import { scopeDescriptions, type Scope } from '#contract/core/scopes.ts'
 import { html, Html } from '../../http/pages/html.ts'
 import type { Page } from '../../http/pages/page.ts'
-import type { SignedInUser } from '../sessions/sessions.queries.ts'
+import type { SignedInUser } from '../users/sessions/sessions.queries.ts'
 import type { Membership, OAuthClientRow, Publisher } from './oauth.queries.ts'
 import { isLoopback } from './redirect-uris.ts'
 

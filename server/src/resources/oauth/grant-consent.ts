@@ -4,7 +4,7 @@ import { recordAudit } from '../../events/audit/audit.ts'
 import { actorOf } from '../../http/access/actor.ts'
 import { answerConstraints } from '../../platform/postgres/constraints.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
-import { holdSession, type SignedInUser } from '../sessions/sessions.queries.ts'
+import { holdSession, type SignedInUser } from '../users/sessions/sessions.queries.ts'
 import { insertGrant, rememberConsent } from './oauth.queries.ts'
 
 /** Which app a signed-in user lets in to one of their organizations, and to do what. */

@@ -3,7 +3,7 @@ import { html, type Html } from '../../http/pages/html.ts'
 import { alert, type Page } from '../../http/pages/page.ts'
 import { orInstead, ssoButtons } from '../../http/pages/sso-buttons.ts'
 import type { Offer } from '../members/invitations.queries.ts'
-import type { SignedInUser } from '../sessions/sessions.queries.ts'
+import type { SignedInUser } from './sessions/sessions.queries.ts'
 import { accountFields, type TypedAccount } from './account-form.ts'
 import { invitationIn } from './pages.ts'
 

@@ -6,7 +6,7 @@ import type { HttpContext } from '../../http/http-context.ts'
 import { continuePage, sendPage } from '../../http/pages/page.ts'
 import { addressSubject, countSubject } from '../../http/access/rate-limit.ts'
 import { readSessionCookie, setSessionCookie } from '../../http/pages/session-cookie.ts'
-import { findSignedInUser, type SignedInUser } from '../sessions/sessions.queries.ts'
+import { findSignedInUser, type SignedInUser } from './sessions/sessions.queries.ts'
 import type { SignedIn, SignInContext, SignInSource } from './sign-in/sign-in.ts'
 
 /** What the pages work with. */

@@ -1,6 +1,6 @@
 import { invalid, Problem } from '#contract/core/problems.ts'
 import { recentSignIn_minutes } from '#contract/accounts/users.ts'
-import { isSessionRecent, type RequestSource } from '../sessions/sessions.queries.ts'
+import { isSessionRecent, type RequestSource } from './sessions/sessions.queries.ts'
 import { checkPassword, type Account, type SignInContext } from './sign-in/sign-in.ts'
 import { findCredentials, type SignInRow } from './users.queries.ts'
 

@@ -1,7 +1,7 @@
 import { systemActor, recordAudit } from '../../events/audit/audit.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 import { endGrantsOf } from '../oauth/oauth.queries.ts'
-import { endSessionsOf } from '../sessions/sessions.queries.ts'
+import { endSessionsOf } from './sessions/sessions.queries.ts'
 import { clearAllAttempts } from './sign-in/sign-in-attempts.queries.ts'
 import { type SignInRow, updatePasswordHash } from './users.queries.ts'
 

@@ -2,7 +2,7 @@ import type { Issue } from '#contract/core/problems.ts'
 import { html, type Html } from '../../../http/pages/html.ts'
 import { alert, field, type Page } from '../../../http/pages/page.ts'
 import { orInstead, ssoButtons } from '../../../http/pages/sso-buttons.ts'
-import type { SignedInUser } from '../../sessions/sessions.queries.ts'
+import type { SignedInUser } from '../sessions/sessions.queries.ts'
 import { accountFields } from '../account-form.ts'
 import { accountPath } from '../sso/sso-pages.ts'
 

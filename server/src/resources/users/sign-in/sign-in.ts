@@ -4,12 +4,7 @@ import { recordAudit } from '../../../events/audit/audit.ts'
 import { addressSubject, windowHeaders } from '../../../http/access/rate-limit.ts'
 import type { Sql } from '../../../platform/postgres/database.ts'
 import { PasswordsBusy, type Passwords } from '../../../platform/crypto/passwords.ts'
-import {
-  endSessionOfCookie,
-  insertSession,
-  type RequestSource,
-  type SessionRow,
-} from '../../sessions/sessions.queries.ts'
+import { endSessionOfCookie, insertSession, type RequestSource, type SessionRow } from '../sessions/sessions.queries.ts'
 import { beginAttempt, clearAttempts, forgetAttempt, type TooManyFailures } from './sign-in-attempts.queries.ts'
 import {
   findUser,

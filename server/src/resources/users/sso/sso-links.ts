@@ -3,7 +3,7 @@ import { notFound, Problem } from '#contract/core/problems.ts'
 import type { SsoConfig } from '../../../config/config-sso.ts'
 import { recordAudit } from '../../../events/audit/audit.ts'
 import type { Sql } from '../../../platform/postgres/database.ts'
-import { holdSession } from '../../sessions/sessions.queries.ts'
+import { holdSession } from '../sessions/sessions.queries.ts'
 import {
   deleteIdentity,
   findAccountByEmail,

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { operations } from '#contract/operations.ts'
-import { html } from '../../http/pages/html.ts'
-import { sendPage } from '../../http/pages/page.ts'
+import { html } from '../../../http/pages/html.ts'
+import { sendPage } from '../../../http/pages/page.ts'
 import { consoleFolder, readConsole, type Console, type ConsoleFile } from './console-files.ts'
 
 /**

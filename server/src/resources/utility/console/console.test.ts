@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { gzipSync } from 'node:zlib'
 import Fastify, { type FastifyInstance } from 'fastify'
-import { startTestService, type TestService } from '../../../test/harness.ts'
+import { startTestService, type TestService } from '../../../../test/harness.ts'
 import { consoleRoutes } from './console.routes.ts'
 
 let folder: string

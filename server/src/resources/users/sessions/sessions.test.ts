@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { parseCookie, type Browser } from '../../../test/browser.ts'
-import { type TestService } from '../../../test/harness.ts'
-import { shareTestService } from '../../../test/shared-service.ts'
-import { OAuthDriver, type TestClient } from '../../../test/oauth.ts'
+import { parseCookie, type Browser } from '../../../../test/browser.ts'
+import { type TestService } from '../../../../test/harness.ts'
+import { shareTestService } from '../../../../test/shared-service.ts'
+import { OAuthDriver, type TestClient } from '../../../../test/oauth.ts'
 
 const password = 'seven grey herons'
 

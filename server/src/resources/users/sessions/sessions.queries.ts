@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
-import { readSessionCookie } from '../../http/pages/session-cookie.ts'
-import type { Sql } from '../../platform/postgres/database.ts'
-import { hashOf } from '../../platform/crypto/hash-of.ts'
-import { newId } from '../../platform/ids.ts'
+import { readSessionCookie } from '../../../http/pages/session-cookie.ts'
+import type { Sql } from '../../../platform/postgres/database.ts'
+import { hashOf } from '../../../platform/crypto/hash-of.ts'
+import { newId } from '../../../platform/ids.ts'
 
 /** A session as it is answered (spec 2.6): a cookie sign-in or an OAuth grant (decision D63). */
 export interface SessionRow {

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { extname, join } from 'node:path'
-import { root } from '../../platform/root.ts'
+import { root } from '../../../platform/root.ts'
 
 /** Where the build of the console puts its files; not there where it was not built. */
 export const consoleFolder = join(root, 'console/dist')
