@@ -4,14 +4,15 @@ import { anyCredential, defineOperation, type Operation } from '../core/operatio
 import {
   Choice,
   Confirmation,
-  NameText,
+  Defaulted,
+  FutureInput,
   Named,
+  NameText,
   Nullable,
   OffsetPagination,
   offsetPaginationExample,
   offsetQuery,
   Timestamp,
-  FutureInput,
 } from '../core/schemas.ts'
 import { scopes } from '../core/scopes.ts'
 import { QueueName } from '../resources/agents.ts'
@@ -144,7 +145,7 @@ export const listApiKeys = defineOperation({
   scope: 'api_keys:read',
   bucket: 'api_keys.read',
   query: offsetQuery({
-    active_only: Type.Optional(Type.Boolean({ default: true, description: 'Leave out keys that have expired.' })),
+    active_only: Defaulted(Type.Boolean({ default: true, description: 'Leave out keys that have expired.' })),
   }),
   responses: [
     {

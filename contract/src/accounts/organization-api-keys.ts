@@ -3,6 +3,7 @@ import { ApiKey, apiKeyExample } from './api-keys.ts'
 import { anyCredential, defineOperation, type Operation } from '../core/operation.ts'
 import {
   Confirmation,
+  Defaulted,
   Named,
   OffsetPagination,
   offsetPaginationExample,
@@ -41,7 +42,7 @@ export const listOrganizationApiKeys = defineOperation({
   description: 'For owners and admins: every key of the current organization with whose it is, newest first.',
   bucket: 'api_keys.read',
   query: offsetQuery({
-    active_only: Type.Optional(Type.Boolean({ default: true, description: 'Leave out keys that have expired.' })),
+    active_only: Defaulted(Type.Boolean({ default: true, description: 'Leave out keys that have expired.' })),
     user_id: Type.Optional(Type.String({ maxLength: 64, description: "Only this member's." })),
   }),
   responses: [

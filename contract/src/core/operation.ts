@@ -1,6 +1,7 @@
 import type { Static, TObject, TSchema } from 'typebox'
 import type { BucketName } from './limits.ts'
 import type { ProblemKind } from './problems.ts'
+import type { HasDefault } from './schemas.ts'
 import type { Requirement } from './scopes.ts'
 
 /**
@@ -120,6 +121,12 @@ export function defineOperation<const O extends Operation>(
 }
 
 export type QueryOf<O> = O extends { query: infer Query extends TObject } ? Static<Query> : never
+/** A query after validation: members with a default (`Defaulted`) are always there. */
+export type FilledQueryOf<O> = O extends { query: TObject<infer Members> }
+  ? QueryOf<O> & {
+      [Name in keyof Members as Members[Name] extends HasDefault ? Name : never]-?: Static<Members[Name]>
+    }
+  : never
 export type BodyOf<O> = O extends { body: infer Body extends TObject } ? Static<Body> : never
 
 /** Whether a POST honours `Idempotency-Key`. */

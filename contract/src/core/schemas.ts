@@ -1,10 +1,24 @@
-import Type, { type Static, type TProperties, type TSchema } from 'typebox'
+import Type, { type Static, type TOptional, type TProperties, type TSchema } from 'typebox'
 import { bounds } from './limits.ts'
 
 /** A schema that also takes `null`, in the form of OpenAPI 3.0: where values are listed, null is one of them. */
 export function Nullable<T extends TSchema>(schema: T) {
   const values = 'enum' in schema && Array.isArray(schema.enum) ? { enum: [...schema.enum, null] } : {}
   return Type.Unsafe<Static<T> | null>({ ...schema, ...values, nullable: true })
+}
+
+/** Marks schemas with a `default`, in types. */
+export interface HasDefault {
+  default: unknown
+}
+
+/**
+ * An optional member whose `default` validation fills in: who serves an operation finds it always (`FilledQueryOf`). Throws
+ * where the schema has none.
+ */
+export function Defaulted<S extends TSchema>(schema: S): TOptional<S & HasDefault> {
+  if (!Object.hasOwn(schema, 'default')) throw new Error(`a schema without a default: ${JSON.stringify(schema)}`)
+  return Type.Optional(schema) as unknown as TOptional<S & HasDefault>
 }
 
 /** A string that is one of `values`. */
@@ -74,10 +88,10 @@ export function offsetQuery<P extends TProperties>(
 ) {
   return Type.Object({
     ...more,
-    limit: Type.Optional(
+    limit: Defaulted(
       Type.Integer({ minimum: 1, maximum: limitMax, default: limitDefault, description: 'How many at most.' }),
     ),
-    offset: Type.Optional(
+    offset: Defaulted(
       Type.Integer({
         minimum: 0,
         maximum: bounds.offset,
@@ -92,10 +106,10 @@ export function offsetQuery<P extends TProperties>(
 export function pageQuery<P extends TProperties>(more: P) {
   return Type.Object({
     ...more,
-    page: Type.Optional(
+    page: Defaulted(
       Type.Integer({ minimum: 1, maximum: bounds.offset, default: 1, description: 'Which page, from 1.' }),
     ),
-    limit: Type.Optional(
+    limit: Defaulted(
       Type.Integer({
         minimum: 1,
         maximum: bounds.page_limit,

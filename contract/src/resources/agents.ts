@@ -7,9 +7,10 @@ import {
   boundedJson,
   Choice,
   Confirmation,
+  Defaulted,
   FreeObject,
-  NameText,
   Named,
+  NameText,
   Nullable,
   OffsetPagination,
   offsetPaginationExample,
@@ -470,7 +471,7 @@ export const listAgents = defineOperation({
         description: 'Only agents that have it in `metadata.tags`, a list of words.',
       }),
     ),
-    sort: Type.Optional(
+    sort: Defaulted(
       Choice(['created_at', '-created_at', 'name', '-name'], {
         default: '-created_at',
         description: 'A minus sorts downwards.',

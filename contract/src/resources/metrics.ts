@@ -1,6 +1,14 @@
 import Type from 'typebox'
 import { anyCredential, defineOperation, type Operation } from '../core/operation.ts'
-import { agentParameter, Choice, Named, projectParameter, Timestamp, TimestampInput } from '../core/schemas.ts'
+import {
+  agentParameter,
+  Choice,
+  Defaulted,
+  Named,
+  projectParameter,
+  Timestamp,
+  TimestampInput,
+} from '../core/schemas.ts'
 
 /** Lengths of the buckets of a time series, in seconds. */
 export const metricIntervals = { '1m': 60, '5m': 300, '15m': 900, '1h': 3600, '1d': 86_400 } as const
@@ -74,7 +82,7 @@ export const getAgentMetrics = defineOperation({
   query: Type.Object({
     start_time: Type.Optional(TimestampInput),
     end_time: Type.Optional(TimestampInput),
-    interval: Type.Optional(Choice(intervals, { default: '1h', description: 'Length of a bucket.' })),
+    interval: Defaulted(Choice(intervals, { default: '1h', description: 'Length of a bucket.' })),
   }),
   responses: [
     {
@@ -158,7 +166,7 @@ export const getProjectMetrics = defineOperation({
     ),
     start_time: Type.Optional(TimestampInput),
     end_time: Type.Optional(TimestampInput),
-    interval: Type.Optional(Choice(intervals, { default: '1h', description: 'Length of a bucket.' })),
+    interval: Defaulted(Choice(intervals, { default: '1h', description: 'Length of a bucket.' })),
   }),
   responses: [
     {

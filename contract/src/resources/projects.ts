@@ -4,6 +4,7 @@ import { anyCredential, defineOperation, type Operation } from '../core/operatio
 import {
   Choice,
   Confirmation,
+  Defaulted,
   Named,
   PagePagination,
   pageQuery,
@@ -67,10 +68,10 @@ export const listProjects = defineOperation({
     search: Type.Optional(
       Type.String({ maxLength: bounds.search, description: 'Part of the name, without regard to case.' }),
     ),
-    sort: Type.Optional(
+    sort: Defaulted(
       Choice(['name', 'created_at', 'updated_at'], { default: 'created_at', description: 'What to sort by.' }),
     ),
-    order: Type.Optional(Choice(['asc', 'desc'], { default: 'desc', description: 'In which direction.' })),
+    order: Defaulted(Choice(['asc', 'desc'], { default: 'desc', description: 'In which direction.' })),
     status: Type.Optional(
       Type.String({ maxLength: bounds.search, description: 'Accepted without effect: projects have no status.' }),
     ),

@@ -2,6 +2,7 @@ import Type from 'typebox'
 import { anyCredential, defineOperation, type Operation } from '../core/operation.ts'
 import {
   Choice,
+  Defaulted,
   Named,
   Nullable,
   OffsetPagination,
@@ -143,10 +144,10 @@ export const getUsageSeries = defineOperation({
   scope: 'agents:read',
   bucket: 'tasks.read',
   query: Type.Object({
-    group_by: Type.Optional(Choice(usageGroups, { default: 'model', description: 'What the series are of.' })),
+    group_by: Defaulted(Choice(usageGroups, { default: 'model', description: 'What the series are of.' })),
     start_time: Type.Optional(TimestampInput),
     end_time: Type.Optional(TimestampInput),
-    interval: Type.Optional(Choice(['1h', '1d'] as const, { default: '1d', description: 'Length of a bucket.' })),
+    interval: Defaulted(Choice(['1h', '1d'] as const, { default: '1d', description: 'Length of a bucket.' })),
   }),
   responses: [
     {

@@ -6,6 +6,7 @@ import {
   boundedJson,
   Choice,
   Confirmation,
+  Defaulted,
   FreeObject,
   Named,
   Nullable,
@@ -206,10 +207,10 @@ export const listWebhooks = defineOperation({
           'Only webhooks that may get events of this agent: by their events, and by their filters on `id`, `name`, `agent_id` and `project_id`.',
       }),
     ),
-    sort: Type.Optional(
+    sort: Defaulted(
       Choice(['url', 'created_at', 'updated_at'], { default: 'created_at', description: 'What to sort by.' }),
     ),
-    order: Type.Optional(Choice(['asc', 'desc'], { default: 'desc', description: 'In which direction.' })),
+    order: Defaulted(Choice(['asc', 'desc'], { default: 'desc', description: 'In which direction.' })),
     created_after: Type.Optional(TimestampInput),
     created_before: Type.Optional(TimestampInput),
     updated_after: Type.Optional(TimestampInput),

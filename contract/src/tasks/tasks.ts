@@ -9,6 +9,7 @@ import {
   boundedJson,
   Choice,
   Confirmation,
+  Defaulted,
   FreeObject,
   Named,
   Nullable,
@@ -470,7 +471,7 @@ const listQuery = offsetQuery({
         'Only tasks that came by this protocol or trigger, as `metadata.door.kind` says: `openai.chat`, `openai.responses`, `mcp`, `a2a`, `agui` or `trigger:` and its identifier.',
     }),
   ),
-  sort: Type.Optional(
+  sort: Defaulted(
     Choice(['created_at', '-created_at'], { default: '-created_at', description: 'A minus sorts downwards.' }),
   ),
 })

@@ -30,6 +30,11 @@ export const builtinTools = [
   'request_input',
 ] as const
 
+/** Whether a name of `config.tools` is that of a built-in tool. */
+export function isBuiltinTool(name: string): boolean {
+  return (builtinTools as readonly string[]).includes(name)
+}
+
 export const toolNameText = Type.String({
   minLength: 1,
   maxLength: bounds.tool_name,

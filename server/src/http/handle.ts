@@ -1,5 +1,11 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { isIdempotent, type BodyOf, type ErrorFormat, type Operation, type QueryOf } from '#contract/core/operation.ts'
+import {
+  isIdempotent,
+  type BodyOf,
+  type ErrorFormat,
+  type Operation,
+  type FilledQueryOf,
+} from '#contract/core/operation.ts'
 import { Problem } from '#contract/core/problems.ts'
 import type { Sql } from '../platform/postgres/database.ts'
 import { authenticate, ForgedLease } from './access/authenticate.ts'
@@ -180,7 +186,7 @@ async function serve<O extends Operation, Loaded>(
     await context.judgeBody?.(raw.body, { org_id: principal.org_id, project_id: loading.params['project_id'] ?? '' })
   const received = await handlers.receive?.(loading, () => {
     if (principal) authorizeRole(operation, principal)
-    return validate(operation, raw) as { query: QueryOf<O>; body: BodyOf<O> }
+    return validate(operation, raw) as { query: FilledQueryOf<O>; body: BodyOf<O> }
   })
   try {
     return await answered(received?.digest)

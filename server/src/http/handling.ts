@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Actor } from '#contract/accounts/audit.ts'
-import type { BodyOf, Operation, QueryOf } from '#contract/core/operation.ts'
+import type { BodyOf, Operation, FilledQueryOf } from '#contract/core/operation.ts'
 import type { Sql } from '../platform/postgres/database.ts'
 import type { Principal } from './access/principal.ts'
 
@@ -27,7 +27,7 @@ export interface Loading {
 
 /** A request that is known to be valid. */
 export interface Handling<O extends Operation, Loaded> extends Loading {
-  query: QueryOf<O>
+  query: FilledQueryOf<O>
   body: BodyOf<O>
   loaded: Loaded
 }
@@ -55,7 +55,10 @@ export interface Handlers<O extends Operation, Loaded> {
    * Before any transaction: takes what comes from a network, such as a body that is read as it comes. Finds what the path names
    * and checks itself what has to be right for that; with an Idempotency-Key it is also done for a request that was done before.
    */
-  receive?: (loading: Loading, validated: () => { query: QueryOf<O>; body: BodyOf<O> }) => Promise<Received | undefined>
+  receive?: (
+    loading: Loading,
+    validated: () => { query: FilledQueryOf<O>; body: BodyOf<O> },
+  ) => Promise<Received | undefined>
   /** Does it, and gives the body or an `Answer`. */
   run: (handling: Handling<O, Loaded>) => Promise<unknown>
   /** Where requests with Idempotency-Keys that come at the same time may be done in one transaction, with their kept answers. */

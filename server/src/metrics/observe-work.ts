@@ -1,4 +1,4 @@
-import { builtinTools } from '#contract/tools/tools.ts'
+import { isBuiltinTool } from '#contract/tools/tools.ts'
 import { isTerminalEvent } from '#contract/tasks/task-lifecycle.ts'
 import type { ModelSource } from '../engine/run/model-call.ts'
 import { type Model, ModelError } from '../engine/models/model.ts'
@@ -60,7 +60,7 @@ export function observeTools(tools: ToolSource, meters: Instruments): ToolSource
 }
 
 function observeTool(tool: Tool, meters: Instruments): Tool {
-  const kind = (builtinTools as readonly string[]).includes(tool.name) ? 'builtin' : (tool.kind ?? 'builtin')
+  const kind = isBuiltinTool(tool.name) ? 'builtin' : (tool.kind ?? 'builtin')
   return {
     ...tool,
     async call(args, context) {

@@ -3,6 +3,7 @@ import { openaiBounds } from '#contract/doors/openai.ts'
 import { notFound, Problem } from '#contract/core/problems.ts'
 import { hasScope, roleAllows } from '#contract/core/scopes.ts'
 import type { InputMessage, MessageContent, MessagePart, TaskInput } from '#contract/tasks/tasks.ts'
+import { userAgentOf } from '../http/access/user-agent.ts'
 import type { Context } from '../context.ts'
 import { findApproval } from '../engine/journal/approvals.queries.ts'
 import { listToolCalls, type ToolCallRow } from '../engine/journal/tool-calls.queries.ts'
@@ -306,7 +307,7 @@ async function startTask(
   const missing = urls.find(({ url }) => !asked.files.byUrl.has(url))
   if (missing) throw badParameter('conversation', 'Items were added to the conversation meanwhile; send it again.')
   const messages = [...before.messages, ...input.messages]
-  const user_agent = loading.request.headers['user-agent'] ?? ''
+  const client = userAgentOf(loading.request, openaiBounds.client)
   const { on_disconnect: _, ...options } = asked.task
   const task: NewTask = {
     ...madeBy(loading),
@@ -323,7 +324,7 @@ async function startTask(
     caller: Object.keys(asked.caller).length > 0 ? asked.caller : null,
     metadata: {
       ...(Object.keys(asked.metadata).length > 0 && { openai: asked.metadata }),
-      door: { kind, client: user_agent.slice(0, openaiBounds.client) },
+      door: { kind, client },
     },
   }
   await engine.enqueue(tx, task)

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import { builtinTools } from '#contract/tools/tools.ts'
+import { isBuiltinTool } from '#contract/tools/tools.ts'
 import type { Bus } from '../../events/streams/streams-bus.ts'
 import type { Tracing } from '../../platform/tracing/tracing.ts'
 import { isTransient, type Sql } from '../../platform/postgres/database.ts'
@@ -400,7 +400,7 @@ export class Worker {
     if (this.#claimsAlone) return undefined
     const { config } = run.work
     if (task.has_budget || run.hasJournal || run.work.thread_id !== null) return undefined
-    if (!opensTools && !(config.tools ?? []).every(isBuiltin)) return undefined
+    if (!opensTools && !(config.tools ?? []).every(isBuiltinTool)) return undefined
     await this.#options.prepare(run)
     return beginWithClaim(run, task, this.#context)
   }
@@ -492,8 +492,4 @@ export class Worker {
 function publishedOnce(change: TaskChange, stored: ReadonlyMap<string, string>): PublishedEvents[] {
   const at = stored.get(change.task.id)
   return at === undefined ? [] : [publishedAt(change, at)]
-}
-
-function isBuiltin(name: string): boolean {
-  return (builtinTools as readonly string[]).includes(name)
 }

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino'
-import { builtinTools } from '#contract/tools/tools.ts'
+import { isBuiltinTool } from '#contract/tools/tools.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 import type { Egress } from '../../platform/egress/safe-fetch.ts'
 import type { Secrets } from '../../platform/crypto/secrets.ts'
@@ -43,8 +43,7 @@ async function openTools(options: ToolsOptions, scope: ToolScope): Promise<Tools
   const { sql, secrets, egress, log, sandboxes, tokens, now = () => new Date() } = options
   const { project_id, environment } = scope
   const names = [...new Set(scope.names)]
-  const isBuiltin = (name: string): boolean => (builtinTools as readonly string[]).includes(name)
-  const ofProject = names.filter((name) => !isBuiltin(name))
+  const ofProject = names.filter((name) => !isBuiltinTool(name))
   const rows = await listToolRows(sql, project_id, [...new Set(ofProject.map(rowName))])
   const named = rows.flatMap(({ definition }) => namedCredentials(definition))
   const { values: credentials, unreadable } = await readCredentials(sql, secrets, log, project_id, named)

@@ -1,9 +1,7 @@
 import type { FastifyRequest } from 'fastify'
 import type { Actor } from '#contract/accounts/audit.ts'
+import { userAgentOf } from './user-agent.ts'
 import type { Principal } from './principal.ts'
-
-/** User agents name themselves in far less. */
-const userAgentMax = 500
 
 /** The caller of a request as the audit log stores it; without a principal only where the request comes from. */
 export function actorOf(
@@ -16,7 +14,7 @@ export function actorOf(
     actor: principal?.user_id ?? null,
     credential: principal ? { kind: principal.kind, id: principal.credential_id } : null,
     ip: request.ip,
-    user_agent: request.headers['user-agent']?.slice(0, userAgentMax) ?? null,
+    user_agent: request.headers['user-agent'] === undefined ? null : userAgentOf(request),
     request_id: request.id,
   }
 }

@@ -4,6 +4,7 @@ import { projectId } from '#contract/core/project-id.ts'
 import { notFound } from '#contract/core/problems.ts'
 import type { TaskInput } from '#contract/tasks/tasks.ts'
 import { openaiBounds } from '#contract/doors/openai.ts'
+import { userAgentOf } from '../../http/access/user-agent.ts'
 import type { Context } from '../../context.ts'
 import { findApproval } from '../../engine/journal/approvals.queries.ts'
 import { contentWithFiles, withFiles } from '../../engine/files/input-files.ts'
@@ -166,7 +167,7 @@ async function startTask(
 ): Promise<number> {
   if (asked.decisions.length > 0) throw badMember('message.taskId', 'is required to answer an approval')
   requireAskedAccepting(agent)
-  const user_agent = loading.request.headers['user-agent'] ?? ''
+  const client = userAgentOf(loading.request, openaiBounds.client)
   await engine.enqueue(tx, {
     ...madeBy(loading),
     id: asked.task_id,
@@ -176,7 +177,7 @@ async function startTask(
     thread_id: await threadOf(tx, loading, agent, asked.context_id),
     metadata: {
       ...(asked.metadata && { a2a: asked.metadata }),
-      door: { kind: 'a2a', client: user_agent.slice(0, openaiBounds.client) },
+      door: { kind: 'a2a', client },
     },
   })
   if (!(await findA2aTask(tx, agent.id, asked.task_id))) throw notFound('agent_not_found', 'agent', agent.id)

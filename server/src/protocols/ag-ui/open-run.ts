@@ -4,6 +4,7 @@ import { notFound, Problem } from '#contract/core/problems.ts'
 import { openaiBounds } from '#contract/doors/openai.ts'
 import type { InputMessage, TaskInput } from '#contract/tasks/tasks.ts'
 import { personWaitReasons } from '#contract/tasks/task-lifecycle.ts'
+import { userAgentOf } from '../../http/access/user-agent.ts'
 import type { Context } from '../../context.ts'
 import { listToolCalls } from '../../engine/journal/tool-calls.queries.ts'
 import { inputIssues } from '../../engine/tools/data-schema.ts'
@@ -182,14 +183,14 @@ async function startTask(
 ): Promise<void> {
   if (asked.resume.length > 0) throw badInput('resume', 'names interrupts, but the thread waits for none')
   requireAskedAccepting(agent)
-  const user_agent = loading.request.headers['user-agent'] ?? ''
+  const client = userAgentOf(loading.request, openaiBounds.client)
   await engine.enqueue(tx, {
     ...madeBy(loading),
     ...{ id: task_id, agent, thread_id, input: inputOf(agent.config, fresh) },
     caller: Object.keys(asked.caller).length > 0 ? asked.caller : null,
     metadata: {
       ...(asked.kept && { agui: asked.kept }),
-      door: { kind: 'agui', client: user_agent.slice(0, openaiBounds.client) },
+      door: { kind: 'agui', client },
     },
   })
   if (!(await findTask(tx, { id: task_id, project_id: agent.project_id })))

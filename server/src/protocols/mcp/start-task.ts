@@ -4,6 +4,7 @@ import { projectId } from '#contract/core/project-id.ts'
 import { notFound, Problem } from '#contract/core/problems.ts'
 import { openaiBounds } from '#contract/doors/openai.ts'
 import type { TaskInput } from '#contract/tasks/tasks.ts'
+import { userAgentOf } from '../../http/access/user-agent.ts'
 import type { NewTask } from '../../engine/commands/new-task.ts'
 import { inputIssues } from '../../engine/tools/data-schema.ts'
 import { countSubject } from '../../http/access/rate-limit.ts'
@@ -72,7 +73,7 @@ async function newTask(call: McpCall, { agent, input, thread_id }: AskedTask): P
   requireAskedAccepting(asked)
   const [issue] = inputIssues(asked.config['input_schema'], input)
   if (issue) throw new Problem('validation_error', [issue], { message: `${issue.field} ${issue.message}.` })
-  const client = (call.request.headers['user-agent'] ?? '').slice(0, openaiBounds.client)
+  const client = userAgentOf(call.request, openaiBounds.client)
   return {
     ...madeBy(call),
     id: newId('task'),

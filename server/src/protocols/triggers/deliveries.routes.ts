@@ -36,7 +36,7 @@ export function triggerDeliveryRoutes(app: FastifyInstance, http: HttpContext, c
 
   handle(app, http, operations.listTriggerDeliveries, {
     load: loadTrigger,
-    run: async ({ sql, loaded, query: { status, limit = 20, offset = 0 } }) => {
+    run: async ({ sql, loaded, query: { status, limit, offset } }) => {
       const { deliveries, total } = await listDeliveries(sql, { trigger_id: loaded.id, status, limit, offset })
       return { deliveries, pagination: offsetPagination(total, limit, offset, deliveries.length) }
     },

@@ -39,7 +39,7 @@ export function triggerRoutes(app: FastifyInstance, http: HttpContext, context: 
 
   handle(app, http, operations.listTriggers, {
     load: loadProject,
-    run: async ({ sql, loaded, query: { agent_id, status, limit = 20, offset = 0 } }) => {
+    run: async ({ sql, loaded, query: { agent_id, status, limit, offset } }) => {
       const { triggers, total } = await listTriggers(sql, { project_id: loaded.id, agent_id, status, limit, offset })
       return {
         triggers: triggers.map(triggerView),

@@ -27,7 +27,7 @@ export function agentVersionRoutes(
 
   handle(app, http, operations.listAgentVersions, {
     load: loadAgent,
-    run: async ({ sql, loaded, query: { limit = 20, offset = 0 } }) => {
+    run: async ({ sql, loaded, query: { limit, offset } }) => {
       const { versions, total } = await listVersions(sql, loaded.id, { limit, offset })
       return {
         versions: versions.map(versionView),

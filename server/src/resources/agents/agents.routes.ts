@@ -3,7 +3,6 @@ import * as operations from '#contract/resources/agents.ts'
 import { agentActions, settlesTo, type AgentAction, type AgentState } from '#contract/resources/agent-lifecycle.ts'
 import type { AuditAction, Actor } from '#contract/accounts/audit.ts'
 import { eventAgent } from '#contract/events/events.ts'
-import { bounds } from '#contract/core/limits.ts'
 import { invalid, notFound, Problem } from '#contract/core/problems.ts'
 import type { Context } from '../../context.ts'
 import { writeAgentLog } from '../../events/agent-log.ts'
@@ -59,7 +58,7 @@ export function agentRoutes(
   handle(app, http, operations.listAgents, {
     loadIfRefused: loadProject,
     run: async ({ sql, params, principal, query }) => {
-      const { limit = bounds.page_limit_default, offset = 0, sort = '-created_at', ...filter } = query
+      const { limit, offset, sort, ...filter } = query
       const project_id = projectNumber(params.project_id!)
       const { org_id } = principal
       const found =

@@ -49,7 +49,7 @@ export function apiKeyRoutes(app: FastifyInstance, http: HttpContext): void {
 
   handle(app, http, operations.listApiKeys, {
     run: async ({ sql, principal, query }) => {
-      const { limit = 20, offset = 0, active_only = true } = query
+      const { limit, offset, active_only } = query
       const { api_keys, total } = await listApiKeys(sql, principal, { active_only, limit, offset })
       return { api_keys, pagination: offsetPagination(total, limit, offset, api_keys.length) }
     },

@@ -14,7 +14,7 @@ import { findOrganizationApiKey, listOrganizationApiKeys } from './organization-
 export function organizationApiKeyRoutes(app: FastifyInstance, http: HttpContext): void {
   handle(app, http, operations.listOrganizationApiKeys, {
     run: async ({ sql, principal, query }) => {
-      const { limit = 20, offset = 0, active_only = true, user_id } = query
+      const { limit, offset, active_only, user_id } = query
       const filter = { active_only, user_id, limit, offset }
       const { api_keys, total } = await listOrganizationApiKeys(sql, principal.org_id, filter)
       return { api_keys, pagination: offsetPagination(total, limit, offset, api_keys.length) }

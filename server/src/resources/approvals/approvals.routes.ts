@@ -14,7 +14,7 @@ import { listApprovals, requireApproval } from './approvals.queries.ts'
 export function approvalRoutes(app: FastifyInstance, http: HttpContext, { engine }: Context): void {
   handle(app, http, operations.listApprovals, {
     load: loadProject,
-    run: async ({ sql, loaded, query: { limit = 20, offset = 0, ...filter } }) => {
+    run: async ({ sql, loaded, query: { limit, offset, ...filter } }) => {
       const { approvals, total } = await listApprovals(sql, { ...filter, project_id: loaded.id, limit, offset })
       return { approvals, pagination: offsetPagination(total, limit, offset, approvals.length) }
     },

@@ -14,7 +14,7 @@ import { listAuditEntries, type AuditFilter } from './audit.queries.ts'
 /** The audit log, for the administrators of an organization. */
 export function auditRoutes(app: FastifyInstance, http: HttpContext): void {
   handle(app, http, listOperation, {
-    run: async ({ sql, principal, query: { limit = 100, offset = 0, ...query } }) => {
+    run: async ({ sql, principal, query: { limit, offset, ...query } }) => {
       const { entries, total } = await listAuditEntries(sql, filterOf(query, principal), { limit, offset })
       return { entries, pagination: offsetPagination(total, limit, offset, entries.length) }
     },

@@ -55,7 +55,7 @@ export function budgetRoutes(app: FastifyInstance, http: HttpContext, engine: Bu
 
   handle(app, http, operations.listBudgets, {
     load: loadPlace,
-    run: async ({ sql, loaded: place, query: { limit = 20, offset = 0, ...filter } }) => {
+    run: async ({ sql, loaded: place, query: { limit, offset, ...filter } }) => {
       const { budgets, total } = await listBudgets(sql, { ...filter, ...place, limit, offset })
       return { budgets: budgets.map(budgetView), pagination: offsetPagination(total, limit, offset, budgets.length) }
     },

@@ -60,7 +60,7 @@ export function credentialRoutes(app: FastifyInstance, http: HttpContext, contex
 
   handle(app, http, operations.listCredentials, {
     load: loadProject,
-    run: async ({ sql, loaded, query: { status, limit = 20, offset = 0 } }) => {
+    run: async ({ sql, loaded, query: { status, limit, offset } }) => {
       const { credentials, total } = await listCredentials(sql, { project_id: loaded.id, status, limit, offset })
       return {
         credentials: credentials.map((row) => credentialView(row)),

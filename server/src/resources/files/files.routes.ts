@@ -46,7 +46,7 @@ export function fileRoutes(app: FastifyInstance, http: HttpContext, { files }: C
 
   handle(app, http, operations.listFiles, {
     load: loadProject,
-    run: async ({ sql, loaded: { id: project_id }, query: { limit = 20, offset = 0, task_id, search } }) => {
+    run: async ({ sql, loaded: { id: project_id }, query: { limit, offset, task_id, search } }) => {
       const { files: found, total } = await listFiles(sql, { project_id, task_id, search, limit, offset })
       return { files: found.map(view), pagination: offsetPagination(total, limit, offset, found.length) }
     },

@@ -32,9 +32,10 @@ export function logRoutes(app: FastifyInstance, http: HttpContext): void {
   })
 }
 
-type Query = Partial<Pick<LogFilter, 'level' | 'search' | 'task_id' | 'start_time' | 'end_time' | 'limit' | 'offset'>>
+type Query = Pick<LogFilter, 'limit' | 'offset'> &
+  Partial<Pick<LogFilter, 'level' | 'search' | 'task_id' | 'start_time' | 'end_time'>>
 
-function filterOf({ level, search, task_id, limit = 100, offset = 0, ...period }: Query) {
+function filterOf({ level, search, task_id, limit, offset, ...period }: Query) {
   const start_time = timestamp(period.start_time)
   const end_time = timestamp(period.end_time)
   if (start_time !== undefined && end_time !== undefined && start_time >= end_time) throw emptyPeriod(period.end_time)

@@ -33,7 +33,7 @@ export function invitationRoutes(app: FastifyInstance, http: HttpContext, { publ
 
   handle(app, http, operations.listInvitations, {
     run: async ({ sql, principal, query }) => {
-      const { limit = 20, offset = 0, status } = query
+      const { limit, offset, status } = query
       const { invitations, total } = await listInvitations(sql, principal.org_id, { status, limit, offset })
       return { invitations, pagination: offsetPagination(total, limit, offset, invitations.length) }
     },

@@ -18,7 +18,7 @@ import { recordEnd } from './record-end.ts'
 export function memberRoutes(app: FastifyInstance, http: HttpContext, { config }: Context): void {
   handle(app, http, operations.listMembers, {
     run: async ({ sql, principal, query }) => {
-      const { limit = 20, offset = 0, search, role } = query
+      const { limit, offset, search, role } = query
       const filter = { org_id: principal.org_id, search, role, by_email: seesAddresses(principal), limit, offset }
       const { members, total } = await listMembers(sql, filter)
       return {

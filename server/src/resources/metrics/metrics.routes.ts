@@ -32,7 +32,7 @@ export function metricRoutes(app: FastifyInstance, http: HttpContext): void {
       return requireAgent(sql, { id: params.agent_id!, project_id: project.id })
     },
     run: async ({ sql, loaded: agent, query }) => {
-      const { interval = '1h' } = query
+      const { interval } = query
       const period = resolvePeriod(timestamp(query.start_time), timestamp(query.end_time), metricIntervals[interval])
       const { start_time, end_time } = period
       const [tasks, usage, time_series] = await Promise.all([
@@ -64,7 +64,7 @@ export function metricRoutes(app: FastifyInstance, http: HttpContext): void {
   handle(app, http, getProjectMetrics, {
     load: ({ sql, params, principal }) => requireProject(sql, params.project_id!, principal),
     run: async ({ sql, loaded: project, query }) => {
-      const { interval = '1h', agent_id } = query
+      const { interval, agent_id } = query
       if (agent_id !== undefined) await requireAgent(sql, { id: agent_id, project_id: project.id })
       const bucket_seconds = metricIntervals[interval]
       const period = resolvePeriod(timestamp(query.start_time), timestamp(query.end_time), bucket_seconds)

@@ -1,5 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 import { Problem } from '#contract/core/problems.ts'
+import { userAgentOf } from '../../http/access/user-agent.ts'
 import { recordAudit } from '../../events/audit/audit.ts'
 import { actorOf } from '../../http/access/actor.ts'
 import { answerConstraints } from '../../platform/postgres/constraints.ts'
@@ -27,7 +28,7 @@ export async function grantConsent(tx: Sql, request: FastifyRequest, admission: 
   // A password change ends sessions, then grants; holding the session keeps this grant from slipping in between.
   if (!(await holdSession(tx, session_id)))
     throw new Problem('insufficient_permissions', undefined, { message: 'You are not signed in any more.' })
-  const user_agent = (request.headers['user-agent'] ?? '').slice(0, 500)
+  const user_agent = userAgentOf(request)
   const grant = { user_id, org_id, client_id, scopes, resource, ip: request.ip, user_agent }
   const grant_id = await answerConstraints({ oauth_grant_client_id_fkey: appGone }, () => insertGrant(tx, grant))
   if (grant_id === undefined)

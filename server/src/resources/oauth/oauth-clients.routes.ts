@@ -43,7 +43,7 @@ export function oauthClientRoutes(app: FastifyInstance, http: HttpContext): void
 
   handle(app, http, operations.listOAuthClients, {
     run: async ({ sql, principal, query }) => {
-      const { limit = 20, offset = 0 } = query
+      const { limit, offset } = query
       const { clients, total } = await listClients(sql, principal.org_id, { limit, offset })
       return { oauth_clients: clients.map(shown), pagination: offsetPagination(total, limit, offset, clients.length) }
     },

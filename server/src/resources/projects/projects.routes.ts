@@ -46,7 +46,7 @@ export function projectRoutes(app: FastifyInstance, http: HttpContext, _context:
 
   handle(app, http, listProjectsOperation, {
     run: async ({ sql, principal, query }) => {
-      const { page = 1, limit = 20, sort = 'created_at', order = 'desc', search } = query
+      const { page, limit, sort, order, search } = query
       const { projects, total } = await listProjects(sql, {
         org_id: principal.org_id,
         search,

@@ -40,7 +40,7 @@ import {
 export function scheduleRoutes(app: FastifyInstance, http: HttpContext, context: Context): void {
   handle(app, http, operations.listSchedules, {
     load: loadProject,
-    run: async ({ sql, loaded, query: { agent_id, status, limit = 20, offset = 0 } }) => {
+    run: async ({ sql, loaded, query: { agent_id, status, limit, offset } }) => {
       const { schedules, total } = await listSchedules(sql, { project_id: loaded.id, agent_id, status, limit, offset })
       return {
         schedules: schedules.map(scheduleView),

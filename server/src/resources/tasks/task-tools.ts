@@ -1,7 +1,7 @@
 import type { Static } from 'typebox'
 import { bounds } from '#contract/core/limits.ts'
 import type { Issue } from '#contract/core/problems.ts'
-import { builtinTools, type TaskTool } from '#contract/tools/tools.ts'
+import { isBuiltinTool, type TaskTool } from '#contract/tools/tools.ts'
 import type { CallerTool } from '../../engine/task.ts'
 import { clientSafety } from '../../engine/tools/client/client-tools.ts'
 import { schemaIssues } from '../../engine/tools/data-schema.ts'
@@ -15,7 +15,7 @@ export function taskToolIssues(agentTools: unknown, tools: readonly Given[]): Is
   return tools.flatMap(({ name, parameters, result_schema }, at) => {
     const isTwice = seen.has(name)
     seen.add(name)
-    const reason = (builtinTools as readonly string[]).includes(name)
+    const reason = isBuiltinTool(name)
       ? 'is the name of a tool of the service itself'
       : taken.has(name)
         ? 'is the name of a tool that the agent has already'

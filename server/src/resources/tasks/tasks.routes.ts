@@ -118,7 +118,7 @@ export function taskRoutes(app: FastifyInstance, http: HttpContext, context: Con
 
   handle(app, http, operations.listTaskSteps, {
     load: loadTask,
-    run: async ({ sql, loaded, query: { limit = 20, offset = 0 } }) => {
+    run: async ({ sql, loaded, query: { limit, offset } }) => {
       const { steps, total } = await listTaskSteps(sql, loaded.id, { limit, offset })
       return { steps, pagination: offsetPagination(total, limit, offset, steps.length) }
     },
@@ -129,7 +129,7 @@ export function taskRoutes(app: FastifyInstance, http: HttpContext, context: Con
   })
   handle(app, http, operations.listTaskEventsOperation, {
     load: loadTask,
-    run: async ({ sql, loaded, query: { limit = 100, offset = 0 } }) => {
+    run: async ({ sql, loaded, query: { limit, offset } }) => {
       const { events, total } = await listEventPage(sql, loaded.id, { limit, offset })
       return { events, pagination: offsetPagination(total, limit, offset, events.length) }
     },
@@ -184,9 +184,9 @@ function treeOf(rows: Awaited<ReturnType<typeof listTree>>): operations.TaskNode
 async function page(
   sql: Context['sql'],
   of: Pick<TaskFilter, 'project_id' | 'agent_id'>,
-  query: Partial<Omit<TaskFilter, 'project_id' | 'agent_id'>>,
+  query: Omit<TaskFilter, 'project_id' | 'agent_id'>,
 ) {
-  const { sort = '-created_at', limit = 20, offset = 0 } = query
+  const { sort, limit, offset } = query
   const created_after = timestamp(query.created_after)
   const created_before = timestamp(query.created_before)
   const { tasks, total } = await listTasks(sql, { ...query, ...of, created_after, created_before, sort, limit, offset })

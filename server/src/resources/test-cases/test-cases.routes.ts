@@ -41,7 +41,7 @@ export function testCaseRoutes(app: FastifyInstance, http: HttpContext): void {
 
   handle(app, http, operations.listTestCases, {
     load: loadAgent,
-    run: async ({ sql, loaded: { id: agent_id, project_id }, query: { limit = 20, offset = 0 } }) => {
+    run: async ({ sql, loaded: { id: agent_id, project_id }, query: { limit, offset } }) => {
       const { test_cases, total } = await listTestCases(sql, { agent_id, limit, offset })
       return {
         test_cases: test_cases.map((row) => view(row, project_id)),

@@ -19,7 +19,7 @@ export function threadRoutes(app: FastifyInstance, http: HttpContext): void {
 
   handle(app, http, operations.listThreads, {
     load: loadProject,
-    run: async ({ sql, loaded, query: { agent_id, limit = 20, offset = 0 } }) => {
+    run: async ({ sql, loaded, query: { agent_id, limit, offset } }) => {
       const { threads, total } = await listThreads(sql, { project_id: loaded.id, agent_id, limit, offset })
       return { threads: threads.map(threadView), pagination: offsetPagination(total, limit, offset, threads.length) }
     },
@@ -49,7 +49,7 @@ export function threadRoutes(app: FastifyInstance, http: HttpContext): void {
 
   handle(app, http, operations.listThreadMessages, {
     load: loadThread,
-    run: async ({ sql, loaded, query: { limit = 20, offset = 0 } }) => {
+    run: async ({ sql, loaded, query: { limit, offset } }) => {
       const { messages, total } = await listThreadMessages(sql, loaded.id, { limit, offset })
       return { messages, pagination: offsetPagination(total, limit, offset, messages.length) }
     },

@@ -74,7 +74,7 @@ export function toolCallRoutes(
 
   handle(app, http, operations.listToolCalls, {
     load: loadProject,
-    run: async ({ sql, loaded, query: { limit = 20, offset = 0, ...filter } }) => {
+    run: async ({ sql, loaded, query: { limit, offset, ...filter } }) => {
       const { calls, total } = await listToolCallPage(sql, { ...filter, project_id: loaded.id, limit, offset })
       return { tool_calls: calls.map(toolCallView), pagination: offsetPagination(total, limit, offset, calls.length) }
     },

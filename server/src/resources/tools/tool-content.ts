@@ -3,7 +3,7 @@ import { isObject } from '#contract/core/merge-patch.ts'
 import { Problem, summarize, type Issue } from '#contract/core/problems.ts'
 import type { BodyOf } from '#contract/core/operation.ts'
 import {
-  builtinTools,
+  isBuiltinTool,
   type createTool,
   definitionMembers,
   nestedKinds,
@@ -77,7 +77,7 @@ function onlyKnown(kind: ToolDraft['kind'], given: object): Record<string, unkno
 }
 
 function nameIssues(name: string | undefined): Issue[] {
-  return (builtinTools as readonly string[]).includes(name ?? '')
+  return isBuiltinTool(name ?? '')
     ? [
         {
           field: 'name',

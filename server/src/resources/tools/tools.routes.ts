@@ -56,7 +56,7 @@ export function toolRoutes(app: FastifyInstance, http: HttpContext, context: Con
 
   handle(app, http, operations.listTools, {
     load: loadProject,
-    run: async ({ sql, loaded, query: { kind, status, limit = 20, offset = 0 } }) => {
+    run: async ({ sql, loaded, query: { kind, status, limit, offset } }) => {
       const { tools, total } = await listTools(sql, { project_id: loaded.id, kind, status, limit, offset })
       return { tools: tools.map(listedTool), pagination: offsetPagination(total, limit, offset, tools.length) }
     },

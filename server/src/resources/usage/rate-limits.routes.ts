@@ -62,7 +62,7 @@ export function rateLimitRoutes(app: FastifyInstance, http: HttpContext, { confi
 export function refusalRoutes(app: FastifyInstance, http: HttpContext): void {
   handle(app, http, listRateLimitRefusals, {
     run: async ({ sql, principal, query }) => {
-      const { limit = 20, offset = 0, name } = query
+      const { limit, offset, name } = query
       const period = { start_time: timestamp(query.start_time), end_time: timestamp(query.end_time) }
       const { refusals, total } = await listRefusals(sql, {
         ...period,

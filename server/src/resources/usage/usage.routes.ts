@@ -21,7 +21,7 @@ export function usageRoutes(app: FastifyInstance, http: HttpContext): void {
   handle(app, http, getUsage, {
     load: ({ sql, params, principal }) => requireProject(sql, params.project_id!, principal),
     run: async ({ sql, principal, loaded, query }) => {
-      const { limit = 20, offset = 0 } = query
+      const { limit, offset } = query
       const end_time = timestamp(query.end_time) ?? new Date().toISOString()
       const start_time = timestamp(query.start_time) ?? before(end_time, usagePeriodDefault_seconds)
       if (start_time >= end_time) throw emptyPeriod(end_time)
@@ -45,7 +45,7 @@ export function usageRoutes(app: FastifyInstance, http: HttpContext): void {
   handle(app, http, getUsageSeries, {
     load: ({ sql, params, principal }) => requireProject(sql, params.project_id!, principal),
     run: async ({ sql, principal, loaded, query }) => {
-      const { interval = '1d', group_by: group = 'model' } = query
+      const { interval, group_by: group } = query
       const bucket_seconds = usageIntervals[interval]
       const end_time = timestamp(query.end_time) ?? new Date().toISOString()
       const asked = timestamp(query.start_time) ?? before(end_time, usagePeriodDefault_seconds)

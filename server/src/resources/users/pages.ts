@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Problem } from '#contract/core/problems.ts'
+import { userAgentOf } from '../../http/access/user-agent.ts'
 import type { Context } from '../../context.ts'
 import type { FormTokens } from '../../http/pages/form-token.ts'
 import type { HttpContext } from '../../http/http-context.ts'
@@ -52,7 +53,7 @@ export async function countForm({ http }: Pages, request: FastifyRequest): Promi
 export function signInFrom(request: FastifyRequest): SignInSource {
   return {
     ip: request.ip,
-    user_agent: request.headers['user-agent'] ?? '',
+    user_agent: userAgentOf(request),
     request_id: request.id,
     replaces: readSessionCookie(request),
   }

@@ -49,7 +49,7 @@ export function deliveryRoutes(app: FastifyInstance, http: HttpContext): void {
   handle(app, http, operations.listDeliveries, {
     load: loadWebhook,
     run: async ({ sql, loaded, query }) => {
-      const { page = 1, limit = 20, status, event } = query
+      const { page, limit, status, event } = query
       const { deliveries, total } = await listDeliveries(sql, {
         webhook_id: loaded.id,
         status,

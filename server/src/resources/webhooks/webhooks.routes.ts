@@ -64,7 +64,7 @@ export function webhookRoutes(app: FastifyInstance, http: HttpContext, { egress,
 
   handle(app, http, operations.listWebhooks, {
     run: async ({ sql, principal, query }) => {
-      const { page = 1, limit = 20, sort = 'created_at', order = 'desc', search, status, agent_id } = query
+      const { page, limit, sort, order, search, status, agent_id } = query
       const { webhooks, total } = await listWebhooks(sql, {
         org_id: principal.org_id,
         search,

@@ -2,6 +2,7 @@ import { IncomingMessage } from 'node:http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type Provider from 'oidc-provider'
 import { invalid } from '#contract/core/problems.ts'
+import { userAgentOf } from '../../../http/access/user-agent.ts'
 import { isCleanText } from '../../../http/validation.ts'
 import { oauthCookies } from './provider.ts'
 
@@ -108,7 +109,7 @@ export async function forwardToProvider(
   providerRequests.set(passed, {
     request_id: request.id,
     ip: request.ip,
-    user_agent: (request.headers['user-agent'] ?? '').slice(0, 500),
+    user_agent: userAgentOf(request),
     started_at: request.started_at,
     cors: Object.fromEntries(
       corsHeaders.flatMap((name) => (reply.hasHeader(name) ? [[name, String(reply.getHeader(name))]] : [])),

@@ -8,6 +8,7 @@ import Provider, {
   type ResourceServer,
 } from 'oidc-provider'
 import { scopes } from '#contract/core/scopes.ts'
+import { userAgentOf } from '../../../http/access/user-agent.ts'
 import { basePathOf } from '../../../http/connection/base-path.ts'
 import { lifetimes } from './lifetimes.ts'
 import { hashOf } from '../../../platform/crypto/hash-of.ts'
@@ -27,7 +28,6 @@ export interface ProviderOptions {
 
 /** What devices show: letters that are not mistaken for one another and make no words (RFC 8628 §6.1). */
 const userCodeMask = '****-****'
-const userAgentMax = 500
 
 /** Names of the cookies that carry an authorization from its beginning to its end, and nothing else. */
 export const oauthCookies = {
@@ -118,7 +118,7 @@ function configuration({ issuer, store, signing_key, cookie_secrets, renderError
         enabled: true,
         charset: 'base-20',
         mask: userCodeMask,
-        deviceInfo: (ctx) => ({ ip: ctx.ip, ua: ctx.get('user-agent').slice(0, userAgentMax) }),
+        deviceInfo: (ctx) => ({ ip: ctx.ip, ua: userAgentOf(ctx) }),
       },
       revocation: { enabled: true, allowedPolicy: (_ctx, client, token) => token.clientId === client.clientId },
     },

@@ -22,8 +22,6 @@ export interface RequestSource {
   user_agent: string
 }
 
-const userAgentMax = 500
-
 /** A new cookie session. `secret` is what the cookie carries, 256 random bits; only its SHA-256 is kept. */
 export async function insertSession(
   tx: Sql,
@@ -34,7 +32,7 @@ export async function insertSession(
   const [session] = await tx<SessionRow>`
     insert into session (id, secret_hash, user_id, idle_expires_at, expires_at, ip, user_agent)
     values (${newId('sess')}, ${hashOf(secret)}, ${user_id}, now() + interval '7 days', now() + interval '30 days',
-      ${from.ip}, ${from.user_agent.slice(0, userAgentMax)})
+      ${from.ip}, ${from.user_agent})
     returning id, user_id, created_at, expires_at, last_activity, ip as ip_address, user_agent`
   if (!session) throw new Error('an inserted session is returned')
   return { session, secret }

@@ -88,7 +88,7 @@ export function signingIn(
 ): Actor {
   const { ip, user_agent, request_id } = from
   const credential = session_id === undefined ? null : { kind: 'session' as const, id: session_id }
-  return { org_id: null, actor, credential, ip, user_agent: user_agent.slice(0, 500), request_id }
+  return { org_id: null, actor, credential, ip, user_agent, request_id }
 }
 
 /** Whose password is checked: the address counts the attempts, `find` is asked only when one is let through. */
