@@ -3,36 +3,42 @@ import { MutationCache, QueryCache, QueryClient, QueryClientProvider } from '@ta
 import { RouterProvider } from '@tanstack/react-router'
 import { StrictMode } from 'react'
 import { createRoot } from 'react-dom/client'
-import { AuthenticationError } from '#sdk/errors.ts'
-import { basePath, signInPath } from './api/client.ts'
+import { basePath } from './api/client.ts'
+import { endSignInWindow, noteAnswer, noteFailure } from './api/signed-out.ts'
 import { makeRouter } from './router.tsx'
+import { SignedInNotice } from './shell/signed-out-dialog.tsx'
 import { Toasts } from './ui/toast.tsx'
 import './style.css'
 
 // What it says is relative to the path that was loaded; from here on the path changes without loading.
 document.querySelector('base')?.setAttribute('href', basePath)
 
-/** A user whose session has ended signs in, and comes back here. */
-function signInAgain(error: Error): void {
-  if (error instanceof AuthenticationError) location.assign(signInPath())
-}
-
 const queries = new QueryClient({
-  queryCache: new QueryCache({ onError: signInAgain }),
-  mutationCache: new MutationCache({ onError: signInAgain }),
+  queryCache: new QueryCache({
+    onError: noteFailure,
+    // The status of the service is public: it says nothing of a session.
+    onSuccess: (_, { queryKey }) => queryKey[0] !== 'status' && noteAnswer(),
+  }),
+  mutationCache: new MutationCache({ onError: noteFailure }),
   // The SDK retries what is safe to retry.
   defaultOptions: { queries: { retry: false, staleTime: 5_000 } },
 })
 const router = makeRouter(queries)
 
+const isSignInWindow = endSignInWindow()
+
 createRoot(document.querySelector('#root')!).render(
   <StrictMode>
-    <CSPProvider disableStyleElements>
-      <QueryClientProvider client={queries}>
-        <Toasts>
-          <RouterProvider router={router} />
-        </Toasts>
-      </QueryClientProvider>
-    </CSPProvider>
+    {isSignInWindow ? (
+      <SignedInNotice />
+    ) : (
+      <CSPProvider disableStyleElements>
+        <QueryClientProvider client={queries}>
+          <Toasts>
+            <RouterProvider router={router} />
+          </Toasts>
+        </QueryClientProvider>
+      </CSPProvider>
+    )}
   </StrictMode>,
 )

@@ -1,6 +1,6 @@
-import { keptWord } from './kept-word.ts'
+import { storedValue } from './stored-value.ts'
 
-const useKept = keptWord('cadre.trace_address')
+const useKept = storedValue('cadre.trace_address')
 /** What stands for a trace's identifier in the address. */
 const place = '{trace_id}'
 

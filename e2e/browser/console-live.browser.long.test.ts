@@ -236,7 +236,7 @@ test(
     for (const n of [3 * quarter, quarter])
       await lines.getByRole('button', { name: new RegExp(`line ${n}$`) }).click({ modifiers: ['Shift'] })
     await checkScreen(page, 'logs-chosen')
-    await page.getByRole('button', { name: 'Copy 3 chosen' }).click()
+    await page.getByRole('button', { name: 'Copy 3 selected' }).click()
     await page.getByText('Copied 3 lines').waitFor()
     const chosen: string = await page.evaluate('navigator.clipboard.readText()')
     assert.equal(chosen, copied.split('\n').slice(0, 3).join('\n') + '\n')

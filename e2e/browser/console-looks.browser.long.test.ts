@@ -96,7 +96,7 @@ test('two tasks are chosen with the keyboard alone and compared side by side', i
   const page = await cadre.open(`/p/${project}/tasks`)
   await page.getByRole('link', { name: 'What time is it now?' }).waitFor()
   for (const name of ['What time is it?', 'What time is it now?']) {
-    await page.getByRole('checkbox', { name: `Choose ${name}` }).focus()
+    await page.getByRole('checkbox', { name: `Select ${name}` }).focus()
     await page.keyboard.press('Space')
   }
   await page.getByRole('link', { name: 'Compare' }).focus()

@@ -26,13 +26,13 @@ test('a newcomer has a project, an agent and the end of a first task within a mi
   assert.ok(await page.getByRole('button', { name: 'Create', exact: true }).isDisabled(), 'a name that may not be')
   await name.fill('support-eu')
   await page.getByRole('button', { name: 'Create', exact: true }).click()
-  await page.getByRole('button', { name: 'Make the agent echo' }).click()
+  await page.getByRole('button', { name: 'Create the agent echo' }).click()
   await page.getByRole('button', { name: 'Send a test task' }).click()
   await page.getByText('completed').first().waitFor()
   assert.ok(performance.now() - began_ms < 60_000)
   // The list ticks itself by what a program does, too.
   await cadre.send('GET', '/api/v1/hello')
-  await page.getByRole('heading', { name: /^The same from a program ?: done/ }).waitFor()
+  await page.getByRole('heading', { name: /^Run it from your code ?: done/ }).waitFor()
   await checkScreen(page, 'first-steps')
 
   const { body } = await cadre.send('GET', `/api/v1/projects${project.slice(2)}/tasks`)
@@ -41,7 +41,12 @@ test('a newcomer has a project, an agent and the end of a first task within a mi
 
 test('agents are chosen and paused together, and what becomes of each is shown live', inBrowser, async () => {
   const page = await cadre.open(`${project}/agents`)
-  await page.getByLabel('Choose echo').check()
+  await page.getByLabel('Select echo').check()
+  await page.getByRole('button', { name: 'Pause', exact: true }).click()
+  await page.getByText('1 agent is paused').waitFor()
+  await page.getByRole('button', { name: 'Undo' }).click()
+  await page.getByText('Undone').waitFor()
+  await page.getByRole('row', { name: /echo/ }).getByText('running').waitFor()
   await page.getByRole('button', { name: 'Pause', exact: true }).click()
   await page.getByRole('row', { name: /echo/ }).getByText('paused').waitFor()
   await checkScreen(page, 'agents')
@@ -81,6 +86,10 @@ test(
     await page.getByText('Rolled back').waitFor()
     const { body } = await cadre.send('GET', `/api/v1/projects${path.slice(2)}`)
     assert.equal(body.config.system_prompt ?? '', '')
+    await page.getByRole('button', { name: 'Undo' }).click()
+    await page.getByText('The agent is as in version 1 again').waitFor()
+    const { body: undone } = await cadre.send('GET', `/api/v1/projects${path.slice(2)}`)
+    assert.equal(undone.config.system_prompt, 'Be brief.')
   },
 )
 
@@ -100,7 +109,7 @@ test('every other page of a project and of the organization is accessible', inBr
     ['members', '/settings/members', /^Members/],
     ['preferences', '/settings/preferences', /^Preferences/],
     ['audit', '/settings/audit', /^Audit log/],
-    ['nothing', '/nowhere', /nothing here/],
+    ['nothing', '/nowhere', /^Page not found/],
     ['no-project', '/p/999999999', /no such project/],
     ['no-task', `${project}/tasks/task_${'0'.repeat(26)}`, /no such task/],
   ]
@@ -142,7 +151,7 @@ test(
     await filter.waitFor({ state: 'detached' })
     await page.getByLabel('Identifier or address, then Enter').fill('req_0')
     await page.keyboard.press('Enter')
-    await page.getByText('No entry matches').waitFor()
+    await page.getByText('No matching entries').waitFor()
     assert.equal(new URL(page.url()).searchParams.get('request_id'), 'req_0')
     await page.context().close()
   },
@@ -177,7 +186,7 @@ test('keys lead through the console, and are inactive while the user types', inB
   await page.keyboard.press('j')
   await task.and(page.locator(':focus')).waitFor()
   await page.keyboard.press('x')
-  await page.getByRole('checkbox', { name: /^Choose/, checked: true }).waitFor()
+  await page.getByRole('checkbox', { name: /^Select/, checked: true }).waitFor()
   await page.keyboard.press('Control+k')
   await menu.fill('pause')
   await page.getByText('And the name of an agent').waitFor()

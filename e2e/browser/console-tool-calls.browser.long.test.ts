@@ -91,5 +91,5 @@ test('tasks are found by the protocol that they came by, which the list shows', 
   await page.getByRole('table').getByText('OpenAI Chat Completions').waitFor()
   await checkScreen(page, 'tasks-by-protocol')
   await choose(page, 'Trigger', 'MCP')
-  await page.getByText('No task matches').waitFor()
+  await page.getByText('No matching tasks').waitFor()
 })

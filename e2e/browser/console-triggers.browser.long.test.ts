@@ -36,9 +36,9 @@ test(
     await dialog.getByLabel('Secret').waitFor()
     await choose(page, 'Source', 'Any, signed by HMAC')
     await dialog.getByLabel('Filter (optional)').fill('[{"path": ')
-    await dialog.getByText('This is no JSON list of conditions').waitFor()
+    await dialog.getByText('Enter a JSON list of conditions').waitFor()
     await dialog.getByLabel('Filter (optional)').fill('[{"path": "body.hello", "op": "exists"}]')
-    await dialog.getByLabel('What the agent is asked (optional)').fill('Greet {{body.hello}}.')
+    await dialog.getByLabel('Task input (optional)').fill('Greet {{body.hello}}.')
     await checkScreen(page, 'triggers-new')
     await dialog.getByRole('button', { name: 'Create trigger' }).click()
 
@@ -73,6 +73,9 @@ test(
     await page.getByRole('table').getByRole('link', { name: 'Trigger', exact: true }).first().click()
     await page.getByRole('heading', { name: 'Greetings' }).waitFor()
 
+    await button('Pause').click()
+    await button('Resume').waitFor()
+    await button('Undo').click()
     await button('Pause').click()
     await button('Resume').waitFor()
     await button('Edit').click()

@@ -1,10 +1,13 @@
 import { eventually } from '../../server/test/harness.ts'
 import { newId } from '../../server/src/platform/ids.ts'
 import type { TestConsole } from '../browser/console.ts'
+import { makeDemoResources, type DemoResources, type DemoServers } from './demo-resources.ts'
 
 /** What the pictures are of. */
-export interface Demo {
+export interface Demo extends DemoResources {
   project: string
+  /** A project without anything in it. */
+  empty: string
   agents: Record<string, string>
   tasks: { completed: string; failed: string; waiting: string; running: string; delegated: string; other: string }
 }
@@ -36,7 +39,8 @@ const refund = [
 ]
 
 /** Fills a service with a project as a team would have it after a month. */
-export async function makeDemo({ send, sql }: TestConsole): Promise<Demo> {
+export async function makeDemo(cadre: TestConsole, servers: DemoServers): Promise<Demo> {
+  const { send, sql } = cadre
   const call = async (method: string, path: string, body?: object): Promise<any> => {
     const answer = await send(method, path, body ? { body } : {})
     if (answer.status >= 300) throw new Error(`${method} ${path}: ${JSON.stringify(answer.body)}`)
@@ -44,7 +48,7 @@ export async function makeDemo({ send, sql }: TestConsole): Promise<Demo> {
   }
   const project = String((await call('POST', '/api/v1/projects', { name: 'storefront' })).id)
   const base = `/api/v1/projects/${project}`
-  await call('POST', '/api/v1/projects', { name: 'research' })
+  const empty = String((await call('POST', '/api/v1/projects', { name: 'research' })).id)
   const agents: Record<string, string> = {}
   const agent = async (name: string, description: string, script: object[], config: object = {}): Promise<void> => {
     const { id } = await call('POST', `${base}/agents`, {
@@ -117,7 +121,8 @@ export async function makeDemo({ send, sql }: TestConsole): Promise<Demo> {
   await call('POST', `${base}/budgets`, { scope: 'project', max_cost_usd: 9, period: 'day' })
   await call('POST', `${base}/budgets`, { scope: 'project', max_cost_usd: 220, period: 'month' })
   await call('POST', '/api/v1/auth/api-keys', { name: 'checkout', scopes: ['tasks:write', 'agents:read'] })
-  return { project, agents, tasks }
+  const resources = await makeDemoResources(cadre, call, project, agents, servers)
+  return { project, empty, agents, tasks, ...resources }
 }
 
 const questions = [

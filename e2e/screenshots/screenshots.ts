@@ -1,73 +1,11 @@
 import { mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import type { Page } from 'playwright-core'
 import { checkPage, startConsole } from '../browser/console.ts'
+import { startDemoServers } from './demo-resources.ts'
 import { makeDemo, type Demo } from './demo.ts'
-
-/** Pictures of every page, of which those with `isKept` are in the documentation. */
-interface Shot {
-  name: string
-  path: (demo: Demo) => string
-  /** What is there once the page is ready. */
-  until: string | RegExp
-  isKept?: boolean
-  before?: (page: Page) => Promise<void>
-}
-
-const of = (path: string) => (demo: Demo) => `/p/${demo.project}${path}`
-const agent = (search: string) => (demo: Demo) => `/p/${demo.project}/agents/${demo.agents['support-desk']}${search}`
-const task =
-  (name: keyof Demo['tasks'], search = '') =>
-  (demo: Demo) =>
-    `/p/${demo.project}/tasks/${demo.tasks[name]}${search}`
-
-const shots: Shot[] = [
-  { name: 'home', path: of(''), until: 'Latest tasks', isKept: true },
-  { name: 'agents', path: of('/agents'), until: 'support-desk', isKept: true },
-  { name: 'agent', path: agent(''), until: 'Instructions', isKept: true },
-  { name: 'agent-trends', path: agent('?tab=metrics'), until: 'Duration of a task' },
-  { name: 'agent-versions', path: agent('?tab=config&version=1'), until: 'From version', isKept: true },
-  {
-    name: 'agent-edit',
-    path: (demo) => `/p/${demo.project}/agents/${demo.agents['support-desk']}/edit`,
-    until: 'Model',
-  },
-  { name: 'tasks', path: of('/tasks'), until: 'Do you ship to Norway?', isKept: true },
-  { name: 'task', path: task('completed'), until: 'qualifies for a refund', isKept: true },
-  { name: 'task-waterfall', path: task('delegated', '?view=waterfall'), until: 'delegate_translator', isKept: true },
-  { name: 'task-failed', path: task('failed'), until: 'invoice', isKept: true },
-  { name: 'task-waiting', path: task('waiting'), until: 'Approve' },
-  { name: 'task-running', path: task('running'), until: 'Sum up yesterday.' },
-  { name: 'task-events', path: task('completed', '?view=events'), until: 'task.completed' },
-  { name: 'approvals', path: of('/approvals'), until: 'Approve', isKept: true },
-  { name: 'tool-calls', path: of('/tool-calls'), until: 'Tool calls' },
-  { name: 'triggers', path: of('/triggers'), until: 'Triggers' },
-  { name: 'logs', path: of('/logs'), until: 'lines' },
-  { name: 'metrics', path: of('/metrics?range=7d'), until: 'Duration of a task', isKept: true },
-  { name: 'playground', path: of('/playground'), until: 'Playground' },
-  { name: 'usage', path: of('/usage?group=model'), until: 'Cost by day', isKept: true },
-  { name: 'budgets', path: of('/usage?tab=budgets'), until: 'Warns at' },
-  { name: 'limits', path: of('/usage?tab=limits'), until: 'Refused with 429' },
-  { name: 'start', path: of('/start'), until: 'First' },
-  { name: 'projects', path: () => '/projects', until: 'storefront' },
-  { name: 'webhooks', path: () => '/webhooks', until: 'Webhooks' },
-  { name: 'keys', path: () => '/settings/keys', until: 'checkout' },
-  { name: 'sessions', path: () => '/settings/sessions', until: 'Sessions' },
-  { name: 'apps', path: () => '/settings/apps', until: 'OAuth apps' },
-  { name: 'members', path: () => '/settings/members', until: 'Members' },
-  { name: 'audit', path: () => '/settings/audit', until: 'agent.created' },
-  { name: 'preferences', path: () => '/settings/preferences', until: 'Dates and numbers' },
-  {
-    name: 'command-menu',
-    path: of('/agents'),
-    until: 'support-desk',
-    isKept: true,
-    async before(page) {
-      await page.keyboard.press('Control+k')
-      await page.getByRole('listbox').waitFor()
-    },
-  },
-]
+import { approvedPath, lookOf, openShot } from './look.ts'
+import { shots, type Shot } from './shots.ts'
 
 /** A picture of the documentation is not larger. */
 const kept_bytes = 100_000
@@ -75,22 +13,29 @@ const kept_bytes = 100_000
 /**
  * `npm run screenshots`: pictures of every page of the console on a service with demonstration data, light and dark, on a desk, a tablet
  * and a telephone, in `CADRE_SCREENSHOTS` (`/tmp/cadre-screenshots` without it); and twelve of them in `docs/images`. Words
- * choose pages by name: `npm run screenshots -- task home`.
+ * choose pages by name: `npm run screenshots -- task home`. With `--approve` it makes the pictures instead that a long test compares
+ * every page with (`e2e/browser/approved`); look at what changed before you commit them.
  */
 const words = process.argv.slice(2).filter((word) => !word.startsWith('-'))
 const isShort = process.argv.includes('--desk')
+const isApproving = process.argv.includes('--approve')
 const folder = process.env.CADRE_SCREENSHOTS ?? '/tmp/cadre-screenshots'
 const images = join(import.meta.dirname, '../../docs/images')
 await mkdir(folder, { recursive: true })
 await mkdir(images, { recursive: true })
+const servers = await startDemoServers()
 const cadre = await startConsole({ CADRE_EGRESS_ALLOW: 'loopback' })
 try {
-  const demo = await makeDemo(cadre)
-  const page = await cadre.open('/projects')
-  for (const shot of shots) {
+  const demo = await makeDemo(cadre, servers)
+  const page = await cadre.open('/projects', { allowed: /404/ })
+  const studio = await cadre.browser.newPage()
+  for (const [group, shot] of Object.entries(shots).flatMap(([group, all]) =>
+    all.map((shot) => [group, shot] as const),
+  )) {
     if (words.length > 0 && !words.includes(shot.name)) continue
     try {
-      await take(page, shot, demo)
+      if (isApproving) await approve(page, studio, group, shot, demo)
+      else await take(page, shot, demo)
     } catch (error) {
       console.error(`${shot.name}: ${String(error).slice(0, 300)}`)
       process.exitCode = 1
@@ -99,24 +44,30 @@ try {
   checkPage(page)
 } finally {
   await cadre.stop()
+  await servers.close()
 }
 
 async function take(page: Page, shot: Shot, demo: Demo): Promise<void> {
   page.setDefaultTimeout(20_000)
-  await page.setViewportSize({ width: 1440, height: 900 })
-  await page.emulateMedia({ colorScheme: 'light' })
-  await page.goto(shot.path(demo))
-  await page.getByText(shot.until).first().waitFor()
-  await shot.before?.(page)
-  await page.waitForSelector('.animate-pulse', { state: 'detached' })
+  await openShot(page, shot, demo)
   if (shot.isKept) await keep(page, shot.name)
   for (const width of isShort ? [1440] : [1440, 768, 390])
     for (const colorScheme of ['light', 'dark'] as const) {
       await page.setViewportSize({ width, height: width === 390 ? 844 : 900 })
       await page.emulateMedia({ colorScheme })
       await page.evaluate('new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))')
-      await page.screenshot({ path: join(folder, `${shot.name}-${width}-${colorScheme}.png`) })
+      await page.screenshot({
+        path: join(folder, `${shot.name}-${width}-${colorScheme}.png`),
+        fullPage: width !== 1440,
+      })
     }
+}
+
+async function approve(page: Page, studio: Page, group: string, shot: Shot, demo: Demo): Promise<void> {
+  page.setDefaultTimeout(20_000)
+  const path = approvedPath(group, shot.name)
+  await mkdir(dirname(path), { recursive: true })
+  await writeFile(path, await lookOf(page, studio, shot, demo))
 }
 
 /** A picture that a reader of the documentation loads fast: WebP by the browser's own encoder, in lower quality where it is large. */

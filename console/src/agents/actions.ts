@@ -29,3 +29,31 @@ export function act(project_id: string, agent_id: string, action: AgentAction | 
 export function stateAfter(action: AgentAction): AgentState {
   return agentActions[action].to
 }
+
+/** What brings an agent back to the state that it had; undefined where nothing does. */
+export function undoOf(action: AgentAction, was: AgentState): AgentAction | undefined {
+  if (action === 'pause' || action === 'stop') return was === 'running' ? 'start' : undefined
+  if (action === 'start') return was === 'paused' ? 'pause' : was === 'stopped' ? 'stop' : undefined
+  return undefined
+}
+
+/** An agent and what is to be done to it. */
+export interface AgentStep {
+  agent_id: string
+  action: AgentAction
+}
+
+/** Requests of one bulk action in flight at once. */
+const concurrency = 4
+
+/** Does all of them, and returns what failed. */
+export async function actOnEach(project_id: string, steps: readonly AgentStep[]): Promise<unknown[]> {
+  const failures: unknown[] = []
+  const waiting = steps.values()
+  const next = async (): Promise<void> => {
+    for (const { agent_id, action } of waiting)
+      await act(project_id, agent_id, action).catch((error: unknown) => failures.push(error))
+  }
+  await Promise.all(Array.from({ length: concurrency }, next))
+  return failures
+}

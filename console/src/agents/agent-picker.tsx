@@ -108,9 +108,9 @@ export function AgentPicker({ project_id, label, value, onChange, any, className
               {found.error
                 ? messageOf(found.error)
                 : found.isPending
-                  ? 'Agents are being read…'
+                  ? 'Loading agents…'
                   : choices.length === 0
-                    ? 'No agent has this in its name.'
+                    ? 'No matching agents.'
                     : more > 0
                       ? `${formatCount(more)} more: type a part of the name.`
                       : ''}

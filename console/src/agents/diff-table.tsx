@@ -6,7 +6,7 @@ import { isVariable } from './variables.ts'
 /** What differs, member by member: what it was, and what it is. Values of environment variables stay hidden. */
 export function DiffTable({ label, before, after }: { label: string; before: unknown; after: unknown }) {
   const found = differences(before, after)
-  if (found.length === 0) return <p className="text-soft">Nothing differs.</p>
+  if (found.length === 0) return <p className="text-soft">No differences.</p>
   return (
     <div className="overflow-x-auto" tabIndex={0}>
       <table className="w-full border-collapse text-sm" aria-label={label}>

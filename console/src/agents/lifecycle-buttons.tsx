@@ -3,7 +3,7 @@ import type { AgentAction, AgentState } from '#contract/resources/agent-lifecycl
 import { Button } from '../ui/button.tsx'
 import { tell, tellFailure } from '../ui/toast.tsx'
 import { agentQuery } from './agent-queries.ts'
-import { act, actionLabels, actions, reasonAgainst, stateAfter } from './actions.ts'
+import { act, actionLabels, actions, reasonAgainst, stateAfter, undoOf } from './actions.ts'
 
 /** What can be done to an agent. The state changes at once, and back again where the service refuses. */
 export function LifecycleButtons({
@@ -49,11 +49,4 @@ export function LifecycleButtons({
       ))}
     </div>
   )
-}
-
-/** What brings an agent back to the state that it had; undefined where nothing does. */
-function undoOf(action: AgentAction, was: AgentState): AgentAction | undefined {
-  if (action === 'pause' || action === 'stop') return was === 'running' ? 'start' : undefined
-  if (action === 'start') return was === 'paused' ? 'pause' : was === 'stopped' ? 'stop' : undefined
-  return undefined
 }

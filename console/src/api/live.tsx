@@ -2,6 +2,7 @@ import { createContext, useContext, useEffect, useMemo, useRef, useState, type R
 import { useQueryClient } from '@tanstack/react-query'
 import type { ProjectStreamEvent } from '#sdk/project-stream.ts'
 import { api } from './client.ts'
+import { noteFailure } from './signed-out.ts'
 import { whileVisible } from './visible.ts'
 
 /** How the page knows what happens: by its stream, not at all for now, or by trying again to get one. */
@@ -83,8 +84,9 @@ export function LiveProvider({ project_id, children }: { project_id: string; chi
       while (!end.signal.aborted) {
         try {
           await whileVisible(end.signal, read)
-        } catch {
+        } catch (error) {
           // The SDK has tried for a while: the state says so, and it is tried again.
+          if (error instanceof Error) noteFailure(error)
         }
         if (end.signal.aborted) return
         setState('reconnecting')

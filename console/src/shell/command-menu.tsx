@@ -71,11 +71,7 @@ export function CommandMenu({ isOpen, close }: { isOpen: boolean; close: () => v
       </div>
       {(commands.length === 0 || needsName) && (
         <p role="status" className="p-3 text-soft">
-          {needsName
-            ? 'And the name of an agent, or a part of it.'
-            : isLooking
-              ? 'Looking…'
-              : 'Nothing is called that.'}
+          {needsName ? 'And the name of an agent, or a part of it.' : isLooking ? 'Looking…' : 'No results'}
         </p>
       )}
     </Dialog>

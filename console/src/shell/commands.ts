@@ -2,11 +2,12 @@ import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useNavigate, type LinkProps } from '@tanstack/react-router'
 import { useDeferredValue } from 'react'
 import type { AgentState } from '#contract/resources/agent-lifecycle.ts'
-import { act, actionLabels, actions, reasonAgainst, stateAfter } from '../agents/actions.ts'
+import { act, actionLabels, actions, reasonAgainst, stateAfter, undoOf } from '../agents/actions.ts'
+import { useTellWithUndo } from '../agents/use-undo-agents.ts'
 import { api } from '../api/client.ts'
 import { paths } from '../paths.ts'
 import { titleOf } from '../task-parts/input-words.ts'
-import { tell, tellFailure } from '../ui/toast.tsx'
+import { tellFailure } from '../ui/toast.tsx'
 import { useOpenProject } from './open-project.ts'
 import { useTheme } from './theme.ts'
 
@@ -101,7 +102,7 @@ export function useCommands(
     ['New OAuth app', paths.apps({ panel: 'new' })],
     ['Invite a member', paths.members({ panel: 'invite' })],
   ]
-  const deeds: [string, LinkProps][] = inProject((id) => [
+  const projectActions: [string, LinkProps][] = inProject((id) => [
     ['Pause every running agent…', paths.home(id, { panel: 'pause-all' })],
     ['Resume every paused agent…', paths.home(id, { panel: 'resume-all' })],
   ])
@@ -127,7 +128,7 @@ export function useCommands(
       ...changes,
       ...links('Page', pages),
       ...links('Create', creations),
-      ...links('Do', deeds),
+      ...links('Do', projectActions),
       ...(words === '' ? [] : themes.filter(({ label }) => fits(label))),
       ...(action === undefined ? agents.items : [])
         .filter((agent) => fits(agent.name))
@@ -194,10 +195,12 @@ function useFound<Item>(
 /** Does it, and says what became of it. */
 function useChangeOfAgent(project_id: string | undefined) {
   const queries = useQueryClient()
+  const tellWithUndo = useTellWithUndo(project_id ?? '')
   return async (agent: { id: string; name: string; status: AgentState }, action: (typeof actions)[number]) => {
     try {
       await act(project_id ?? '', agent.id, action)
-      tell(`${agent.name} is ${stateAfter(action)}`)
+      const undo = undoOf(action, agent.status)
+      tellWithUndo(`${agent.name} is ${stateAfter(action)}`, undo ? [{ agent_id: agent.id, action: undo }] : [])
     } catch (error) {
       tellFailure(`${actionLabels[action]} failed`, error)
     }

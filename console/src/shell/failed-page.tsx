@@ -14,7 +14,7 @@ import { UnloadedError } from './unloaded-error.ts'
 export function MissingPage() {
   return (
     <EmptyState
-      title="There is nothing here"
+      title="Page not found"
       actions={
         <>
           <Button kind="primary" onClick={() => location.reload()}>
@@ -39,7 +39,7 @@ export function FailedPage({ error, reset }: ErrorComponentProps) {
     void router.invalidate()
   }
   return (
-    <Failure title={error instanceof PermissionDeniedError ? 'You may not see this' : 'This page could not be shown'}>
+    <Failure title={error instanceof PermissionDeniedError ? 'You don’t have access' : 'This page could not be shown'}>
       <ErrorBox error={error} retry={again} />
     </Failure>
   )
@@ -76,7 +76,7 @@ function UnloadedPage({ error }: { error: unknown }) {
       <p>Cadre was updated. Reload the page.</p>
       <p className="flex flex-wrap items-center gap-3">
         <Button kind="primary" onClick={() => location.reload()}>
-          Load it again
+          Reload
         </Button>
         <CopyButton
           text={`${String(error)}\npage ${location.href}\nversion ${status.data.version}`}

@@ -53,7 +53,7 @@ export function ServiceWatch() {
         The service was updated from {first.current} to {data.version}. This page is of the earlier version: load it
         again when nothing is half written here.
       </p>
-      <Button onClick={() => location.reload()}>Load it again</Button>
+      <Button onClick={() => location.reload()}>Reload</Button>
     </div>
   )
 }

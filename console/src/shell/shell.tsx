@@ -45,6 +45,7 @@ import { useOpenProject } from './open-project.ts'
 import { ProjectSwitcher } from './project-switcher.tsx'
 import { ServiceWatch } from './service-watch.tsx'
 import { ShortcutList } from './shortcut-list.tsx'
+import { SignedOutDialog } from './signed-out-dialog.tsx'
 import { menuKeys, useShortcuts } from './shortcuts.ts'
 
 interface Entry {
@@ -69,7 +70,7 @@ export function Shell({ children }: { children: ReactNode }) {
   return (
     <div className="min-h-dvh lg:grid lg:grid-cols-[14.5rem_1fr]">
       <a href="#main" className="sr-only focus:not-sr-only focus:absolute focus:z-50 focus:bg-panel focus:p-2">
-        To the content
+        Skip to content
       </a>
       <aside className="sticky top-0 hidden h-dvh flex-col overflow-y-auto border-r border-line bg-panel lg:flex">
         <Navigation project_id={project_id} />
@@ -113,6 +114,7 @@ export function Shell({ children }: { children: ReactNode }) {
           </aside>
         </div>
       )}
+      <SignedOutDialog />
       <CommandMenu isOpen={open === 'menu'} close={close} />
       <Dialog isOpen={open === 'help'} close={close} title="Keys">
         <ShortcutList />

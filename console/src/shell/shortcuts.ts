@@ -22,7 +22,7 @@ export const shortcutList: readonly [string, string][] = [
   ['g k', 'API keys'],
   ['j k', 'Down and up in a list'],
   ['Enter', 'Open'],
-  ['x', 'Choose, where several can be'],
+  ['x', 'Select, where several can be'],
   ['r', 'Refresh'],
   ['?', 'This list'],
   ['Esc', 'Close what is on top'],

@@ -12,7 +12,11 @@ export function Choices<T extends string>({
   onChange: (value: T) => void
 }) {
   return (
-    <div role="group" aria-label={label} className="inline-flex min-h-8 rounded-md border border-edge bg-quiet p-px">
+    <div
+      role="group"
+      aria-label={label}
+      className="inline-flex min-h-8 max-w-full flex-wrap rounded-md border border-edge bg-quiet p-px"
+    >
       {options.map(([name, text]) => (
         <button
           key={name}

@@ -4,7 +4,7 @@ import { Button } from './button.tsx'
 import { tell } from './toast.tsx'
 
 /** What is said where nothing was copied. */
-const notCopied = 'The browser does not let this page copy: mark the text and copy it yourself'
+const notCopied = 'The browser blocks copying: select the text and copy it yourself'
 
 /** Copies text; says so for a moment. */
 export function CopyButton({

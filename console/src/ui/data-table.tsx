@@ -63,7 +63,7 @@ export function DataTable<Row extends object>({
               <th scope="col" className="w-9 px-3">
                 <input
                   type="checkbox"
-                  aria-label="Choose all on this page"
+                  aria-label="Select all on this page"
                   className="size-4 accent-(--accent)"
                   checked={isAllChosen}
                   onChange={() => selection.change(new Set(isAllChosen ? [] : keys))}
@@ -88,7 +88,7 @@ export function DataTable<Row extends object>({
                 <td role="cell" className="px-3 max-sm:absolute max-sm:top-3 max-sm:right-0">
                   <input
                     type="checkbox"
-                    aria-label={`Choose ${selection.nameOf(row)}`}
+                    aria-label={`Select ${selection.nameOf(row)}`}
                     className="size-4 accent-(--accent) max-sm:size-6"
                     checked={selection.chosen.has(keys[at]!)}
                     onChange={() => toggle(keys[at]!)}
@@ -100,11 +100,13 @@ export function DataTable<Row extends object>({
                   key={column.id}
                   role="cell"
                   data-column={column.id}
-                  className={`${cellShape} ${column.align === 'right' ? 'tabular-nums sm:text-right' : ''} ${column.isWide ? 'w-full max-w-0 truncate max-sm:w-auto max-sm:max-w-none' : ''} ${selection && index === 0 ? 'max-sm:!pr-10' : ''}`}
+                  className={`${cellShape} ${cardShape(column, index)} ${column.align === 'right' ? 'tabular-nums sm:text-right' : ''} ${column.isWide ? 'w-full max-w-0 truncate max-sm:w-auto max-sm:max-w-none' : ''} ${selection && index === 0 ? 'max-sm:!pr-10' : ''}`}
                 >
-                  <span aria-hidden className="shrink-0 text-sm text-soft sm:hidden">
-                    {column.header}
-                  </span>
+                  {index > 0 && column.id !== 'actions' && (
+                    <span aria-hidden className="shrink-0 text-sm text-soft sm:hidden">
+                      {column.header}
+                    </span>
+                  )}
                   <span className={`min-w-0 ${column.isWide ? 'sm:block sm:truncate' : ''}`}>
                     <Cell column={column} row={row} />
                   </span>
@@ -116,6 +118,12 @@ export function DataTable<Row extends object>({
       </table>
     </div>
   )
+}
+
+/** In a card the first cell is its title, and what can be done is in a row at its end. */
+function cardShape<Row>({ id }: Column<Row>, index: number): string {
+  if (index === 0) return 'max-sm:pb-1.5 max-sm:font-medium'
+  return id === 'actions' ? 'max-sm:justify-start max-sm:pt-2 max-sm:empty:hidden' : ''
 }
 
 /** One kind of element for all cells: with one for each column, a cell would be made anew, and lose the focus, with every change of its column. */

@@ -2,6 +2,7 @@ import { Dialog as Base } from '@base-ui/react/dialog'
 import { X } from 'lucide-react'
 import { useEffect, useRef, useState, type FormEvent, type ReactNode } from 'react'
 import { Button, IconButton } from './button.tsx'
+import { noteFailure } from '../api/signed-out.ts'
 import { ErrorBox } from './error-box.tsx'
 import { Field, TextInput } from './field.tsx'
 
@@ -105,6 +106,8 @@ interface Confirmation {
   /** What must be typed first, for what cannot be undone. */
   typed?: string | undefined
   kind?: 'primary' | 'danger'
+  /** What the button that leaves everything as it is says. */
+  dismiss?: string
   /** Why the one who looks may not do it. */
   refused?: string | undefined
 }
@@ -119,6 +122,7 @@ export function ConfirmDialog({
   run,
   typed,
   kind = 'danger',
+  dismiss = 'Cancel',
   refused,
 }: Confirmation) {
   const [text, setText] = useState('')
@@ -139,6 +143,7 @@ export function ConfirmDialog({
       end()
     } catch (failure) {
       setError(failure)
+      if (failure instanceof Error) noteFailure(failure)
     } finally {
       setBusy(false)
     }
@@ -159,7 +164,7 @@ export function ConfirmDialog({
         )}
         <ErrorBox error={error} />
         <div className="flex justify-end gap-2">
-          <Button onClick={end}>Cancel</Button>
+          <Button onClick={end}>{dismiss}</Button>
           <Button kind={kind} type="submit" disabled={isBusy || (typed !== undefined && text !== typed)}>
             {action}
           </Button>

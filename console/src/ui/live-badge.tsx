@@ -43,7 +43,7 @@ function Badge() {
         kind="ghost"
         className="!px-2"
         onClick={isPaused ? resume : pause}
-        reason={isLent ? 'The page of a task that goes on always follows it' : undefined}
+        reason={isLent ? 'A running task is always live' : undefined}
         aria-label={isPaused ? 'Resume live updates' : 'Pause live updates'}
         title={isPaused ? 'Resume live updates' : 'Pause live updates'}
       >

@@ -1,8 +1,8 @@
 import { useSyncExternalStore } from 'react'
 import { ago, clockTime, exactTime, forms, writeAs, zoneName, type Form, type TimeZone } from '../format.ts'
-import { keptWord } from '../kept-word.ts'
+import { storedValue } from '../stored-value.ts'
 
-const useKeptZone = keptWord('cadre.time_zone')
+const useKeptZone = storedValue('cadre.time_zone')
 
 /** `local` or `UTC`, as this browser has chosen. */
 export function useTimeZone(): [TimeZone, (zone: TimeZone) => void] {
@@ -10,7 +10,7 @@ export function useTimeZone(): [TimeZone, (zone: TimeZone) => void] {
   return [zone === 'UTC' ? 'UTC' : 'local', keep]
 }
 
-const useKeptForm = keptWord('cadre.form')
+const useKeptForm = storedValue('cadre.form')
 const formOf = (word: string | null): Form => (word !== null && Object.hasOwn(forms, word) ? (word as Form) : 'day')
 writeAs(formOf(localStorage.getItem('cadre.form')))
 

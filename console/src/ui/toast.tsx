@@ -7,7 +7,7 @@ import { APIError } from '#sdk/errors.ts'
 const manager = Toast.createToastManager()
 
 /** Milliseconds in which what was done can be undone by its message. */
-const undo_ms = 10_000
+const undo_ms = 20_000
 
 /** Says that something was done; with `undo`, how it is taken back. */
 export function tell(title: string, undo?: () => void): void {

@@ -37,14 +37,18 @@ export function AboutFields({ draft, fault, change, metadataFault, onMetadataFau
             onChange={({ target: { value: description } }) => change({ description })}
           />
         </Field>
-        <Field label="Tags" fault={fault('metadata.tags')} hint="Words with commas between: agents are found by them.">
+        <Field
+          label="Tags"
+          fault={fault('metadata.tags')}
+          hint="Separate tags with commas. Agents can be filtered by them."
+        >
           <ListInput value={draft.tags} onChange={(tags) => change({ tags })} />
         </Field>
         <details open={hasMetadata}>
           <summary className="mb-2 min-h-6 font-medium">Metadata</summary>
           <JsonField
             label="Metadata as JSON"
-            hint="Whatever you note about it, beside its tags; the agent does not see it."
+            hint="Your own notes as JSON. The agent does not see them."
             rows={6}
             value={draft.metadata}
             fault={metadataFault ?? fault('metadata')}

@@ -103,15 +103,15 @@ export function AgentForm({
     draft.name.trim() === ''
       ? 'It needs a name'
       : jsonFault !== undefined
-        ? 'The configuration is no JSON'
+        ? 'The configuration is not valid JSON'
         : metadataFault !== undefined
-          ? 'The metadata is no JSON'
+          ? 'The metadata is not valid JSON'
           : schemaFaults.input_schema !== undefined
             ? 'The input schema is not valid'
             : schemaFaults.output_schema !== undefined
               ? 'The output schema is not valid'
               : saved && !isChanged
-                ? 'Nothing is changed'
+                ? 'No changes to save'
                 : undefined
   const submit = async (event: FormEvent): Promise<void> => {
     event.preventDefault()
@@ -156,7 +156,7 @@ export function AgentForm({
               <Button
                 kind={isJson ? 'ghost' : 'plain'}
                 aria-pressed={!isJson}
-                reason={jsonFault === undefined ? undefined : 'What is written is no JSON: mend it first'}
+                reason={jsonFault === undefined ? undefined : 'Fix the JSON first'}
                 onClick={() => change({ as: undefined })}
               >
                 Form
@@ -207,11 +207,11 @@ export function AgentForm({
         {readAgain && (
           <div className="rounded-md border border-line bg-panel p-3">
             <p className="mb-2 text-soft">
-              The agent was changed since you opened this form. Your input is not lost: reload the agent, look at what
-              changes, and save.
+              The agent was changed since you opened this form. Nothing you typed is lost: reload, review the changes,
+              and save.
             </p>
             <Button disabled={isBusy} onClick={() => void bring()}>
-              Read it again, and keep what I wrote
+              Reload and keep my changes
             </Button>
           </div>
         )}
@@ -239,7 +239,7 @@ export function AgentForm({
             <DiffTable label="What changes" {...compared} />
           </div>
         </Panel>
-        <Panel title="The same as a request">
+        <Panel title="As an API request">
           <div className="p-4">
             <Snippets texts={textsOf(draft)} />
           </div>

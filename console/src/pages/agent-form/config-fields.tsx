@@ -22,32 +22,28 @@ type Config = Record<string, unknown>
 type NumberField = readonly [path: string, label: string, hint: string]
 
 const ofModel: readonly NumberField[] = [
-  ['temperature', 'Temperature', 'From 0; higher is freer.'],
+  ['temperature', 'Temperature', '0 is the most predictable; higher values vary more.'],
   [
     'max_tokens',
-    'Tokens of an answer',
-    `At most, reasoning included. By default ${tokens(maxTokensDefault.plain)}, or ${tokens(maxTokensDefault.reasoning)} if the model reasons.`,
+    'Max output tokens',
+    `Reasoning included. By default ${tokens(maxTokensDefault.plain)}, or ${tokens(maxTokensDefault.reasoning)} if the model reasons.`,
   ],
 ]
 const usual: readonly NumberField[] = [
-  ['max_steps', 'Steps of a task', 'At most.'],
-  ['timeout_seconds', 'Seconds of a task', 'At most.'],
-  ['max_concurrent_tasks', 'Tasks at the same time', 'Those beyond it wait.'],
+  ['max_steps', 'Max steps per task', 'At most.'],
+  ['timeout_seconds', 'Task timeout, in seconds', 'At most.'],
+  ['max_concurrent_tasks', 'Concurrent tasks', 'Further tasks wait in the queue.'],
 ]
 const budget: readonly NumberField[] = [
-  ['budget.max_cost_usd', 'Dollars of a task', 'At most, of models whose price is known.'],
-  ['budget.max_tokens', 'Tokens of a task', 'At most, in and out together.'],
-  ['budget.max_tool_calls', 'Calls of tools of a task', 'At most; 0 allows none.'],
+  ['budget.max_cost_usd', 'Max cost per task, in USD', 'Counts models with a known price.'],
+  ['budget.max_tokens', 'Max tokens per task', 'Input and output together.'],
+  ['budget.max_tool_calls', 'Max tool calls per task', '0 allows none.'],
 ]
 const patience: readonly NumberField[] = [
-  ['retry.max_attempts', 'Tries of a call of a model', '5 where nothing is said.'],
-  ['retry.initial_delay_seconds', 'Seconds before the second try', 'Doubled each time; 0.5 where nothing is said.'],
-  [
-    'retry.max_delay_seconds',
-    'Seconds between two tries',
-    'At most, however often it is doubled; 30 where nothing is said.',
-  ],
-  ['approval_timeout_seconds', 'Seconds that an approval waits', '7 days where nothing is said.'],
+  ['retry.max_attempts', 'Attempts per model call', 'Default: 5.'],
+  ['retry.initial_delay_seconds', 'First retry delay, in seconds', 'Doubles with each retry. Default: 0.5.'],
+  ['retry.max_delay_seconds', 'Max retry delay, in seconds', 'Default: 30.'],
+  ['approval_timeout_seconds', 'Approval timeout, in seconds', 'Default: 7 days.'],
 ]
 const context: readonly NumberField[] = [
   [
@@ -86,12 +82,12 @@ const schemas = [
   {
     member: 'input_schema',
     label: 'Input schema',
-    hint: 'JSON Schema of an object. With one, every task takes an object in place of a text.',
+    hint: 'JSON Schema of an object. With a schema, tasks take an object instead of text.',
   },
   {
     member: 'output_schema',
     label: 'Output schema',
-    hint: 'JSON Schema of an object. With one, every task answers with data that is valid against it.',
+    hint: 'JSON Schema of an object. With a schema, answers are data that matches it.',
   },
 ] as const
 export type SchemaMember = (typeof schemas)[number]['member']
@@ -199,7 +195,7 @@ export function ConfigFields({
         {choice(
           'effort',
           'Effort',
-          hintOf('effort', 'How much it reasons before it answers.'),
+          hintOf('effort', 'How much the model reasons before it answers.'),
           effortWords,
           "Model's default",
         )}
@@ -292,13 +288,13 @@ export function ConfigFields({
         </div>
       </details>
       <details open={isFurther}>
-        <summary className="min-h-6 font-medium">Budget of a task, other models, approvals</summary>
+        <summary className="min-h-6 font-medium">Task budget, fallback models, approvals</summary>
         <div className="mt-3 grid gap-4 sm:grid-cols-2">
           {numbers(budget)}
           <Field
-            label="Models that take over"
+            label="Fallback models"
             fault={fault('config.fallback_models')}
-            hint="Where the model fails for good, in this order, with commas between."
+            hint="Tried in this order if the model fails. Separate them with commas."
           >
             <ListInput
               value={Array.isArray(config.fallback_models) ? config.fallback_models.map(String) : []}

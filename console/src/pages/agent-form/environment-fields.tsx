@@ -58,7 +58,9 @@ export function EnvironmentFields({
             </Field>
           </div>
           <Button
-            reason={name === '' ? 'Write its name first' : all.includes(name) ? 'It is there already' : undefined}
+            reason={
+              name === '' ? 'Enter a name first' : all.includes(name) ? 'This variable already exists' : undefined
+            }
             onClick={() => {
               onChange({ ...value, [name]: '' })
               setName('')

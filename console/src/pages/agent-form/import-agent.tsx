@@ -42,10 +42,10 @@ export function ImportAgent({ onRead }: { onRead: (draft: Draft) => void }) {
 
 function readAgent(text: string): Parameters<typeof draftOf>[0] {
   const read: unknown = JSON.parse(text)
-  if (!isObject(read)) throw new Error('It holds no object.')
+  if (!isObject(read)) throw new Error('The file does not contain a JSON object.')
   const { name = '', description = '', config, metadata = {} } = read
   if (typeof name !== 'string' || typeof description !== 'string')
-    throw new Error('Its name and description must be texts.')
-  if (!isObject(config)) throw new Error('It has no config.')
+    throw new Error('The name and the description must be text.')
+  if (!isObject(config)) throw new Error('The file has no config.')
   return { name, description, config, metadata: isObject(metadata) ? metadata : {} }
 }

@@ -107,7 +107,7 @@ function Verdict({ provider, model }: { provider: ModelProvider | undefined; mod
         </>
       ) : (
         <>
-          <code>{provider.name}</code> is reachable, and did not tell of this model.
+          <code>{provider.name}</code> is reachable, but does not list this model.
         </>
       )}
     </p>

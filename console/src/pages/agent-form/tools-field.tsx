@@ -106,7 +106,7 @@ function ToolLine({
           label={<code>{name}</code>}
           checked={isChosen || isWithin}
           disabled={isWithin}
-          title={isWithin ? 'It has all tools of this server' : undefined}
+          title={isWithin ? 'All tools of this server are selected' : undefined}
           onChange={({ target }) =>
             change({ tools: target.checked ? [...chosen, name] : chosen.filter((one) => one !== name) })
           }

@@ -30,10 +30,10 @@ export function TryPanel({
   const read = readInput(text, input_schema)
   const { runs, begin, stop, isRunning } = useRuns(project_id)
   const run = runs.at(-1)
-  const reason = isRunning ? 'It works on the last one' : 'fault' in read ? read.fault : undefined
+  const reason = isRunning ? 'The last task is still running' : 'fault' in read ? read.fault : undefined
   const hint = isChanged
-    ? 'What you changed is saved first: tasks have a version.'
-    : 'A task like any other: kept, counted and billed.'
+    ? 'Your changes are saved as a new version first.'
+    : 'Runs as a normal task: stored, counted and billed.'
   const start = async (): Promise<void> => {
     if ('fault' in read) return
     if (isChanged && !(await saveFirst())) return
@@ -48,7 +48,7 @@ export function TryPanel({
           <Button kind="primary" reason={reason} onClick={() => void start()}>
             {isChanged ? 'Save and try' : 'Try'}
           </Button>
-          <Button reason={isRunning ? undefined : 'Nothing runs'} onClick={() => void stop()}>
+          <Button reason={isRunning ? undefined : 'Nothing is running'} onClick={() => void stop()}>
             Stop
           </Button>
         </div>

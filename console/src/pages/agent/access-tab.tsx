@@ -18,7 +18,7 @@ const pageSize = 20
 const rights = [
   ['see it', 'agents:read'],
   ['give it tasks', 'tasks:write'],
-  ['change and drive it', 'agents:write'],
+  ['manage', 'agents:write'],
 ] as const satisfies readonly (readonly [string, Requirement])[]
 
 type Key = Operations['listApiKeys']['result']['api_keys'][number] & { user?: { id: string; name: string } }
@@ -68,7 +68,7 @@ export function AccessTab() {
         actions={<Link {...paths.keys()}>Your keys</Link>}
       >
         <p className="px-4 pt-3 text-sm text-soft">
-          A key may do what its scopes say, and never more than the person whose it is.
+          A key has the permissions of its scopes, and never more than its owner.
           {seesAll === false && ' Keys of others are shown to owners and administrators.'}
         </p>
         <PagedTable

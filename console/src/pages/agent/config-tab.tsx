@@ -18,7 +18,7 @@ import { Pager } from '../../ui/pager.tsx'
 import { Skeleton } from '../../ui/skeleton.tsx'
 import { Badge } from '../../ui/status.tsx'
 import { Time } from '../../ui/time.tsx'
-import { tell } from '../../ui/toast.tsx'
+import { tell, tellFailure } from '../../ui/toast.tsx'
 import type { TabProps } from './tab.ts'
 
 const pageSize = 20
@@ -32,6 +32,15 @@ export function ConfigTab({ project_id, agent }: TabProps) {
   }>()
   const queries = useQueryClient()
   const [rollingTo, rollTo] = useState<number>()
+  const undo = async (version: number): Promise<void> => {
+    try {
+      await api.agents.rollback(project_id, agent.id, { version })
+      tell(`The agent is as in version ${version} again`)
+    } catch (failure) {
+      tellFailure('The roll back could not be undone', failure)
+    }
+    await queries.invalidateQueries({ queryKey: ['project', project_id, 'agents'] })
+  }
   const offset = Number(search.offset ?? 0)
   const open = search.version === undefined ? undefined : Number(search.version)
   const versions = useQuery({
@@ -108,10 +117,11 @@ export function ConfigTab({ project_id, agent }: TabProps) {
         title={`Roll back to version ${rollingTo}`}
         action="Roll back"
         run={async () => {
+          const [was] = (await api.agents.listVersions(project_id, agent.id, { limit: 1 }).page()).items
           await api.agents.rollback(project_id, agent.id, { version: rollingTo ?? 0 })
           change({ version: undefined })
           await queries.invalidateQueries({ queryKey: ['project', project_id, 'agents'] })
-          tell(`Rolled back to version ${rollingTo}`)
+          tell(`Rolled back to version ${rollingTo}`, was && (() => void undo(was.version)))
         }}
       >
         <p>

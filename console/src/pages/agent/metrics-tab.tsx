@@ -19,17 +19,17 @@ const rangeLabels = Object.fromEntries(Object.entries(ranges).map(([name, { labe
 /** How it did over time, with its versions marked: what changed when it broke. */
 export function MetricsTab({ project_id, agent }: TabProps) {
   const navigate = useNavigate()
-  const [words, setWords] = useSearchText()
+  const [params, setParams] = useSearchText()
   const [cursor, setCursor] = useState<number | null>(null)
   const range: RangeName =
-    words.range !== undefined && Object.hasOwn(ranges, words.range) ? (words.range as RangeName) : '7d'
+    params.range !== undefined && Object.hasOwn(ranges, params.range) ? (params.range as RangeName) : '7d'
   const interval = intervalOf(range)
   const { data, error, refetch } = useQuery(metricsQuery(project_id, { agent_id: agent.id, range, interval }))
   const marks = useVersionMarks(project_id, agent.id)
   return (
     <>
       <div className="mb-4 flex flex-wrap items-center gap-3">
-        <FilterSelect label="Range" value={range} onChange={({ target }) => setWords({ range: target.value })}>
+        <FilterSelect label="Range" value={range} onChange={({ target }) => setParams({ range: target.value })}>
           <Options of={rangeLabels} />
         </FilterSelect>
         <Link {...paths.metrics(project_id, { agent: agent.id, range })}>More in Metrics</Link>

@@ -82,7 +82,7 @@ export function TasksTab({ project_id, agent }: TabProps) {
           go={(offset) => change({ offset: offset || undefined })}
           empty={
             <EmptyState title={status ? `No task is ${status}` : 'No tasks yet'}>
-              <p>A task is stored before its creation is answered, so it outlives crashes and dropped connections.</p>
+              <p>Tasks are stored before the API responds, so they survive crashes and dropped connections.</p>
             </EmptyState>
           }
         />

@@ -19,13 +19,13 @@ export function UseTab({ project_id, agent }: TabProps) {
   return (
     <div className="space-y-4">
       <p className="max-w-3xl text-soft">
-        A task is durable before its creation is answered, so a program may lose its connection, or end, and ask again.
-        Callers need a key that may create tasks: <Link {...paths.keys({ panel: 'new' })}>create one</Link>.
+        Tasks are stored before the API responds, so a program that loses its connection can ask again. Callers need a
+        key that may create tasks: <Link {...paths.keys({ panel: 'new' })}>create one</Link>.
       </p>
-      <Panel title="Give it a task, and wait for the end">
+      <Panel title="Run a task and wait for the result">
         <div className="p-4">
           <p className="mb-3 max-w-3xl text-soft">
-            <code>wait=30</code> waits 30 seconds at most; what takes longer goes on, and is read by its id.
+            <code>wait=30</code> waits up to 30 seconds. A longer task continues, and you read it by its id.
           </p>
           <Snippets
             texts={{
@@ -44,11 +44,11 @@ export function UseTab({ project_id, agent }: TabProps) {
           />
         </div>
       </Panel>
-      <Panel title="Follow it while it works">
+      <Panel title="Stream a task while it runs">
         <div className="p-4">
           <p className="mb-3 max-w-3xl text-soft">
-            Server-sent events: every step, and text while it is written. A connection that broke goes on where it was,
-            by <code>Last-Event-ID</code>; the SDK and the command line do that for you.
+            Server-sent events: every step, and text as it is generated. A broken connection resumes with{' '}
+            <code>Last-Event-ID</code>; the SDK and the command line do this for you.
           </p>
           <Snippets
             texts={{

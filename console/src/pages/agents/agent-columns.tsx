@@ -70,7 +70,7 @@ export function agentColumns(
     },
     {
       id: 'hours',
-      header: 'By the hour',
+      header: 'Tasks by hour',
       cell: ({ id }) => {
         const one = statistics.get(id)
         if (!one) return null

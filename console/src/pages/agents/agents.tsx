@@ -139,7 +139,7 @@ export default function AgentsPage() {
           empty={
             isNarrowed ? (
               <EmptyState title="No matching agents" actions={<Button onClick={showAll}>Show all agents</Button>}>
-                <p>A text is looked for in names and descriptions; a model and a tag must be whole.</p>
+                <p>Text matches names and descriptions. Model and tag must match exactly.</p>
               </EmptyState>
             ) : (
               <NoAgents project_id={project_id} />
@@ -158,15 +158,14 @@ function NoAgents({ project_id }: { project_id: string }) {
       actions={
         <>
           <ButtonLink kind="primary" {...paths.newAgent(project_id)}>
-            Make the first agent
+            Create an agent
           </ButtonLink>
           <ButtonLink {...paths.start(project_id)}>First steps</ButtonLink>
         </>
       }
     >
       <p>
-        An agent is a model with instructions, tools and limits, and a state that you can see and change. It works on
-        the tasks that it is given, one after the other or several at once.
+        An agent is a model with instructions, tools and limits. Give it tasks, watch it work, and pause it at any time.
       </p>
       <AgentSnippets project_id={project_id} />
     </EmptyState>

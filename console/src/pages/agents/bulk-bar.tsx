@@ -2,7 +2,8 @@ import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
 import type { AgentAction } from '#contract/resources/agent-lifecycle.ts'
 import type { Agent } from '#sdk/types.ts'
-import { act, actionLabels, actions, reasonAgainst } from '../../agents/actions.ts'
+import { act, actionLabels, actions, reasonAgainst, stateAfter, undoOf, type AgentStep } from '../../agents/actions.ts'
+import { useTellWithUndo } from '../../agents/use-undo-agents.ts'
 import { Button } from '../../ui/button.tsx'
 import { ConfirmDialog } from '../../ui/dialog.tsx'
 import { tell } from '../../ui/toast.tsx'
@@ -45,12 +46,14 @@ export function BulkBar({
   const [isBusy, setBusy] = useState(false)
   const [isDeleting, setDeleting] = useState(false)
   const [result, setResult] = useState<Result>()
+  const tellWithUndo = useTellWithUndo(project_id)
 
   async function run(action: AgentAction | 'delete'): Promise<void> {
     setBusy(true)
     setResult(undefined)
     const waiting = agents.values()
     const good: string[] = []
+    const back: AgentStep[] = []
     const failed: { agent: Agent; text: string }[] = []
     const refused = (agent: Agent, text: string): void => {
       failed.push({ agent, text })
@@ -67,6 +70,8 @@ export function BulkBar({
         try {
           await act(project_id, id, action)
           good.push(id)
+          const undo = action === 'delete' || hidden.has(id) ? undefined : undoOf(action, status)
+          if (undo !== undefined) back.push({ agent_id: id, action: undo })
           onOutcome(id, { isGood: true, text: action === 'delete' ? 'Deleted' : `${actionLabels[action]}: done` })
         } catch (error) {
           refused(agent, messageOf(error))
@@ -80,17 +85,19 @@ export function BulkBar({
     // With the last of them the bar is gone, too.
     if (action === 'delete' && failed.length === 0) tell(text)
     else setResult({ text, failed })
+    if (action !== 'delete' && back.length > 0)
+      tellWithUndo(`${back.length} ${back.length === 1 ? 'agent is' : 'agents are'} ${stateAfter(action)}`, back)
     onEnd(action === 'delete' ? good : [])
   }
 
   return (
     <div
       role="toolbar"
-      aria-label="With the chosen agents"
+      aria-label="Selected agents"
       className="mb-3 flex flex-wrap items-center gap-2 rounded-md border border-accent bg-accent-soft px-3 py-2"
     >
       <span role="status" className="mr-2 font-medium">
-        {agents.length} chosen{hidden.size > 0 && `, ${hidden.size} not on this page`}
+        {agents.length} selected{hidden.size > 0 && `, ${hidden.size} not on this page`}
       </span>
       {actions.map((action) => {
         const canAny = agents.some(({ id, status }) => hidden.has(id) || reasonAgainst(action, status) === undefined)

@@ -33,7 +33,11 @@ export function FilterBar({
 }) {
   const isNarrowed = Object.values(filters).some((value) => value !== undefined)
   return (
-    <div role="search" aria-label="Agents" className="mb-3 flex flex-wrap items-center gap-2">
+    <div
+      role="search"
+      aria-label="Agents"
+      className="mb-3 flex flex-wrap items-center gap-2 max-sm:grid max-sm:grid-cols-3 max-sm:[&>:first-child]:col-span-3"
+    >
       <TypedSearch
         label="Name or description"
         value={String(filters.text ?? '')}
@@ -53,14 +57,14 @@ export function FilterBar({
       </FilterSelect>
       <TypedSearch
         label="Model"
-        className="!w-44"
+        className="sm:!w-44"
         value={String(filters.model ?? '')}
         choices={models}
         commit={(model) => change({ model: model || undefined }, { replace: true })}
       />
       <TypedSearch
         label="Tag"
-        className="!w-32"
+        className="sm:!w-32"
         value={String(filters.tag ?? '')}
         choices={tags}
         commit={(tag) => change({ tag: tag || undefined }, { replace: true })}
@@ -73,7 +77,7 @@ export function FilterBar({
           Show all
         </Button>
       )}
-      <details className="relative">
+      <details className="relative max-sm:hidden">
         <summary className="inline-flex min-h-8 list-none items-center gap-1.5 rounded-md border border-edge bg-panel px-2.5 max-sm:min-h-10 hover:border-edge max-sm:min-h-10">
           <Columns3 size={14} aria-hidden /> Columns
         </summary>

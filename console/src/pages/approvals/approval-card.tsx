@@ -66,9 +66,9 @@ export function ApprovalCard({
     const { tool, agent_id } = approval
     try {
       await api.agents.update(project, agent_id, { config: { tool_policies: { [tool]: 'auto' } } })
-      tell(`In its next tasks ${agent ?? 'the agent'} calls ${tool} without asking`)
+      tell(`From its next task, ${agent ?? 'the agent'} calls ${tool} without asking`)
     } catch (failure) {
-      tellFailure(`The call is approved, but ${agent ?? 'the agent'} goes on asking about ${tool}`, failure)
+      tellFailure(`The call is approved, but ${agent ?? 'the agent'} still asks before it calls ${tool}`, failure)
     }
   }
 
@@ -147,7 +147,7 @@ export function ApprovalCard({
       {(mode === 'deny' || mode === 'result') && (
         <div className="mt-3">
           <label htmlFor={field} className="text-xs font-medium text-soft">
-            {mode === 'deny' ? 'Reason, which the model reads' : 'The result that the call had'}
+            {mode === 'deny' ? 'Reason, shown to the model' : 'Result of the call'}
           </label>
           <textarea
             id={field}
@@ -216,8 +216,8 @@ export function ApprovalCard({
                 {
                   {
                     edit: 'Approve as edited',
-                    deny: isRecovery ? 'Count it as failed' : 'Deny the call',
-                    result: 'Count it as done',
+                    deny: isRecovery ? 'Mark as failed' : 'Deny the call',
+                    result: 'Mark as done',
                   }[mode]
                 }
               </Button>
@@ -262,6 +262,6 @@ function readObject(text: string): Record<string, unknown> | string {
     if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>
     return 'Arguments are a JSON object.'
   } catch (error) {
-    return `This is no JSON: ${error instanceof Error ? error.message : String(error)}`
+    return `This is not valid JSON: ${error instanceof Error ? error.message : String(error)}`
   }
 }

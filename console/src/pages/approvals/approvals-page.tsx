@@ -4,7 +4,8 @@ import { useState } from 'react'
 import { api } from '../../api/client.ts'
 import { curlOf } from '../../ui/copy-as-curl.tsx'
 import { ApprovalCard } from './approval-card.tsx'
-import { Button } from '../../ui/button.tsx'
+import { paths } from '../../paths.ts'
+import { Button, ButtonLink } from '../../ui/button.tsx'
 import { Choices } from '../../ui/choices.tsx'
 import { CopyButton } from '../../ui/copy.tsx'
 import { EmptyState } from '../../ui/empty-state.tsx'
@@ -25,10 +26,10 @@ const pageSize = 20
 /** What agents ask people for, to be answered where one is. */
 export function ApprovalsPage() {
   const { project } = usePathIds()
-  const [words, setWords] = useSearchState<{ status: string; offset: number }>()
+  const [params, setParams] = useSearchState<{ status: string; offset: number }>()
   const queries = useQueryClient()
-  const status = states.find(([name]) => name === words.status)?.[0] ?? 'pending'
-  const offset = typeof words.offset === 'number' ? words.offset : 0
+  const status = states.find(([name]) => name === params.status)?.[0] ?? 'pending'
+  const offset = typeof params.offset === 'number' ? params.offset : 0
   const [answered, setAnswered] = useState<Approval[]>([])
   const key = ['project', project, 'approvals', status, offset]
   const list = useQuery({
@@ -50,7 +51,7 @@ export function ApprovalsPage() {
           label="State"
           value={status}
           options={states}
-          onChange={(next) => setWords({ status: next, offset: undefined })}
+          onChange={(next) => setParams({ status: next, offset: undefined })}
         />
         <span className="inline-flex items-center text-xs text-soft md:ml-auto">
           curl
@@ -66,10 +67,13 @@ export function ApprovalsPage() {
       </p>
       {list.error && <ErrorBox error={list.error} retry={() => void list.refetch()} />}
       {list.data && approvals.length === 0 && (
-        <EmptyState title={status === 'pending' ? 'Nothing waits for you' : 'There are none'}>
+        <EmptyState
+          title={status === 'pending' ? 'No pending approvals' : 'No approvals'}
+          actions={<ButtonLink {...paths.agents(project)}>Open agents</ButtonLink>}
+        >
           <p>
-            An agent asks before it calls a tool whose policy is <code>ask</code>, and after a crash about a call whose
-            unknown outcome.
+            An agent asks before it calls a tool whose policy is <code>ask</code>, and after a crash, about a call whose
+            outcome is unknown.
           </p>
           <p>
             To try it: give an agent <code>{'"tool_policies": {"http_request": "ask"}'}</code>.
@@ -95,7 +99,7 @@ export function ApprovalsPage() {
       {list.data && list.data.total > pageSize && (
         <nav aria-label="Pages" className="mt-4 flex items-center gap-3 text-sm">
           <Button
-            onClick={() => setWords({ offset: Math.max(0, offset - pageSize) || undefined })}
+            onClick={() => setParams({ offset: Math.max(0, offset - pageSize) || undefined })}
             disabled={offset === 0}
           >
             Newer
@@ -104,7 +108,7 @@ export function ApprovalsPage() {
             {offset + 1}–{offset + approvals.length} of {formatCount(list.data.total)}
           </span>
           <Button
-            onClick={() => setWords({ offset: offset + pageSize })}
+            onClick={() => setParams({ offset: offset + pageSize })}
             disabled={offset + pageSize >= list.data.total}
           >
             Older

@@ -5,10 +5,10 @@ import { Badge } from '../../ui/status.tsx'
 import type { Approval } from '../../task-parts/types.ts'
 
 const risks = {
-  safe: ['good', 'safe', 'It changes nothing outside.'],
-  keyed: ['info', 'keyed', 'It may change something; its receiver does it once, however often it is repeated.'],
-  unsafe: ['warn', 'unsafe', 'It may change something outside, and cannot be taken back from here.'],
-  unknown: ['quiet', 'risk not known', 'It is not declared what a call of this tool may change.'],
+  safe: ['good', 'safe', 'It only reads.'],
+  keyed: ['info', 'keyed', 'It may change something. The receiver ignores repeated calls.'],
+  unsafe: ['warn', 'unsafe', 'It may change something outside that cannot be undone here.'],
+  unknown: ['quiet', 'risk not known', 'What this tool may change is not declared.'],
 } as const
 type Risk = keyof typeof risks
 

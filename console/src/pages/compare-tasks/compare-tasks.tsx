@@ -98,7 +98,7 @@ function Difference({ label, before, after }: { label: string; before: string; a
   if (before === after)
     return (
       <p className="break-words whitespace-pre-wrap text-soft">
-        {before === '' ? 'None on either side.' : `The same: ${before.slice(0, 1000)}`}
+        {before === '' ? 'Neither task has any.' : `The same: ${before.slice(0, 1000)}`}
       </p>
     )
   return <TextDiff label={label} before={before} after={after} />

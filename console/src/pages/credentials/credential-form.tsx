@@ -15,8 +15,8 @@ const ways = [
   ['endpoints', 'OAuth endpoints'],
 ] as const
 const leads: Record<Way, string> = {
-  secret: 'An API key, a password or a token, as it is.',
-  mcp: 'The server says who its issuer is, and this service registers there. You connect it in the browser.',
+  secret: 'An API key, password or token.',
+  mcp: 'Cadre finds the issuer of the server and registers there. You connect it in the browser.',
   issuer: 'The service reads the issuer’s metadata, asks for access tokens and renews them.',
   endpoints: 'For an issuer without metadata.',
 }
@@ -48,7 +48,7 @@ export function CredentialForm({ isBusy, submit }: { isBusy: boolean; submit: (b
             ? 'Enter the authorization endpoint'
             : undefined
   const reason =
-    missing ?? (way !== 'mcp' && hostsOf(hosts).length === 0 ? 'Name the hosts it may be sent to' : undefined)
+    missing ?? (way !== 'mcp' && hostsOf(hosts).length === 0 ? 'Enter the hosts it may be sent to' : undefined)
   const allowed_hosts = hostsOf(hosts)
   const body = (): NewCredential => {
     if (way === 'secret') return { name, type: 'secret', value, allowed_hosts }
@@ -111,7 +111,7 @@ export function CredentialForm({ isBusy, submit }: { isBusy: boolean; submit: (b
       )}
       {isClient && (
         <>
-          <Field label="How tokens are given">
+          <Field label="Grant">
             <SelectInput value={grant} onChange={({ target }) => setGrant(target.value as typeof grant)}>
               <Options
                 of={{
@@ -161,7 +161,7 @@ export function CredentialForm({ isBusy, submit }: { isBusy: boolean; submit: (b
         </>
       )}
       {way !== 'secret' && (
-        <Field label="Scopes (optional)" hint="With spaces between.">
+        <Field label="Scopes (optional)" hint="Separate with spaces.">
           <TextInput spellCheck={false} value={scopes} onChange={({ target }) => setScopes(target.value)} />
         </Field>
       )}

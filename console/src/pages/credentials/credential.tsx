@@ -16,7 +16,7 @@ import { Skeleton } from '../../ui/skeleton.tsx'
 import { Time } from '../../ui/time.tsx'
 import { tell } from '../../ui/toast.tsx'
 import { PageFrame } from '../parts/page-frame.tsx'
-import { useWhyNotWrite } from '../parts/why-not-write.ts'
+import { useDisabledReason } from '../parts/disabled-reason.ts'
 import { Agents, useToolStatistics } from '../tools/tools.tsx'
 import { ConnectButton } from './connect-button.tsx'
 import { hostsOf, HostsField } from './credential-form.tsx'
@@ -27,7 +27,7 @@ import { State } from './credentials.tsx'
 export default function CredentialPage() {
   const project_id = useProjectId()
   const { credential_id: id = '' } = useParams({ strict: false })
-  const [words, setWords] = useSearchText()
+  const [params, setParams] = useSearchText()
   const navigate = useNavigate()
   const queries = useQueryClient()
   const { data, error, isPending, refetch } = useQuery({
@@ -36,14 +36,14 @@ export default function CredentialPage() {
     refetchInterval: 5_000,
   })
   const close = () => {
-    setWords({ panel: undefined })
+    setParams({ panel: undefined })
     save.reset()
   }
   const save = useMutation({
     mutationFn: (body: Parameters<typeof api.credentials.update>[2]) => api.credentials.update(project_id, id, body),
     gcTime: 0,
     onSuccess: () => {
-      tell('Saved. Calls that begin now use it')
+      tell('Saved. New calls use it')
       close()
       return queries.invalidateQueries({ queryKey: ['project', project_id, 'credentials'] })
     },
@@ -57,7 +57,7 @@ export default function CredentialPage() {
       predicate: ({ queryKey }) => queryKey[3] !== id,
     })
   }
-  const refused = useWhyNotWrite('agents')
+  const refused = useDisabledReason('agents')
   const mayNot = refused ?? (data ? undefined : 'The credential is not shown yet')
   const isSecret = data?.type !== 'oauth2'
   return (
@@ -68,16 +68,16 @@ export default function CredentialPage() {
       actions={
         <>
           {data && isConnectable(data) && <ConnectButton project_id={project_id} credential={data} refused={refused} />}
-          <Button reason={mayNot} onClick={() => setWords({ panel: 'rotate' })}>
+          <Button reason={mayNot} onClick={() => setParams({ panel: 'rotate' })}>
             {isSecret ? 'Rotate' : 'Replace client secret'}
           </Button>
-          <Button reason={mayNot} onClick={() => setWords({ panel: 'hosts' })}>
+          <Button reason={mayNot} onClick={() => setParams({ panel: 'hosts' })}>
             Change hosts
           </Button>
-          <Button reason={mayNot} onClick={() => setWords({ panel: 'rename' })}>
+          <Button reason={mayNot} onClick={() => setParams({ panel: 'rename' })}>
             Rename
           </Button>
-          <Button kind="danger" reason={mayNot} onClick={() => setWords({ panel: 'delete' })}>
+          <Button kind="danger" reason={mayNot} onClick={() => setParams({ panel: 'delete' })}>
             Delete
           </Button>
         </>
@@ -93,7 +93,7 @@ export default function CredentialPage() {
           <UsedBy project_id={project_id} credential={data} />
           <Dialog
             title={isSecret ? `Rotate ${data.name}` : 'Replace the client secret'}
-            isOpen={words.panel === 'rotate'}
+            isOpen={params.panel === 'rotate'}
             close={close}
             refused={refused}
           >
@@ -107,7 +107,7 @@ export default function CredentialPage() {
               submit={(text) => save.mutate(isSecret ? { value: text } : { client_secret: text })}
             />
           </Dialog>
-          <Dialog title={`Hosts of ${data.name}`} isOpen={words.panel === 'hosts'} close={close} refused={refused}>
+          <Dialog title={`Hosts of ${data.name}`} isOpen={params.panel === 'hosts'} close={close} refused={refused}>
             <ErrorBox error={save.error} />
             <HostsForm
               key={data.updated_at}
@@ -116,14 +116,14 @@ export default function CredentialPage() {
               submit={(body) => save.mutate(body)}
             />
           </Dialog>
-          <Dialog title={`Rename ${data.name}`} isOpen={words.panel === 'rename'} close={close} refused={refused}>
+          <Dialog title={`Rename ${data.name}`} isOpen={params.panel === 'rename'} close={close} refused={refused}>
             <ErrorBox error={save.error} />
             <TextForm
               label="Name"
               hint={
                 data.used_by.length > 0
                   ? `Change it in these tools too: ${data.used_by.map(({ name }) => name).join(', ')}. Their calls fail until then.`
-                  : 'No tool names it.'
+                  : 'No tool uses it.'
               }
               type="text"
               initial={data.name}
@@ -137,7 +137,7 @@ export default function CredentialPage() {
       <ConfirmDialog
         title="Delete the credential"
         action="Delete credential"
-        isOpen={words.panel === 'delete'}
+        isOpen={params.panel === 'delete'}
         close={close}
         refused={refused}
         run={remove}
@@ -188,7 +188,7 @@ function CredentialFacts({ credential }: { credential: Credential }) {
       <dt>Sent only to</dt>
       <dd>
         {credential.allowed_hosts === null ? (
-          <span className="text-warn">any host. Name its hosts, so that no tool can send it elsewhere.</span>
+          <span className="text-warn">any host. Set its hosts, so that no tool can send it elsewhere.</span>
         ) : (
           <code className="break-all">{credential.allowed_hosts.join(', ')}</code>
         )}
@@ -306,7 +306,7 @@ function HostsForm({
           label={isSecret ? 'Secret' : 'Client secret'}
           hint={
             isSecret
-              ? 'Only who knows the secret can send it to another host.'
+              ? 'Enter the secret to allow another host.'
               : 'Without it, the credential has to be connected again.'
           }
         >

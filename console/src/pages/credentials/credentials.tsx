@@ -20,7 +20,7 @@ import { Time } from '../../ui/time.tsx'
 import { tell } from '../../ui/toast.tsx'
 import { Options } from '../parts/options.tsx'
 import { PageFrame } from '../parts/page-frame.tsx'
-import { useWhyNotWrite } from '../parts/why-not-write.ts'
+import { useDisabledReason } from '../parts/disabled-reason.ts'
 import { ConnectButton } from './connect-button.tsx'
 import { CredentialForm } from './credential-form.tsx'
 import { isConnectable, stateWords, tokenStateWords, typeNames } from './credential-words.ts'
@@ -30,9 +30,9 @@ const pageSize = 20
 /** Secrets that tools are called with. */
 export default function Credentials() {
   const project_id = useProjectId()
-  const [words, setWords] = useSearchText()
-  const offset = Number(words.offset ?? 0)
-  const status = tokenStates.find((one) => one === words.status)
+  const [params, setParams] = useSearchText()
+  const offset = Number(params.offset ?? 0)
+  const status = tokenStates.find((one) => one === params.status)
   const query = { limit: pageSize, offset, ...(status ? { status } : {}) }
   const queries = useQueryClient()
   const navigate = useNavigate()
@@ -44,7 +44,7 @@ export default function Credentials() {
     refetchInterval: 10_000,
   })
   const close = () => {
-    setWords({ panel: undefined })
+    setParams({ panel: undefined })
     create.reset()
   }
   const create = useMutation({
@@ -58,10 +58,10 @@ export default function Credentials() {
       else close()
     },
   })
-  const mayNot = useWhyNotWrite('agents')
+  const mayNot = useDisabledReason('agents')
   const isEmpty = credentials.data?.total === 0 && status === undefined
   const add = (label: string) => (
-    <Button kind="primary" reason={mayNot} onClick={() => setWords({ panel: 'new' })}>
+    <Button kind="primary" reason={mayNot} onClick={() => setParams({ panel: 'new' })}>
       {label}
     </Button>
   )
@@ -130,7 +130,7 @@ export default function Credentials() {
           <FilterSelect
             label="State"
             value={status ?? ''}
-            onChange={({ target }) => setWords({ status: target.value || undefined, offset: undefined })}
+            onChange={({ target }) => setParams({ status: target.value || undefined, offset: undefined })}
           >
             <Options of={{ '': 'Any state', ...tokenStateWords }} />
           </FilterSelect>
@@ -145,7 +145,7 @@ export default function Credentials() {
           keyOf={({ id }) => id}
           offset={offset}
           limit={pageSize}
-          go={(to) => setWords({ offset: to ? String(to) : undefined })}
+          go={(to) => setParams({ offset: to ? String(to) : undefined })}
           empty={
             isEmpty ? (
               <EmptyState title="Keep secrets out of prompts" actions={add('Add a credential')}>
@@ -163,7 +163,7 @@ export default function Credentials() {
           }
         />
       </Panel>
-      <Dialog title="New credential" isOpen={words.panel === 'new'} close={close} width="max-w-xl" refused={mayNot}>
+      <Dialog title="New credential" isOpen={params.panel === 'new'} close={close} width="max-w-xl" refused={mayNot}>
         <ErrorBox error={create.error} />
         <CredentialForm isBusy={create.isPending} submit={(body) => create.mutate(body)} />
       </Dialog>

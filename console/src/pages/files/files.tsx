@@ -23,17 +23,17 @@ import { Time } from '../../ui/time.tsx'
 import { tell } from '../../ui/toast.tsx'
 import { TypedSearch } from '../../ui/typed-search.tsx'
 import { PageFrame } from '../parts/page-frame.tsx'
-import { useWhyNotWrite } from '../parts/why-not-write.ts'
+import { useDisabledReason } from '../parts/disabled-reason.ts'
 
 const pageSize = 20
 
 /** What goes into tasks and what comes out of them. */
 export default function Files() {
   const project_id = useProjectId()
-  const [words, setWords] = useSearchText()
-  const offset = Number(words.offset ?? 0)
-  const search = words.q
-  const task_id = words.task
+  const [params, setParams] = useSearchText()
+  const offset = Number(params.offset ?? 0)
+  const search = params.q
+  const task_id = params.task
   const query = { limit: pageSize, offset, ...(search ? { search } : {}), ...(task_id ? { task_id } : {}) }
   const queries = useQueryClient()
   const files = useQuery({
@@ -66,7 +66,7 @@ export default function Files() {
     tell('The file is deleted')
     await again()
   }
-  const mayNot = useWhyNotWrite('agents')
+  const mayNot = useDisabledReason('agents')
   const isEmpty = files.data?.total === 0 && search === undefined && task_id === undefined
   const input = useRef<HTMLInputElement>(null)
   const [isOver, setOver] = useState(false)
@@ -117,7 +117,7 @@ export default function Files() {
     { id: 'came', header: 'Created', cell: ({ created_at }) => <Time at={created_at} /> },
     {
       id: 'kept',
-      header: 'Kept until',
+      header: 'Expires',
       cell: ({ expires_at }) =>
         expires_at === null ? <span className="whitespace-nowrap">its tasks go</span> : <Time at={expires_at} />,
     },
@@ -144,7 +144,7 @@ export default function Files() {
   return (
     <PageFrame
       title="Files"
-      lead="What goes into tasks, and what agents make."
+      lead="Files that tasks read and agents create."
       path={`/api/v1/projects/${project_id}/files`}
       query={query}
       actions={isEmpty ? undefined : add('Upload')}
@@ -166,10 +166,10 @@ export default function Files() {
           <TypedSearch
             label="Part of the name"
             value={search ?? ''}
-            commit={(q) => setWords({ q: q || undefined, offset: undefined }, { replace: true })}
+            commit={(q) => setParams({ q: q || undefined, offset: undefined }, { replace: true })}
           />
           {task_id !== undefined && (
-            <Button onClick={() => setWords({ task: undefined, offset: undefined })}>Of one task: show all</Button>
+            <Button onClick={() => setParams({ task: undefined, offset: undefined })}>Of one task: show all</Button>
           )}
         </div>
       )}
@@ -192,18 +192,18 @@ export default function Files() {
             keyOf={({ id }) => id}
             offset={offset}
             limit={pageSize}
-            go={(to) => setWords({ offset: to ? String(to) : undefined })}
+            go={(to) => setParams({ offset: to ? String(to) : undefined })}
             empty={
               isEmpty ? (
-                <EmptyState title="Give agents something to read" actions={add('Upload a file')}>
+                <EmptyState title="Give agents files to read" actions={add('Upload a file')}>
                   <p>
-                    Upload an invoice, a photo or a table, and give it to a task by its identifier. What agents make is
-                    kept here too. Drop files here: up to {formatSize(fileBounds.bytes)} each, kept for{' '}
+                    Upload an invoice, a photo or a table, and give it to a task by its identifier. Files that agents
+                    create appear here too. Drop files here: up to {formatSize(fileBounds.bytes)} each, kept for{' '}
                     {fileBounds.unused_days} days unless a task uses them.
                   </p>
                 </EmptyState>
               ) : (
-                <p className="p-4 text-soft">No file matches.</p>
+                <p className="p-4 text-soft">No matching files.</p>
               )
             }
           />
@@ -220,7 +220,7 @@ export default function Files() {
         <p>
           {inUse
             ? 'A task that has not ended uses it. If its model has not read the file yet, the task will fail.'
-            : 'It is gone for good.'}
+            : 'This cannot be undone.'}
         </p>
       </ConfirmDialog>
     </PageFrame>

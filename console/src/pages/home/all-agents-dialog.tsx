@@ -1,8 +1,8 @@
 import { useQueryClient } from '@tanstack/react-query'
-import { act } from '../../agents/actions.ts'
+import { act, type AgentStep } from '../../agents/actions.ts'
+import { useTellWithUndo } from '../../agents/use-undo-agents.ts'
 import { api } from '../../api/client.ts'
 import { ConfirmDialog } from '../../ui/dialog.tsx'
-import { tell } from '../../ui/toast.tsx'
 
 /** Requests at a time. */
 const atOnce = 4
@@ -18,6 +18,7 @@ export function AllAgentsDialog({
   close: () => void
 }) {
   const queries = useQueryClient()
+  const tellWithUndo = useTellWithUndo(project_id)
   const status = action === 'pause' ? 'running' : 'paused'
   return (
     <ConfirmDialog
@@ -30,20 +31,25 @@ export function AllAgentsDialog({
         const agents = await api.agents.list(project_id, { status, limit: 100, sort: 'created_at' }).toArray()
         const waiting = agents.values()
         const failures: unknown[] = []
+        const back: AgentStep[] = []
         const workOff = async (): Promise<void> => {
           for (const { id } of waiting)
-            await act(project_id, id, action).catch((error: unknown) => failures.push(error))
+            await act(project_id, id, action).then(
+              () => back.push({ agent_id: id, action: action === 'pause' ? 'start' : 'pause' }),
+              (error: unknown) => failures.push(error),
+            )
         }
         await Promise.all(Array.from({ length: atOnce }, workOff))
         await queries.invalidateQueries({ queryKey: ['project', project_id, 'agents'] })
+        const count = `${back.length} ${back.length === 1 ? 'agent' : 'agents'}`
+        if (back.length > 0) tellWithUndo(`${count} ${action === 'pause' ? 'paused' : 'resumed'}`, back)
         if (failures.length > 0) throw failures[0]
-        tell(`${agents.length} ${action === 'pause' ? 'paused' : 'resumed'}`)
       }}
     >
       <p>
         {action === 'pause'
-          ? 'The step in flight ends and no further one begins. New tasks are accepted and wait.'
-          : 'Their waiting and queued tasks go on.'}
+          ? 'Steps that run finish, and no further ones start. New tasks wait in the queue.'
+          : 'Their waiting and queued tasks continue.'}
       </p>
     </ConfirmDialog>
   )

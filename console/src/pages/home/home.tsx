@@ -67,7 +67,7 @@ export default function HomePage() {
       {isCounted && total === 0 && (
         <div className="mb-4 flex flex-wrap items-center justify-between gap-3 rounded-lg border border-accent bg-accent-soft p-4">
           <p>
-            <strong>Nothing works here yet.</strong> A first agent and a first task take less than a minute.
+            <strong>No agents yet.</strong> Create an agent and run a task in less than a minute.
           </p>
           <ButtonLink kind="primary" {...paths.start(project_id)}>
             First steps
@@ -112,7 +112,7 @@ function Overview({ project_id, errors }: { project_id: string; errors: number }
         <div className="mb-4 h-[8.1rem] animate-pulse rounded-lg bg-quiet max-sm:h-96" />
       )}
       <div className="grid grid-cols-1 items-start gap-4 xl:grid-cols-[3fr_2fr]">
-        <div className="min-w-0 space-y-4">
+        <div className="min-w-0 space-y-4 max-xl:contents">
           <Panel title="Tasks by state and hour" actions={<Link {...paths.metrics(project_id)}>Metrics</Link>}>
             {data ? (
               <Chart
@@ -134,8 +134,10 @@ function Overview({ project_id, errors }: { project_id: string; errors: number }
           </Panel>
           <RecentTasks project_id={project_id} />
         </div>
-        <div className="min-w-0 space-y-4">
-          <Waiting project_id={project_id} errors={errors} />
+        <div className="min-w-0 space-y-4 max-xl:contents">
+          <div className="max-xl:order-first">
+            <Waiting project_id={project_id} errors={errors} />
+          </div>
           <Failures project_id={project_id} failures={data?.now.failures} />
         </div>
       </div>

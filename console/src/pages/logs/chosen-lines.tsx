@@ -28,7 +28,7 @@ export function ChosenLines({
       tell(
         isCopied
           ? `Copied ${formatCount(lines.length)} ${lines.length === 1 ? 'line' : 'lines'}`
-          : 'The browser does not let this page copy: download the lines',
+          : 'The browser blocks copying: download the lines instead',
       )
     } catch (error) {
       tell(error instanceof Error ? error.message : String(error))
@@ -37,9 +37,9 @@ export function ChosenLines({
     }
   }
   return (
-    <span className="inline-flex items-center gap-1" role="group" aria-label="Chosen lines">
+    <span className="inline-flex items-center gap-1" role="group" aria-label="Selected lines">
       <Button size="small" onClick={() => void copy()} disabled={isBusy}>
-        <ClipboardCopy size={14} aria-hidden="true" /> Copy {formatCount(count)} chosen
+        <ClipboardCopy size={14} aria-hidden="true" /> Copy {formatCount(count)} selected
       </Button>
       <Button size="small" kind="ghost" onClick={onClear}>
         <X size={14} aria-hidden="true" /> Clear selection

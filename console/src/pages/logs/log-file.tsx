@@ -15,7 +15,7 @@ const patience_ms = 120_000
 export function LogFile({ store, onError }: { store: LogStore; onError: (error: unknown) => void }) {
   const [progress, setProgress] = useState<number>()
   const count = store.count
-  const reason = progress !== undefined ? 'Lines are being read' : count === 0 ? 'There is no line' : undefined
+  const reason = progress !== undefined ? 'Loading lines' : count === 0 ? 'No lines' : undefined
   const which =
     count > linesMax
       ? `the newest ${formatCount(linesMax)} of ${formatCount(count)} lines`
@@ -38,8 +38,7 @@ export function LogFile({ store, onError }: { store: LogStore; onError: (error: 
   }
   const copy = () =>
     take(async (lines) => {
-      if (!(await putOnClipboard(lines.join(''))))
-        return tell('The browser does not let this page copy: download the lines')
+      if (!(await putOnClipboard(lines.join('')))) return tell('The browser blocks copying: download the lines instead')
       const number = formatCount(lines.length)
       tell(count > linesMax ? `Copied the newest ${number} lines; there are more` : `Copied ${number} lines`)
     })

@@ -89,7 +89,7 @@ export function Line({
               Line <CopyButton text={JSON.stringify(line)} label="Copy line" />
             </span>
             <Button size="small" onClick={onChoose} title="Shift and a click on a line">
-              {isChoosing ? 'Choose to here' : 'Choose from here'}
+              {isChoosing ? 'Select to here' : 'Select from here'}
             </Button>
             <Button size="small" onClick={() => onAt(placeOf(line))}>
               Link to this line

@@ -20,16 +20,16 @@ import { useLogStore } from './use-log-store.ts'
 /** What agents wrote, as they write it, and all of it before. */
 export function LogsPage() {
   const { project } = usePathIds()
-  const [words, setWords] = useSearchState<LogWords>()
+  const [params, setParams] = useSearchState<LogWords>()
   const agents = useNewestAgents(project)
   const [preferred] = useTimeZone()
   // The zone in the address wins over that of Preferences, so that a link shows the same times to all.
-  const isUtc = words.zone === undefined ? preferred === 'UTC' : words.zone === 'utc'
-  const agent = typeof words.agent === 'string' ? words.agent : undefined
-  const filter = useLogFilter(project, agent, words)
+  const isUtc = params.zone === undefined ? preferred === 'UTC' : params.zone === 'utc'
+  const agent = typeof params.agent === 'string' ? params.agent : undefined
+  const filter = useLogFilter(project, agent, params)
   // To a period that is over nothing comes.
   const isOver = filter.end_time !== undefined && Date.parse(filter.end_time) < Date.now()
-  const isTailing = words.tail !== 'off' && !isOver
+  const isTailing = params.tail !== 'off' && !isOver
   const store = useLogStore(filter, isTailing)
   const [fileError, setFileError] = useState<unknown>()
   const error = fileError ?? store.error ?? agents.error
@@ -43,7 +43,7 @@ export function LogsPage() {
     <div className={fullHeight}>
       <header className="flex shrink-0 flex-wrap items-center gap-2 border-b border-line p-3 md:px-5">
         <h1 className="mr-2">Logs</h1>
-        <LogFilterBar agent={agent} project={project} words={words} isUtc={isUtc} change={setWords} />
+        <LogFilterBar agent={agent} project={project} words={params} isUtc={isUtc} change={setParams} />
         <div className="flex flex-wrap items-center gap-2 lg:ml-auto">
           <Choices
             label="Tail"
@@ -52,7 +52,7 @@ export function LogsPage() {
               ['on', 'Live'],
               ['off', 'Still'],
             ]}
-            onChange={(next) => setWords({ tail: next === 'off' ? 'off' : undefined }, { replace: true })}
+            onChange={(next) => setParams({ tail: next === 'off' ? 'off' : undefined }, { replace: true })}
           />
           <Choices
             label="Time zone"
@@ -61,22 +61,22 @@ export function LogsPage() {
               ['local', 'Local'],
               ['utc', 'UTC'],
             ]}
-            onChange={(next) => setWords({ zone: next === 'utc' ? 'utc' : 'local' }, { replace: true })}
+            onChange={(next) => setParams({ zone: next === 'utc' ? 'utc' : 'local' }, { replace: true })}
           />
           <Choices
             label="Density"
-            value={words.density === 'roomy' ? 'roomy' : 'dense'}
+            value={params.density === 'roomy' ? 'roomy' : 'dense'}
             options={[
               ['dense', 'Dense'],
               ['roomy', 'Roomy'],
             ]}
-            onChange={(next) => setWords({ density: next === 'roomy' ? 'roomy' : undefined }, { replace: true })}
+            onChange={(next) => setParams({ density: next === 'roomy' ? 'roomy' : undefined }, { replace: true })}
           />
           <Checkbox
             label="Wrap"
             className="text-sm"
-            checked={words.wrap === true}
-            onChange={({ target }) => setWords({ wrap: target.checked || undefined }, { replace: true })}
+            checked={params.wrap === true}
+            onChange={({ target }) => setParams({ wrap: target.checked || undefined }, { replace: true })}
           />
           <CopyAsCurl
             path={`/api/v1/projects/${project}${agent === undefined ? '' : `/agents/${agent}`}/logs`}
@@ -97,36 +97,36 @@ export function LogsPage() {
         </div>
       )}
       {agents.data?.length === 0 && (
-        <EmptyState title="There is no agent yet">
-          <p>Agents write here what they do. Make one, and give it a task.</p>
+        <EmptyState title="No agents yet">
+          <p>Agents log what they do here. Create one and give it a task.</p>
         </EmptyState>
       )}
       {!store.isRead && store.error === undefined && (
         <p role="status" className="p-4 text-sm text-soft">
-          The log is being read…
+          Loading the log…
         </p>
       )}
       {store.isRead && store.count === 0 && agents.data?.length !== 0 && (
-        <EmptyState title="No line matches">
+        <EmptyState title="No matching lines">
           <p>An agent writes a line when a task begins and ends, when a tool is refused, and when something fails.</p>
         </EmptyState>
       )}
       {store.isRead && store.count > 0 && (
         <LogLines
           // Another list begins anew, at its end.
-          key={JSON.stringify([filter, words.density])}
+          key={JSON.stringify([filter, params.density])}
           store={store}
           isTailing={isTailing}
-          isWrapped={words.wrap === true}
+          isWrapped={params.wrap === true}
           isUtc={isUtc}
-          isRoomy={words.density === 'roomy'}
-          at={typeof words.at === 'string' ? words.at : undefined}
-          onAt={(at) => setWords({ at }, { replace: true })}
-          onTask={(task) => setWords({ task })}
+          isRoomy={params.density === 'roomy'}
+          at={typeof params.at === 'string' ? params.at : undefined}
+          onAt={(at) => setParams({ at }, { replace: true })}
+          onTask={(task) => setParams({ task })}
           aroundOf={
             isNarrowed
               ? (at) => {
-                  const { since, from, to, wrap, zone, density } = words
+                  const { since, from, to, wrap, zone, density } = params
                   return { agent, at, since, from, to, wrap, zone, density }
                 }
               : undefined

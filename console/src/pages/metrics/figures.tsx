@@ -22,14 +22,14 @@ export function Figures({ now, before }: { now: Metrics; before: Metrics }) {
   return (
     <Tiles label="Figures">
       <Tile
-        label="Tasks that ended"
+        label="Finished tasks"
         value={formatCount(ended(now))}
         before={of(ended, formatCount)}
         trend={points.map(({ completed, failed, canceled }) => completed + failed + canceled)}
       />
       <Tile
         label="Success"
-        hint="Completed, of those that completed, failed or expired"
+        hint="Completed, as a share of those that completed, failed or expired"
         value={dash(now, formatShare(success(now)))}
         before={judged(now) > 0 && judged(before) > 0 ? of(success, formatShare, true) : undefined}
         tone={judged(now) > 0 && success(now) < 0.5 ? 'bad' : undefined}
@@ -39,7 +39,7 @@ export function Figures({ now, before }: { now: Metrics; before: Metrics }) {
       />
       <Tile
         label="p95 duration"
-        hint="95 of 100 tasks ended within this time"
+        hint="95% of tasks finished within this time"
         value={dash(now, seconds(p95(now)))}
         before={judged(now) > 0 && judged(before) > 0 ? of(p95, seconds, false) : undefined}
         trend={carried(
@@ -53,7 +53,7 @@ export function Figures({ now, before }: { now: Metrics; before: Metrics }) {
         hint={
           usage.unpriced_calls > 0
             ? `And ${formatCount(usage.unpriced_calls)} calls of models without a known price`
-            : 'Of calls of models'
+            : 'Of model calls'
         }
         value={formatCost(usage.cost_usd)}
         before={of(({ usage }) => usage.cost_usd, formatCost)}
@@ -61,7 +61,7 @@ export function Figures({ now, before }: { now: Metrics; before: Metrics }) {
       />
       <Tile
         label="Tokens"
-        hint="In and out"
+        hint="Input and output"
         value={formatShort(usage.tokens)}
         before={of(({ usage }) => usage.tokens, formatShort)}
         trend={points.map(({ tokens }) => tokens)}

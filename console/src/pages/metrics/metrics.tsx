@@ -33,19 +33,19 @@ const pointLabels = Object.fromEntries(
 export default function MetricsPage() {
   const project_id = useProjectId()
   const navigate = useNavigate()
-  const [words, setWords] = useSearchText()
+  const [params, setParams] = useSearchText()
   const [zone, setZone] = useTimeZone()
   const [cursor, setCursor] = useState<number | null>(null)
-  const agent_id = words.agent
+  const agent_id = params.agent
   const range: RangeName =
-    words.range !== undefined && Object.hasOwn(ranges, words.range) ? (words.range as RangeName) : '24h'
-  const wanted = words.interval as IntervalName | undefined
+    params.range !== undefined && Object.hasOwn(ranges, params.range) ? (params.range as RangeName) : '24h'
+  const wanted = params.interval as IntervalName | undefined
   const interval =
     wanted !== undefined && Object.hasOwn(intervals, wanted) && !intervalRefusal(range, wanted)
       ? wanted
       : intervalOf(range)
-  const isCompared = words.compare === 'yes'
-  const isTable = words.view === 'table'
+  const isCompared = params.compare === 'yes'
+  const isTable = params.view === 'table'
   const metrics = useQuery(metricsQuery(project_id, { agent_id, range, interval }))
   const period = metrics.data?.period
   const resources = useQuery({
@@ -68,7 +68,7 @@ export default function MetricsPage() {
   return (
     <PageFrame
       title="Metrics"
-      lead="How tasks ended, how long they took and what they used. Click a point for the tasks of that moment."
+      lead="Task outcomes, durations and usage. Click a point to see its tasks."
       path={`/api/v1/projects/${project_id}/metrics`}
       query={{ ...(period ?? { interval }), ...(agent_id === undefined ? {} : { agent_id }) }}
     >
@@ -78,13 +78,13 @@ export default function MetricsPage() {
           label="Agent"
           any="All agents"
           value={agent_id}
-          onChange={(agent) => setWords({ agent })}
+          onChange={(agent) => setParams({ agent })}
           className="sm:!w-56"
         />
         <FilterSelect
           label="Range"
           value={range}
-          onChange={(event) => setWords({ range: event.target.value, interval: undefined })}
+          onChange={(event) => setParams({ range: event.target.value, interval: undefined })}
         >
           <Options of={rangeLabels} />
         </FilterSelect>
@@ -92,7 +92,7 @@ export default function MetricsPage() {
           label="A point for"
           value={interval}
           className="sm:!w-52"
-          onChange={(event) => setWords({ interval: event.target.value })}
+          onChange={(event) => setParams({ interval: event.target.value })}
         >
           <Options of={pointLabels} refused={refused} />
         </FilterSelect>
@@ -104,14 +104,14 @@ export default function MetricsPage() {
           <Options of={{ local: zoneName('local') === 'UTC' ? 'Local (UTC)' : zoneName('local'), UTC: 'UTC' }} />
         </FilterSelect>
         <Checkbox
-          label="Compare with the period before"
+          label="Compare with the previous period"
           checked={isCompared}
-          onChange={(event) => setWords({ compare: event.target.checked ? 'yes' : undefined })}
+          onChange={(event) => setParams({ compare: event.target.checked ? 'yes' : undefined })}
         />
         <Checkbox
-          label="As a table"
+          label="Show as a table"
           checked={isTable}
-          onChange={(event) => setWords({ view: event.target.checked ? 'table' : undefined })}
+          onChange={(event) => setParams({ view: event.target.checked ? 'table' : undefined })}
         />
       </div>
       {metrics.isPending && <MetricsSkeleton />}
@@ -119,7 +119,7 @@ export default function MetricsPage() {
       {metrics.data && <Figures now={metrics.data.now} before={metrics.data.before} />}
       {metrics.data && hasNothing(metrics.data.now) && (
         <p className="mb-3 text-soft">
-          No task ended in this time.{' '}
+          No tasks finished in this period.{' '}
           <Link {...paths.playground(project_id, agent_id === undefined ? {} : { agent: agent_id })}>Run a task</Link>,
           or choose a longer range.
         </p>

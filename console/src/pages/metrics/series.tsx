@@ -41,19 +41,19 @@ export function Series({ now, before, resources, marks, isTable, ...shared }: Se
   const times = useMemo(() => now.map(({ timestamp }) => Date.parse(timestamp) / 1000), [now])
   const charts = useMemo(() => {
     const old = (of: (point: MetricPoint) => number | null): NonNullable<Drawing['lines']> =>
-      before ? [{ label: 'the period before', values: before.map(of), color: '--soft', isDashed: true }] : []
+      before ? [{ label: 'previous period', values: before.map(of), color: '--soft', isDashed: true }] : []
     const bar = (label: string, of: (point: MetricPoint) => number, color: '--accent' | '--info' = '--accent') => [
       { label, values: now.map(of), color },
     ]
     const drawn: (Drawing & { title: string; format: (value: number) => string })[] = [
       {
-        title: 'Tasks that ended',
+        title: 'Finished tasks',
         bars: endedBars(now),
         lines: old(({ completed, failed, canceled }) => completed + failed + canceled),
         format: whole,
       },
       {
-        title: 'Duration of a task',
+        title: 'Task duration',
         band: { label: 'p50 to p95', low: now.map(p50), high: now.map(p95), color: '--accent' },
         lines: [{ label: 'p95', values: now.map(p95), color: '--accent' }, ...old(p95)],
         format: seconds,
@@ -74,7 +74,7 @@ export function Series({ now, before, resources, marks, isTable, ...shared }: Se
     if (resources && resources.length === now.length)
       drawn.push(
         {
-          title: 'Processors and memory',
+          title: 'CPU and memory',
           lines: [
             { label: 'processors', values: resources.map(({ cpu_usage }) => cpu_usage), color: '--accent' },
             { label: 'memory', values: resources.map(({ memory_usage }) => memory_usage), color: '--warn' },
@@ -82,7 +82,7 @@ export function Series({ now, before, resources, marks, isTable, ...shared }: Se
           format: formatShare,
         },
         {
-          title: 'Bytes from and to models',
+          title: 'Model traffic',
           bars: [
             { label: 'from models', values: resources.map(({ network_in }) => network_in), color: '--accent' },
             { label: 'to models', values: resources.map(({ network_out }) => network_out), color: '--warn' },

@@ -76,12 +76,12 @@ export default function OnboardingPage() {
           <Step isDone={(keys.data?.total ?? 0) > 0} title="A key for your programs">
             <p className="text-soft">
               {(keys.data?.total ?? 0) > 0
-                ? 'You have one. It was shown once, when it was made; the first start of the service shows one too.'
-                : 'Programs sign in by a key. It is shown once, when it is made.'}{' '}
+                ? 'You have one. Its secret was shown once, when it was created.'
+                : 'Programs authenticate with a key. Its secret is shown once.'}{' '}
               <Link {...paths.keys()}>API keys</Link>
             </p>
           </Step>
-          <Step isDone={isKeyUsed} title="The same from a program">
+          <Step isDone={isKeyUsed} title="Run it from your code">
             {agent ? (
               <FromProgram project_id={project_id} agent={agent} />
             ) : (
@@ -154,15 +154,14 @@ function MakeAgent({ project_id }: { project_id: string }) {
   return (
     <>
       <p className="text-soft">
-        <code>builtin/echo</code> is a model that needs no provider and no key: it answers with what it was asked. It is
-        good for a first look, and every other agent is made in the same way.
+        <code>builtin/echo</code> needs no provider and no key: it repeats its input. Use it for a first look.
       </p>
       <ErrorBox error={make.error} />
       <p className="flex flex-wrap gap-2">
         <Button kind="primary" disabled={make.isPending} onClick={() => make.mutate()}>
-          Make the agent echo
+          Create the agent echo
         </Button>
-        <ButtonLink {...paths.newAgent(project_id)}>Make one with another model</ButtonLink>
+        <ButtonLink {...paths.newAgent(project_id)}>Use another model</ButtonLink>
       </p>
     </>
   )

@@ -24,7 +24,9 @@ export function PageFrame({
         title={title}
         actions={
           <>
-            <CopyAsCurl path={path} {...(query ? { query } : {})} />
+            <span className="max-sm:order-last">
+              <CopyAsCurl path={path} {...(query ? { query } : {})} />
+            </span>
             {actions}
           </>
         }

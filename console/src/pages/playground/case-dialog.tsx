@@ -48,7 +48,7 @@ export function CaseDialog({ project_id, agent_id, changed, input, close, saved 
   return (
     <Dialog isOpen close={close} title={changed ? 'Change the test case' : 'Save as a test case'}>
       <form onSubmit={(event) => void submit(event)} className="space-y-4">
-        <Field label="Name" hint="What is tried, in a few words.">
+        <Field label="Name" hint="A short name for what it tests.">
           <TextInput
             value={name}
             onChange={(event) => setName(event.target.value)}
@@ -65,12 +65,10 @@ export function CaseDialog({ project_id, agent_id, changed, input, close, saved 
             {textOf(input)}
           </p>
           {changed && textOf(changed.input) !== textOf(input) && (
-            <p className="mt-1 text-sm text-soft">
-              This is what stands in the message now; it takes the place of what was kept.
-            </p>
+            <p className="mt-1 text-sm text-soft">The current message. It replaces the saved input.</p>
           )}
         </div>
-        <Field label="Expected" hint="What a good answer says. It is shown beside the answers, and may stay empty.">
+        <Field label="Expected" hint="What a good answer says. Shown beside the answers. Optional.">
           <TextArea
             rows={4}
             value={expected}

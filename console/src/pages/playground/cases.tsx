@@ -42,7 +42,7 @@ export function Cases({ project_id, agent_id, cases, open_id, words, read, opene
       <ErrorBox error={cases.error} retry={() => void cases.refetch()} />
       {cases.data?.length === 0 && (
         <p className="p-3 text-sm text-soft">
-          None yet. Save an input with what a good answer says, and give it to the agent again after every change of it.
+          No test cases yet. Save an input with its expected answer, and run it again after each change.
         </p>
       )}
       <ul className="max-h-80 overflow-y-auto" aria-label="Test cases">
@@ -62,7 +62,7 @@ export function Cases({ project_id, agent_id, cases, open_id, words, read, opene
             <IconButton
               label={`Change ${one.name}`}
               onClick={() => setSaving(one)}
-              reason={one.id === open_id ? reason : 'Open it first: its input is what stands in the message'}
+              reason={one.id === open_id ? reason : 'Open it first to edit its input'}
             >
               <Pencil size={14} aria-hidden />
             </IconButton>
@@ -94,7 +94,7 @@ export function Cases({ project_id, agent_id, cases, open_id, words, read, opene
           if (leaving.id === open_id) opened(undefined)
         }}
       >
-        <p>Tasks that were made with it stay.</p>
+        <p>Its tasks are not deleted.</p>
       </ConfirmDialog>
     </section>
   )

@@ -48,8 +48,8 @@ export function Column({ project_id, agent_id, name, runs, isConversation, threa
       {shown.length === 0 && thread_id === undefined && (
         <p className="text-soft">
           {isConversation
-            ? 'What you and the agent say stands here. Each message is a task, and the agent knows those before it.'
-            : 'What it answers appears here, word by word.'}
+            ? 'Your conversation appears here. Each message is a task, and the agent remembers the earlier ones.'
+            : 'The answer streams in here.'}
         </p>
       )}
     </section>
@@ -64,7 +64,7 @@ function Earlier({ project_id, thread_id, here }: { project_id: string; thread_i
   const messages = earlier.data?.messages.filter(({ task_id }) => !ids.has(task_id)) ?? []
   return (
     <>
-      {earlier.isLoading && <Skeleton label="Loading what was said" />}
+      {earlier.isLoading && <Skeleton label="Loading the conversation" />}
       <ErrorBox error={earlier.error} retry={() => void earlier.refetch()} />
       {earlier.data !== undefined && earlier.data.older > 0 && (
         <p className="text-sm text-soft">{formatCount(earlier.data.older)} older messages are not shown.</p>

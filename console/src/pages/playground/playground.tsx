@@ -33,7 +33,7 @@ import { WhichAgents } from './which-agents.tsx'
  */
 export default function Playground() {
   const project_id = useProjectId()
-  const [words, setWords] = useSearchText()
+  const [params, setParams] = useSearchText()
   const [text, setText] = useState('')
   const [refused, setRefused] = useState<unknown>()
   const [isBeginning, setBeginning] = useState(false)
@@ -41,18 +41,18 @@ export default function Playground() {
   const agents = useNewestAgents(project_id)
   const first = useRuns(project_id)
   const second = useRuns(project_id)
-  const agent_id = words.agent ?? agents.data?.[0]?.id
-  const { against: other_id, thread, against_thread } = words
-  const isConversation = words.mode === 'conversation'
+  const agent_id = params.agent ?? agents.data?.[0]?.id
+  const { against: other_id, thread, against_thread } = params
+  const isConversation = params.mode === 'conversation'
   const cases = useTestCases(project_id, agent_id)
-  const open = cases.data?.find(({ id }) => id === words.case)
+  const open = cases.data?.find(({ id }) => id === params.case)
   // A case is put into the message once it is opened; what is typed there afterwards stays.
   const shown = useRef<string>(undefined)
   useEffect(() => {
     if (open !== undefined && shown.current !== open.id) setText(textOf(open.input))
     shown.current = open?.id
   }, [open])
-  const version = /^\d{1,9}$/.test(words.version ?? '') ? Number(words.version) : undefined
+  const version = /^\d{1,9}$/.test(params.version ?? '') ? Number(params.version) : undefined
   const schema = useInputSchema(project_id, agent_id, version)
   const blank = useBlankInput(schema, setText)
   const [schemaText, setSchemaText] = useState('')
@@ -99,7 +99,7 @@ export default function Playground() {
         thread ?? newThread(project_id, agent_id),
         other_id === undefined ? undefined : (against_thread ?? newThread(project_id, other_id)),
       ])
-      setWords({ thread: mine, against_thread: theirs }, { replace: true })
+      setParams({ thread: mine, against_thread: theirs }, { replace: true })
       give({ thread: mine, against_thread: theirs })
     } catch (error) {
       setRefused(error)
@@ -154,7 +154,7 @@ export default function Playground() {
           </>
         }
       >
-        Give an agent a task and watch it. It is a task like any other: kept, counted and billed.
+        Try an agent and watch it work. Runs are normal tasks: stored, counted and billed.
       </PageHeader>
       {agents.isPending && <Skeleton label="Loading agents" />}
       <ErrorBox error={agents.error} retry={() => void agents.refetch()} />
@@ -183,7 +183,7 @@ export default function Playground() {
                   ['task', 'A single task'],
                   ['conversation', 'A conversation'],
                 ]}
-                onChange={(mode) => setWords({ mode: mode === 'task' ? undefined : mode })}
+                onChange={(mode) => setParams({ mode: mode === 'task' ? undefined : mode })}
               />
               <WhichAgents
                 project_id={project_id}
@@ -191,7 +191,7 @@ export default function Playground() {
                 other_id={other_id}
                 candidates={agents.data}
                 isRunning={isRunning}
-                change={setWords}
+                change={setParams}
               />
               {schema ? (
                 inputField
@@ -206,7 +206,7 @@ export default function Playground() {
                   project_id={project_id}
                   agent_id={agent_id}
                   version={version}
-                  onVersion={(next) => setWords({ version: next === undefined ? undefined : String(next) })}
+                  onVersion={(next) => setParams({ version: next === undefined ? undefined : String(next) })}
                   schemaText={schemaText}
                   onSchemaText={setSchemaText}
                 />
@@ -215,15 +215,15 @@ export default function Playground() {
                 <Button kind="primary" type="submit" reason={reason}>
                   Send
                 </Button>
-                <Button kind="danger" onClick={stop} reason={isRunning ? undefined : 'Nothing runs'}>
+                <Button kind="danger" onClick={stop} reason={isRunning ? undefined : 'Nothing is running'}>
                   Stop
                 </Button>
                 {isConversation && (
                   <Button
-                    onClick={() => setWords({ thread: undefined, against_thread: undefined })}
-                    reason={isRunning ? 'It still answers' : thread === undefined ? 'Nothing was said yet' : undefined}
+                    onClick={() => setParams({ thread: undefined, against_thread: undefined })}
+                    reason={isRunning ? 'It still answers' : thread === undefined ? 'No messages yet' : undefined}
                   >
-                    Begin anew
+                    Start over
                   </Button>
                 )}
               </div>
@@ -235,11 +235,11 @@ export default function Playground() {
                 agent_id={agent_id}
                 cases={cases}
                 open_id={open?.id}
-                words={{ mode: words.mode, against: other_id, thread, against_thread }}
+                words={{ mode: params.mode, against: other_id, thread, against_thread }}
                 read={read}
                 opened={(id) => {
                   shown.current = id
-                  setWords({ agent: agent_id, case: id })
+                  setParams({ agent: agent_id, case: id })
                 }}
               />
             )}

@@ -1,6 +1,6 @@
 import { useState, type FormEvent } from 'react'
 import { Button } from '../../ui/button.tsx'
-import { useWhyNotWrite } from '../parts/why-not-write.ts'
+import { useDisabledReason } from '../parts/disabled-reason.ts'
 import { Dialog } from '../../ui/dialog.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
 import { Field, TextInput } from '../../ui/field.tsx'
@@ -27,7 +27,7 @@ export function ProjectNameDialog({
   save: (name: string) => Promise<void>
   close: () => void
 }) {
-  const mayNot = useWhyNotWrite('projects')
+  const mayNot = useDisabledReason('projects')
   const [text, setText] = useState(name)
   const [error, setError] = useState<unknown>()
   const [isBusy, setBusy] = useState(false)

@@ -125,7 +125,7 @@ export default function ProjectsPage() {
           </>
         }
       >
-        A project holds agents, what they may call, what they may spend, and all that they did.
+        A project groups agents with their tools, budgets and history.
       </PageHeader>
       <div className="mb-3">
         <SearchInput
@@ -210,14 +210,14 @@ function Agents({ id, statistics }: Row) {
 function NoProjects({ create }: { create: () => void }) {
   return (
     <EmptyState
-      title="Everything begins with a project"
+      title="Start with a project"
       actions={
         <Button kind="primary" onClick={create}>
           Create the first project
         </Button>
       }
     >
-      <p>It holds agents and keeps what they do apart from other projects. A team or a product is a good measure.</p>
+      <p>A project keeps its agents, tools and tasks separate from other projects. Use one per team or product.</p>
       <div className="text-left">
         <CodeBlock
           text={curlOf('POST', '/api/v1/projects', { body: { name: 'first-project' } })}

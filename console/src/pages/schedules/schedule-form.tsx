@@ -60,12 +60,12 @@ export function ScheduleForm({
       : agent_id === undefined
         ? 'Choose an agent'
         : preview.error
-          ? 'Correct when it runs'
+          ? 'Fix the cron pattern'
           : preview.data && runs.length === 0
             ? 'It would never run'
             : data === undefined
               ? input.trim() === ''
-                ? 'Say what the agent is asked'
+                ? 'Enter the task input'
                 : 'The input is not valid JSON'
               : undefined
   return (
@@ -89,7 +89,7 @@ export function ScheduleForm({
           <AgentPicker project_id={project_id} label="Agent" value={agent_id} onChange={setAgent} />
         </div>
       )}
-      <Field label={isText ? 'What the agent is asked' : 'Input, as JSON'}>
+      <Field label={isText ? 'Task input' : 'Input, as JSON'}>
         <TextArea
           rows={3}
           value={input}
@@ -140,7 +140,7 @@ export function ScheduleForm({
           <RunTimes label="Next runs" runs={runs} time_zone={time_zone.trim()} />
         ) : (
           <p className="py-1.5 text-soft">
-            {preview.error ? 'The pattern cannot be read yet.' : preview.data ? 'It would never run.' : 'Counting…'}
+            {preview.error ? 'This is not a valid cron pattern.' : preview.data ? 'It would never run.' : 'Counting…'}
           </p>
         )}
       </div>

@@ -17,7 +17,7 @@ import { Status } from '../../ui/status.tsx'
 import { Time, useTimeZone } from '../../ui/time.tsx'
 import { tell, tellFailure } from '../../ui/toast.tsx'
 import { PageFrame } from '../parts/page-frame.tsx'
-import { useWhyNotWrite } from '../parts/why-not-write.ts'
+import { useDisabledReason } from '../parts/disabled-reason.ts'
 import { cronWords } from './cron-words.ts'
 import { HistoryKey, HistoryStrip } from './history-strip.tsx'
 import { RunTimes } from './run-times.tsx'
@@ -30,7 +30,7 @@ const shownTasks = 40
 export default function SchedulePage() {
   const project_id = useProjectId()
   const { schedule_id: id = '' } = useParams({ strict: false })
-  const [words, setWords] = useSearchText()
+  const [params, setParams] = useSearchText()
   const [zone] = useTimeZone()
   const navigate = useNavigate()
   const queries = useQueryClient()
@@ -46,14 +46,15 @@ export default function SchedulePage() {
   const names = useAgentNames(project_id, [data?.agent_id])
   const again = () => queries.invalidateQueries({ queryKey: ['project', project_id, 'schedules'] })
   const close = () => {
-    setWords({ panel: undefined })
+    setParams({ panel: undefined })
     save.reset()
   }
   const move = useMutation({
-    mutationFn: () =>
-      data?.status === 'paused' ? api.schedules.resume(project_id, id) : api.schedules.pause(project_id, id),
-    onSuccess: ({ message }) => {
-      tell(message)
+    mutationFn: (to: 'pause' | 'resume') => api.schedules[to](project_id, id),
+    onSuccess: (_, to) => {
+      tell(`The schedule is ${to === 'pause' ? 'paused' : 'active'}`, () =>
+        move.mutate(to === 'pause' ? 'resume' : 'pause'),
+      )
       return again()
     },
     onError: (failure) => tellFailure('The schedule was not changed', failure),
@@ -83,7 +84,7 @@ export default function SchedulePage() {
       predicate: ({ queryKey }) => queryKey[3] !== id,
     })
   }
-  const refused = useWhyNotWrite('agents')
+  const refused = useDisabledReason('agents')
   const mayNot = refused ?? (data ? undefined : 'The schedule is not shown yet')
   const tasks = history.data?.items ?? []
   return (
@@ -96,13 +97,17 @@ export default function SchedulePage() {
           <Button kind="primary" reason={mayNot} disabled={run.isPending} onClick={() => run.mutate()}>
             Run now
           </Button>
-          <Button reason={mayNot} disabled={move.isPending} onClick={() => move.mutate()}>
+          <Button
+            reason={mayNot}
+            disabled={move.isPending}
+            onClick={() => move.mutate(data?.status === 'paused' ? 'resume' : 'pause')}
+          >
             {data?.status === 'paused' ? 'Resume' : 'Pause'}
           </Button>
-          <Button reason={mayNot} onClick={() => setWords({ panel: 'edit' })}>
+          <Button reason={mayNot} onClick={() => setParams({ panel: 'edit' })}>
             Edit
           </Button>
-          <Button kind="danger" reason={mayNot} onClick={() => setWords({ panel: 'delete' })}>
+          <Button kind="danger" reason={mayNot} onClick={() => setParams({ panel: 'delete' })}>
             Delete
           </Button>
         </>
@@ -191,7 +196,7 @@ export default function SchedulePage() {
           </Panel>
           <Dialog
             title="Edit the schedule"
-            isOpen={words.panel === 'edit'}
+            isOpen={params.panel === 'edit'}
             close={close}
             width="max-w-3xl"
             refused={refused}
@@ -210,13 +215,13 @@ export default function SchedulePage() {
       <ConfirmDialog
         title="Delete the schedule"
         action="Delete schedule"
-        isOpen={words.panel === 'delete'}
+        isOpen={params.panel === 'delete'}
         close={close}
         refused={refused}
         run={remove}
         typed={data?.name}
       >
-        <p>It runs no more. Its tasks stay.</p>
+        <p>It stops running. Its tasks are not deleted.</p>
       </ConfirmDialog>
     </PageFrame>
   )

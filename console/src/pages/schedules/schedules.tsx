@@ -22,7 +22,7 @@ import { Time, useTimeZone } from '../../ui/time.tsx'
 import { tell } from '../../ui/toast.tsx'
 import { Options } from '../parts/options.tsx'
 import { PageFrame } from '../parts/page-frame.tsx'
-import { useWhyNotWrite } from '../parts/why-not-write.ts'
+import { useDisabledReason } from '../parts/disabled-reason.ts'
 import { cronWords } from './cron-words.ts'
 import { moment } from './run-times.tsx'
 import { ScheduleForm } from './schedule-form.tsx'
@@ -32,11 +32,11 @@ const pageSize = 20
 /** Agents that are given tasks by the clock. */
 export default function Schedules() {
   const project_id = useProjectId()
-  const [words, setWords] = useSearchText()
+  const [params, setParams] = useSearchText()
   const [zone] = useTimeZone()
-  const offset = Number(words.offset ?? 0)
-  const status = scheduleStates.find((one) => one === words.status)
-  const agent_id = words.agent
+  const offset = Number(params.offset ?? 0)
+  const status = scheduleStates.find((one) => one === params.status)
+  const agent_id = params.agent
   const query = { limit: pageSize, offset, ...(status ? { status } : {}), ...(agent_id ? { agent_id } : {}) }
   const isFiltered = status !== undefined || agent_id !== undefined
   const queries = useQueryClient()
@@ -48,7 +48,7 @@ export default function Schedules() {
   })
   const names = useAgentNames(project_id, schedules.data?.items.map((one) => one.agent_id) ?? [])
   const close = () => {
-    setWords({ panel: undefined })
+    setParams({ panel: undefined })
     create.reset()
   }
   const create = useMutation({
@@ -59,10 +59,10 @@ export default function Schedules() {
       return queries.invalidateQueries({ queryKey: ['project', project_id, 'schedules'] })
     },
   })
-  const mayNot = useWhyNotWrite('agents')
+  const mayNot = useDisabledReason('agents')
   const isEmpty = schedules.data?.total === 0 && !isFiltered
   const add = (label: string) => (
-    <Button kind="primary" reason={mayNot} onClick={() => setWords({ panel: 'new' })}>
+    <Button kind="primary" reason={mayNot} onClick={() => setParams({ panel: 'new' })}>
       {label}
     </Button>
   )
@@ -133,7 +133,7 @@ export default function Schedules() {
   return (
     <PageFrame
       title="Schedules"
-      lead={`Tasks that begin by the clock, exactly one for each due time. Times are in ${zoneName(zone)}.`}
+      lead={`Tasks created at set times, exactly one per run. Times are in ${zoneName(zone)}.`}
       path={`/api/v1/projects/${project_id}/schedules`}
       query={query}
       actions={isEmpty ? undefined : add('New schedule')}
@@ -146,12 +146,12 @@ export default function Schedules() {
             value={agent_id}
             any="Any agent"
             className="!w-48"
-            onChange={(agent) => setWords({ agent, offset: undefined })}
+            onChange={(agent) => setParams({ agent, offset: undefined })}
           />
           <FilterSelect
             label="State"
             value={status ?? ''}
-            onChange={({ target }) => setWords({ status: target.value || undefined, offset: undefined })}
+            onChange={({ target }) => setParams({ status: target.value || undefined, offset: undefined })}
           >
             <Options of={{ '': 'Any state', active: 'Active', paused: 'Paused' }} />
           </FilterSelect>
@@ -166,22 +166,22 @@ export default function Schedules() {
           keyOf={({ id }) => id}
           offset={offset}
           limit={pageSize}
-          go={(to) => setWords({ offset: to ? String(to) : undefined })}
+          go={(to) => setParams({ offset: to ? String(to) : undefined })}
           empty={
             isEmpty ? (
-              <EmptyState title="Let agents work by the clock" actions={add('Create a schedule')}>
+              <EmptyState title="Run agents on a schedule" actions={add('Create a schedule')}>
                 <p>
-                  A schedule gives an agent a task again and again: a report every weekday at 07:30, a check every 15
-                  minutes. Summer time, restarts and slow tasks are taken care of.
+                  A schedule creates tasks at set times: a report every weekday at 07:30, or a check every 15 minutes.
+                  Daylight saving, restarts and slow tasks are handled.
                 </p>
               </EmptyState>
             ) : (
-              <p className="p-4 text-soft">No schedule matches.</p>
+              <p className="p-4 text-soft">No matching schedules.</p>
             )
           }
         />
       </Panel>
-      <Dialog title="New schedule" isOpen={words.panel === 'new'} close={close} width="max-w-3xl" refused={mayNot}>
+      <Dialog title="New schedule" isOpen={params.panel === 'new'} close={close} width="max-w-3xl" refused={mayNot}>
         <ErrorBox error={create.error} />
         <ScheduleForm project_id={project_id} isBusy={create.isPending} submit={(body) => create.mutate(body)} />
       </Dialog>

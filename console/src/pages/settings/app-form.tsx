@@ -44,9 +44,9 @@ export function AppForm({
     name.trim() === ''
       ? 'Give it a name'
       : redirect_uris.length === 0
-        ? 'Say where it leads back to'
+        ? 'Enter a redirect URI'
         : scopes.length === 0
-          ? 'Choose what it may ask for'
+          ? 'Choose at least one scope'
           : undefined
   return (
     <form
@@ -56,12 +56,12 @@ export function AppForm({
         if (!reason) submit({ name: name.trim(), redirect_uris, scopes, confidential, native })
       }}
     >
-      <Field label="Name" hint="What people are shown when it asks them." fault={fault('name')}>
+      <Field label="Name" hint="Shown to people on the consent page." fault={fault('name')}>
         <TextInput value={name} onChange={(event) => setName(event.target.value)} autoComplete="off" />
       </Field>
       <Field
         label="Redirect URIs"
-        hint="One a line, compared exactly. https, or http for this machine alone."
+        hint="One per line, matched exactly. https, or http for this machine alone."
         fault={fault('redirect_uris')}
       >
         <TextArea
@@ -76,19 +76,19 @@ export function AppForm({
       {!values && (
         <div className="space-y-1">
           <Checkbox
-            label="It can keep a secret: it runs on a server"
+            label="Confidential: it runs on a server and can keep a secret"
             checked={confidential}
             onChange={(event) => setConfidential(event.target.checked)}
           />
           <Checkbox
-            label="It runs on the machine of the person who uses it"
+            label="Native: it runs on its user’s device"
             checked={native}
             onChange={(event) => setNative(event.target.checked)}
           />
         </div>
       )}
       <fieldset>
-        <legend className="mb-1 font-medium">What it may ask for</legend>
+        <legend className="mb-1 font-medium">Scopes</legend>
         <div className="grid gap-1">
           {(Object.keys(scopeWords) as Scope[]).map((scope) => (
             <Checkbox

@@ -98,7 +98,7 @@ export function AppPanel({
               })
             }}
           >
-            <p>Everything that people let it do ends with the next request. It cannot be undone.</p>
+            <p>All access that people gave it ends with its next request. This cannot be undone.</p>
           </ConfirmDialog>
         </>
       )}

@@ -26,7 +26,7 @@ export function Invitations() {
   const revoke = async (invitation: Invitation): Promise<void> => {
     try {
       await api.invitations.revoke(invitation.id)
-      tell('The invitation was withdrawn')
+      tell('Invitation revoked')
     } catch (failure) {
       tellFailure('The invitation was not withdrawn', failure)
     }

@@ -78,7 +78,7 @@ export function InviteDialog({
         <div className="flex justify-end gap-2">
           <Button onClick={end}>Cancel</Button>
           <Button kind="primary" type="submit">
-            Make the link
+            Create link
           </Button>
         </div>
       </form>

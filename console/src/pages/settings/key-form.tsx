@@ -32,7 +32,7 @@ export function KeyForm({
   const [scopes, setScopes] = useState<Scope[]>(values?.scopes ?? ['tasks:write'])
   const [days, setDays] = useState('90')
   const preset = presetOf(scopes)
-  const reason = name.trim() === '' ? 'Give it a name' : scopes.length === 0 ? 'Choose what it may do' : undefined
+  const reason = name.trim() === '' ? 'Give it a name' : scopes.length === 0 ? 'Choose its permissions' : undefined
   return (
     <form
       className="space-y-4"
@@ -51,7 +51,7 @@ export function KeyForm({
         <TextInput value={description} onChange={(event) => setDescription(event.target.value)} maxLength={500} />
       </Field>
       <fieldset>
-        <legend className="mb-1 text-sm font-medium">What it may do</legend>
+        <legend className="mb-1 text-sm font-medium">Permissions</legend>
         <div className="grid grid-cols-1 gap-2 sm:grid-cols-2">
           {scopePresets.map(({ id, label, hint, scopes: wanted }) => (
             <label

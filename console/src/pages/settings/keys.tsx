@@ -29,9 +29,9 @@ const pageSize = 20
 
 /** The caller's API keys: made with as little as they need, shown once, rotated with an overlap, revoked knowingly. */
 export default function Keys() {
-  const [words, setWords] = useSearchText()
-  const offset = Number(words.offset ?? 0)
-  const active_only = words.expired !== 'shown'
+  const [params, setParams] = useSearchText()
+  const offset = Number(params.offset ?? 0)
+  const active_only = params.expired !== 'shown'
   const query = { limit: pageSize, offset, active_only }
   const queries = useQueryClient()
   const keys = useQuery({ queryKey: ['api-keys', query], queryFn: () => api.apiKeys.list(query).page({ offset }) })
@@ -47,12 +47,12 @@ export default function Keys() {
     },
   })
   const close = () => {
-    setWords({ panel: undefined })
+    setParams({ panel: undefined })
     create.reset()
   }
   const isEmpty = keys.data?.items.length === 0 && offset === 0
   const add = (label: string) => (
-    <Button kind="primary" onClick={() => setWords({ panel: 'new' })}>
+    <Button kind="primary" onClick={() => setParams({ panel: 'new' })}>
       {label}
     </Button>
   )
@@ -68,15 +68,15 @@ export default function Keys() {
         className="mb-3"
         label="Show expired keys"
         checked={!active_only}
-        onChange={(event) => setWords({ expired: event.target.checked ? 'shown' : undefined, offset: undefined })}
+        onChange={(event) => setParams({ expired: event.target.checked ? 'shown' : undefined, offset: undefined })}
       />
       {keys.isPending && <Skeleton label="Loading keys" />}
       <ErrorBox error={keys.error} retry={() => void keys.refetch()} />
       {isEmpty && (
         <EmptyState title="No keys yet" actions={add('Create the first key')}>
           <p>
-            Programs show who they are by a key in the header <code>X-API-Key</code>. Make one for each program, so that
-            you can revoke one without stopping the others.
+            Programs authenticate with an API key in the header <code>X-API-Key</code>. Create one per program, so that
+            you can revoke one without affecting the others.
           </p>
         </EmptyState>
       )}
@@ -88,16 +88,16 @@ export default function Keys() {
             offset={offset}
             limit={pageSize}
             total={keys.data.total}
-            go={(to) => setWords({ offset: to ? String(to) : undefined })}
+            go={(to) => setParams({ offset: to ? String(to) : undefined })}
           />
         </>
       )}
-      <Dialog title="Create an API key" isOpen={words.panel === 'new'} close={close} width="max-w-2xl">
+      <Dialog title="Create an API key" isOpen={params.panel === 'new'} close={close} width="max-w-2xl">
         <ErrorBox error={create.error} />
         <KeyForm isBusy={create.isPending} submit={(values) => create.mutate(values)} />
       </Dialog>
-      {words.panel?.startsWith('key_') && (
-        <KeyPanel id={words.panel} close={() => setWords({ panel: undefined })} reveal={setMade} />
+      {params.panel?.startsWith('key_') && (
+        <KeyPanel id={params.panel} close={() => setParams({ panel: undefined })} reveal={setMade} />
       )}
       {made && (
         <Reveal

@@ -1,7 +1,7 @@
 import { isAdministrator, type Role } from '#contract/core/scopes.ts'
 
 /** Who looks at the list of members, and how many owners it has; undefined until it is known. */
-export interface Onlooker {
+export interface Viewer {
   role: Role | undefined
   owners: number | undefined
 }
@@ -9,7 +9,7 @@ export interface Onlooker {
 const lastOwner = 'An organization needs an owner. Make another member an owner first'
 
 /** Why a member of this role cannot be changed or removed; undefined where no reason is known. The service decides. */
-export function whyNotChange({ role, owners }: Onlooker, member: Role): string | undefined {
+export function disabledReasonToChange({ role, owners }: Viewer, member: Role): string | undefined {
   if (role === undefined) return undefined
   if (!isAdministrator(role)) return 'Owners and administrators change members'
   if (member === 'owner' && role !== 'owner') return 'Only owners change owners'
@@ -17,16 +17,16 @@ export function whyNotChange({ role, owners }: Onlooker, member: Role): string |
 }
 
 /** The same for leaving. */
-export function whyNotLeave({ role, owners }: Onlooker): string | undefined {
+export function disabledReasonToLeave({ role, owners }: Viewer): string | undefined {
   return role === 'owner' && owners === 1 ? lastOwner : undefined
 }
 
 /** Why the user cannot invite. */
-export function whyNotInvite({ role }: Onlooker): string | undefined {
+export function disabledReasonToInvite({ role }: Viewer): string | undefined {
   return role !== undefined && !isAdministrator(role) ? 'Owners and administrators invite people' : undefined
 }
 
 /** The roles that the user can give. */
-export function rolesToGive({ role }: Onlooker, all: readonly Role[]): readonly Role[] {
+export function rolesToGive({ role }: Viewer, all: readonly Role[]): readonly Role[] {
   return role === 'owner' ? all : all.filter((one) => one !== 'owner')
 }

@@ -21,7 +21,13 @@ import { TypedSearch } from '../../ui/typed-search.tsx'
 import { Invitations } from './invitations.tsx'
 import { InviteDialog } from './invite-dialog.tsx'
 import { RoleDialog } from './role-dialog.tsx'
-import { rolesToGive, whyNotChange, whyNotInvite, whyNotLeave, type Onlooker } from './member-rules.ts'
+import {
+  rolesToGive,
+  disabledReasonToChange,
+  disabledReasonToInvite,
+  disabledReasonToLeave,
+  type Viewer,
+} from './member-rules.ts'
 
 const limit = 50
 
@@ -38,7 +44,7 @@ export default function MembersPage() {
   const [words, change] = useSearchState<Words>()
   const queries = useQueryClient()
   const { data: user } = useQuery(userQuery)
-  const onlooker = useOnlooker(user?.id)
+  const viewer = useViewer(user?.id)
   const role = roles.find((one) => one === words.role)
   const query = {
     limit,
@@ -72,7 +78,7 @@ export default function MembersPage() {
     {
       id: 'role',
       header: 'Role',
-      cell: (member) => <RoleChoice member={member} onlooker={onlooker} set={(role) => ask({ member, role })} />,
+      cell: (member) => <RoleChoice member={member} viewer={viewer} set={(role) => ask({ member, role })} />,
     },
     { id: 'joined', header: 'Joined', cell: ({ joined_at }) => <Time at={joined_at} /> },
     {
@@ -96,7 +102,7 @@ export default function MembersPage() {
           <Button
             kind="ghost"
             onClick={() => change({ panel: member.user_id })}
-            reason={isOwn ? whyNotLeave(onlooker) : whyNotChange(onlooker, member.role)}
+            reason={isOwn ? disabledReasonToLeave(viewer) : disabledReasonToChange(viewer, member.role)}
             aria-label={isOwn ? 'Leave the organization' : `Remove ${member.name}`}
           >
             {isOwn ? 'Leave' : 'Remove'}
@@ -112,7 +118,7 @@ export default function MembersPage() {
         actions={
           <>
             <CopyAsCurl path="/api/v1/auth/members" query={query} />
-            <Button kind="primary" reason={whyNotInvite(onlooker)} onClick={() => change({ panel: 'invite' })}>
+            <Button kind="primary" reason={disabledReasonToInvite(viewer)} onClick={() => change({ panel: 'invite' })}>
               Invite a member
             </Button>
           </>
@@ -156,12 +162,12 @@ export default function MembersPage() {
           !error && <Skeleton />
         )}
       </Panel>
-      {onlooker.role !== undefined && whyNotInvite(onlooker) === undefined && <Invitations />}
+      {viewer.role !== undefined && disabledReasonToInvite(viewer) === undefined && <Invitations />}
       <InviteDialog
         isOpen={words.panel === 'invite'}
-        refused={whyNotInvite(onlooker)}
+        refused={disabledReasonToInvite(viewer)}
         close={close}
-        roles={rolesToGive(onlooker, roles)}
+        roles={rolesToGive(viewer, roles)}
       />
       {asked && <RoleDialog {...asked} isOwn={asked.member.user_id === user?.id} close={() => ask(undefined)} />}
       {removed && (
@@ -192,7 +198,7 @@ export default function MembersPage() {
 }
 
 /** What the one who looks may do: asked of the list itself, which knows the organization that this is. */
-function useOnlooker(user_id: string | undefined): Onlooker {
+function useViewer(user_id: string | undefined): Viewer {
   const own = useQuery({
     queryKey: ['members', 'own', user_id],
     queryFn: () => api.members.get(user_id ?? ''),
@@ -205,22 +211,14 @@ function useOnlooker(user_id: string | undefined): Onlooker {
   return { role: own.data?.role, owners: owners.data }
 }
 
-function RoleChoice({
-  member,
-  onlooker,
-  set,
-}: {
-  member: Member
-  onlooker: Onlooker
-  set: (role: Member['role']) => void
-}) {
-  const reason = whyNotChange(onlooker, member.role)
-  const given = rolesToGive(onlooker, roles)
+function RoleChoice({ member, viewer, set }: { member: Member; viewer: Viewer; set: (role: Member['role']) => void }) {
+  const reason = disabledReasonToChange(viewer, member.role)
+  const given = rolesToGive(viewer, roles)
   if (reason !== undefined)
     return (
       <span title={reason} className="inline-flex min-h-8 items-center gap-1.5">
         {member.role}
-        {member.role === 'owner' && onlooker.owners === 1 && (
+        {member.role === 'owner' && viewer.owners === 1 && (
           <span className="text-sm whitespace-nowrap text-soft">the last one</span>
         )}
         <span className="sr-only">. {reason}.</span>

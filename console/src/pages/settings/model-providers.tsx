@@ -38,7 +38,7 @@ export default function ModelProviders() {
       lead={
         data ? (
           <>
-            Agents that name no model use <code>{data.default_model}</code>.
+            Agents without a model use <code>{data.default_model}</code>.
           </>
         ) : (
           'Where the models of agents come from.'
@@ -51,7 +51,7 @@ export default function ModelProviders() {
           <p>It needs the scope admin, which your role does not have. Ask an owner or administrator to change it.</p>
         </EmptyState>
       )}
-      {isPending && isAdmin && <Skeleton label="Asking the providers" />}
+      {isPending && isAdmin && <Skeleton label="Checking the providers" />}
       <ErrorBox error={error} retry={() => void refetch()} />
       {data && (
         <div className="space-y-4">
@@ -126,7 +126,7 @@ function Provider({ provider }: { provider: ModelProvider }) {
           <dt>Last error</dt>
           <dd>
             {last_failure === null ? (
-              <span className="text-soft">no task failed at it lately</span>
+              <span className="text-soft">no recent errors</span>
             ) : (
               <>
                 <span className="text-bad">{last_failure.message}</span> <Time at={last_failure.at} />,{' '}
@@ -139,11 +139,13 @@ function Provider({ provider }: { provider: ModelProvider }) {
         </Facts>
         <div className="min-w-0">
           <p className="mb-1 font-medium">
-            {models.length === 0 ? 'It lists no models' : `${formatCount(models.length)} models`}
+            {models.length === 0 ? 'No models listed' : `${formatCount(models.length)} models`}
           </p>
           {models.length === 0 ? (
             <p className="text-soft">
-              {status === 'reachable' ? `Name one as ${name}/model all the same.` : 'They are listed when it answers.'}
+              {status === 'reachable'
+                ? `You can still use one as ${name}/model.`
+                : 'Models appear once the provider responds.'}
             </p>
           ) : (
             <ul

@@ -26,11 +26,11 @@ const pageSize = 20
 
 /** Apps that the organization has registered, to ask its people and others for access. */
 export function OwnApps({ tabs }: { tabs: ReactNode }) {
-  const [words, setWords] = useSearchText()
+  const [params, setParams] = useSearchText()
   const { data: permissions } = useQuery(permissionsQuery)
   const mayNot =
     permissions && !permissions.scopes.includes('admin') ? 'Owners and administrators register apps' : undefined
-  const offset = Number(words.offset ?? 0)
+  const offset = Number(params.offset ?? 0)
   const query = { limit: pageSize, offset }
   const queries = useQueryClient()
   const apps = useQuery({
@@ -41,7 +41,7 @@ export function OwnApps({ tabs }: { tabs: ReactNode }) {
   })
   const [made, setMade] = useState<MadeSecret>()
   const close = (): void => {
-    setWords({ panel: undefined })
+    setParams({ panel: undefined })
     create.reset()
   }
   const create = useMutation({
@@ -51,19 +51,19 @@ export function OwnApps({ tabs }: { tabs: ReactNode }) {
     onSuccess: ({ name, client_id, client_secret }) => {
       if (client_secret !== undefined) setMade({ name, client_secret })
       else tell('The app is registered')
-      setWords({ panel: client_secret === undefined ? client_id : undefined })
+      setParams({ panel: client_secret === undefined ? client_id : undefined })
       return queries.invalidateQueries({ queryKey: ['oauth-clients'] })
     },
   })
   const add = (label: string) => (
-    <Button kind="primary" reason={mayNot} onClick={() => setWords({ panel: 'new' })}>
+    <Button kind="primary" reason={mayNot} onClick={() => setParams({ panel: 'new' })}>
       {label}
     </Button>
   )
   return (
     <PageFrame
       title="OAuth apps"
-      lead="An app asks people for access in their name; they see what for, and may end it at any time."
+      lead="OAuth apps ask people for access on their behalf. People see the scopes, and can revoke access at any time."
       path="/api/v1/auth/oauth-clients"
       query={query}
       actions={apps.data?.total === 0 ? undefined : add('Register an app')}
@@ -80,12 +80,12 @@ export function OwnApps({ tabs }: { tabs: ReactNode }) {
             keyOf={({ client_id }) => client_id}
             offset={offset}
             limit={pageSize}
-            go={(to) => setWords({ offset: to ? String(to) : undefined })}
+            go={(to) => setParams({ offset: to ? String(to) : undefined })}
             empty={
               <EmptyState title="No apps yet" actions={add('Register the first app')}>
                 <p>
-                  A web application, an editor or the command line that signs people in by OAuth is registered here
-                  once. It gets an identifier, and a secret where it can keep one.
+                  Register a web application, an editor or a command line that signs people in by OAuth. It gets a
+                  client id, and a secret if it can keep one.
                 </p>
               </EmptyState>
             }
@@ -94,7 +94,7 @@ export function OwnApps({ tabs }: { tabs: ReactNode }) {
       )}
       <Dialog
         title="Register an OAuth app"
-        isOpen={words.panel === 'new'}
+        isOpen={params.panel === 'new'}
         close={close}
         width="max-w-2xl"
         refused={mayNot}
@@ -104,8 +104,8 @@ export function OwnApps({ tabs }: { tabs: ReactNode }) {
         </div>
         <AppForm error={create.error} isBusy={create.isPending} submit={(values) => create.mutate(values)} />
       </Dialog>
-      {words.panel !== undefined && words.panel !== 'new' && mayNot === undefined && (
-        <AppPanel client_id={words.panel} close={() => setWords({ panel: undefined })} reveal={setMade} />
+      {params.panel !== undefined && params.panel !== 'new' && mayNot === undefined && (
+        <AppPanel client_id={params.panel} close={() => setParams({ panel: undefined })} reveal={setMade} />
       )}
       {made && (
         <Reveal
@@ -140,7 +140,7 @@ const columns: Column<OAuthClient>[] = [
   },
   {
     id: 'redirects',
-    header: 'Leads back to',
+    header: 'Redirect URIs',
     cell: ({ redirect_uris: [first, ...more] }) => (
       <span className="inline-block min-w-56 text-sm wrap-anywhere" title={[first, ...more].join('\n')}>
         {first}

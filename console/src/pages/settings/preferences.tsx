@@ -71,7 +71,7 @@ export default function PreferencesPage() {
             <TraceForm />
           </div>
         </Panel>
-        <Panel title="What you may do">
+        <Panel title="Your permissions">
           {permissions.data ? (
             <>
               <Permissions permissions={permissions.data.permissions} />
@@ -106,7 +106,7 @@ function NameForm({ name: before }: { name: string }) {
   }
   return (
     <form onSubmit={(event) => void save(event)} className="space-y-3">
-      <Field label="Name" hint="What others see beside what you do.">
+      <Field label="Name" hint="Shown to others beside what you do.">
         <TextInput value={name} onChange={(event) => setName(event.target.value)} autoComplete="name" />
       </Field>
       <ErrorBox error={error} />
@@ -127,7 +127,7 @@ function TraceForm() {
       onSubmit={(event) => {
         event.preventDefault()
         keep(address)
-        tell(address === '' ? 'Traces are not opened' : 'Tasks lead to their traces')
+        tell(address === '' ? 'Trace links are off' : 'Trace links are on')
       }}
     >
       <Field
@@ -153,7 +153,7 @@ function TraceForm() {
 function ScopesInWords({ scopes }: { scopes: readonly Scope[] }) {
   return (
     <div className="border-t border-line p-4">
-      <h3 className="mb-2 text-sm font-medium">In words, with the scope that a key or an app needs for it</h3>
+      <h3 className="mb-2 text-sm font-medium">With the scope that a key or an app needs</h3>
       <ul className="space-y-1.5">
         {scopes.map((scope) => (
           <li key={scope} className="flex flex-wrap items-baseline justify-between gap-x-4">

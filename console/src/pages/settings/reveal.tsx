@@ -40,7 +40,7 @@ export function Reveal({
   const reason = isSaved ? undefined : `Say first: “${saved}”`
   return (
     <Dialog title={title} isOpen close={() => (isSaved ? done() : setAsked(true))}>
-      <p className="mb-3">This is the only time that it is shown. {lead}</p>
+      <p className="mb-3">It is shown only once. {lead}</p>
       <output
         data-testid="secret"
         aria-label={file === undefined ? 'The link' : 'The secret'}

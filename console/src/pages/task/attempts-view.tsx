@@ -27,7 +27,7 @@ export function AttemptsView({ live }: { live: TaskLive }) {
   if (events.length === 0)
     return (
       <EmptyState title="No attempts yet">
-        <p>A worker takes the task when its agent has room.</p>
+        <p>It starts as soon as its agent has a free slot.</p>
       </EmptyState>
     )
   return (

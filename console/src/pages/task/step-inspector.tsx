@@ -55,7 +55,7 @@ export function StepInspector({
       </header>
       {!step ? (
         <p className="p-4 text-sm text-soft">
-          {index >= live.stepCount ? 'The task has no such step.' : 'The step is being read…'}
+          {index >= live.stepCount ? 'The task has no such step.' : 'Loading the step…'}
         </p>
       ) : (
         <div className="space-y-5 p-4">
@@ -145,11 +145,11 @@ function Content({ step }: { step: Step }) {
         </section>
         {tool_calls.length > 0 && (
           <section>
-            <Heading>Calls that it asked for</Heading>
+            <Heading>Tool calls</Heading>
             <ValueView label="Calls" value={tool_calls} />
           </section>
         )}
-        {finish_reason && <p className="text-xs text-soft">It ended with {words(finish_reason)}.</p>}
+        {finish_reason && <p className="text-xs text-soft">Stop reason {words(finish_reason)}.</p>}
       </>
     )
   }

@@ -12,6 +12,7 @@ import { Menu, MenuItem } from '../../ui/menu.tsx'
 import { tell } from '../../ui/toast.tsx'
 import { CompareDialog } from './compare-dialog.tsx'
 import { traceUrl, useTraceAddress } from '../../trace-address.ts'
+import { ConfirmDialog } from '../../ui/dialog.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
 import type { TaskLive } from './task-live.ts'
 import { EditTask } from './edit-task.tsx'
@@ -45,6 +46,7 @@ export function TaskHeader({
   const { task } = live
   const [error, setError] = useState<unknown>()
   const [busy, setBusy] = useState<string>()
+  const [isCanceling, setCanceling] = useState(false)
   const [isEditing, setEditing] = useState(false)
   const [isComparing, setComparing] = useState(false)
   const [traceAddress] = useTraceAddress()
@@ -64,11 +66,10 @@ export function TaskHeader({
       setBusy(undefined)
     }
   }
-  const cancel = () =>
-    act('Canceling…', async () => {
-      await api.tasks.cancel(project, task.id, {})
-      live.refresh()
-    })
+  const cancel = async (): Promise<void> => {
+    await api.tasks.cancel(project, task.id, {})
+    live.refresh()
+  }
   const retry = () => act('Retrying…', async () => onRetried((await api.tasks.retry(project, task.id, {})).id))
   const download = () =>
     act('Reading…', async () => {
@@ -119,7 +120,7 @@ export function TaskHeader({
         <div className="flex flex-wrap items-center gap-2">
           {!over && (
             <Button
-              onClick={() => void cancel()}
+              onClick={() => setCanceling(true)}
               reason={cancelReason(task)}
               disabled={busy !== undefined}
               kind="danger"
@@ -178,6 +179,16 @@ export function TaskHeader({
         )}
         <CopyId id={task.id} short />
       </p>
+      <ConfirmDialog
+        isOpen={isCanceling}
+        close={() => setCanceling(false)}
+        title="Cancel the task"
+        action="Cancel task"
+        dismiss="Keep it running"
+        run={cancel}
+      >
+        <p>It stops where it is. This cannot be undone, but you can retry the task from any step.</p>
+      </ConfirmDialog>
       {isEditing && <EditTask task={task} isOpen close={() => setEditing(false)} onCreated={onRetried} />}
       {isComparing && <CompareDialog project={project} task={task.id} close={() => setComparing(false)} />}
       {error !== undefined && (

@@ -55,13 +55,13 @@ export function TaskPage() {
   const { project, task: id } = usePathIds()
   const live = useTaskLive(project, id)
   const navigate = useNavigate()
-  const [words, setWords] = useSearchState<Words>()
-  const view = views.find(([name]) => name === words.view)?.[0] ?? 'transcript'
-  const step = typeof words.step === 'number' ? words.step : undefined
-  const text = words.find === undefined || words.find === '' ? undefined : String(words.find)
-  const isFailed = words.failures === true
-  const span = readSpan(words.span)
-  const setSpan = (next: Span | undefined) => setWords({ span: next && writeSpan(next) }, { replace: true })
+  const [params, setParams] = useSearchState<Words>()
+  const view = views.find(([name]) => name === params.view)?.[0] ?? 'transcript'
+  const step = typeof params.step === 'number' ? params.step : undefined
+  const text = params.find === undefined || params.find === '' ? undefined : String(params.find)
+  const isFailed = params.failures === true
+  const span = readSpan(params.span)
+  const setSpan = (next: Span | undefined) => setParams({ span: next && writeSpan(next) }, { replace: true })
   const filter = useStepFilter(live, { isFailed, text })
   const [retryError, setRetryError] = useState<unknown>()
   const agent = useQuery({
@@ -75,7 +75,7 @@ export function TaskPage() {
   }, [live.task])
 
   const openTask = (task_id: string) => void navigate({ to: `/p/${project}/tasks/${task_id}` as '/' })
-  const select = (index: number) => setWords({ step: index === step ? undefined : index }, { replace: true })
+  const select = (index: number) => setParams({ step: index === step ? undefined : index }, { replace: true })
   const retryFrom = async (from_step: number) => {
     setRetryError(undefined)
     try {
@@ -101,7 +101,7 @@ export function TaskPage() {
           <ErrorBox error={live.error} retry={() => window.location.reload()} />
         ) : (
           <p className="text-sm text-soft" role="status">
-            The task is being read…
+            Loading the task…
           </p>
         )}
       </div>
@@ -135,18 +135,18 @@ export function TaskPage() {
           label="View"
           value={view}
           options={views}
-          onChange={(next) => setWords({ view: next }, { replace: true })}
+          onChange={(next) => setParams({ view: next }, { replace: true })}
         />
         {view === 'waterfall' && (
           <Choices
             label="Scale"
-            value={span ? undefined : (scales.find((name) => name === words.scale) ?? 'task')}
+            value={span ? undefined : (scales.find((name) => name === params.scale) ?? 'task')}
             options={[
               ['task', 'Whole task'],
-              ['sight', 'In sight'],
+              ['sight', 'In view'],
               ['gaps', 'Without gaps'],
             ]}
-            onChange={(scale) => setWords({ scale, span: undefined }, { replace: true })}
+            onChange={(scale) => setParams({ scale, span: undefined }, { replace: true })}
           />
         )}
         {view === 'waterfall' && (
@@ -161,8 +161,8 @@ export function TaskPage() {
           <label className="inline-flex min-h-7 cursor-pointer items-center gap-1.5 text-xs">
             <input
               type="checkbox"
-              checked={words.failures === true}
-              onChange={({ target }) => setWords({ failures: target.checked || undefined }, { replace: true })}
+              checked={params.failures === true}
+              onChange={({ target }) => setParams({ failures: target.checked || undefined }, { replace: true })}
             />
             Failures only
           </label>
@@ -172,7 +172,7 @@ export function TaskPage() {
             label="Text in steps"
             className="max-md:!w-auto max-md:min-w-32 max-md:flex-1 md:!w-44"
             value={text ?? ''}
-            commit={(find) => setWords({ find: find || undefined }, { replace: true })}
+            commit={(find) => setParams({ find: find || undefined }, { replace: true })}
           />
         )}
         {filter.only !== undefined && (
@@ -197,7 +197,7 @@ export function TaskPage() {
       <div className="flex min-h-0 flex-1">
         <div className="flex min-h-0 min-w-0 flex-1 flex-col">
           {filter.only?.length === 0 && !filter.isSearching && view !== 'events' && view !== 'attempts' ? (
-            <EmptyState title={text === undefined ? 'No step has failed' : 'No step matches'}>
+            <EmptyState title={text === undefined ? 'No step has failed' : 'No matching steps'}>
               <p>{filter.isPart ? 'Among those that were searched.' : 'All steps were looked at.'}</p>
             </EmptyState>
           ) : (
@@ -207,7 +207,7 @@ export function TaskPage() {
                 <Waterfall
                   live={live}
                   only={filter.only}
-                  scale={scales.find((name) => name === words.scale) ?? 'task'}
+                  scale={scales.find((name) => name === params.scale) ?? 'task'}
                   span={span}
                   onSpan={setSpan}
                   selected={step}
@@ -225,7 +225,7 @@ export function TaskPage() {
             index={step}
             retryReason={retryReason(live.task)}
             onRetry={() => void retryFrom(step)}
-            onClose={() => setWords({ step: undefined }, { replace: true })}
+            onClose={() => setParams({ step: undefined }, { replace: true })}
           />
         )}
       </div>

@@ -395,7 +395,7 @@ function End({ task, live }: { task: Task; live: TaskLive }) {
           <p className="text-sm text-soft">It has no answer.</p>
         )}
       </div>
-      <p className="border-t border-line px-4 py-2 text-xs text-soft">How it got there is below.</p>
+      <p className="border-t border-line px-4 py-2 text-xs text-soft">The steps are below.</p>
     </section>
   )
 }

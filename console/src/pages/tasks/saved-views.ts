@@ -33,7 +33,7 @@ export function useSavedViews(project: string) {
 export function viewFault(name: string, views: readonly SavedView[]): string | undefined {
   if (name.length > viewBounds.name) return `At most ${viewBounds.name} characters`
   if (views.length >= viewBounds.views && !views.some((view) => view.name === name))
-    return `There are ${viewBounds.views} views already: forget one first`
+    return `There are ${viewBounds.views} views already: remove one first`
   return undefined
 }
 

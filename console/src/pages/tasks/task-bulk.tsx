@@ -5,6 +5,7 @@ import { APIError } from '#sdk/errors.ts'
 import { api } from '../../api/client.ts'
 import { paths } from '../../paths.ts'
 import { Button, ButtonLink } from '../../ui/button.tsx'
+import { ConfirmDialog } from '../../ui/dialog.tsx'
 import { Checkbox } from '../../ui/field.tsx'
 import type { Task } from '../../task-parts/types.ts'
 
@@ -48,7 +49,7 @@ export function useTaskBulk(project: string, tasks: readonly Task[]) {
     cancel: () =>
       actOnAll('Canceling…', async ({ id }) => {
         const { status } = await api.tasks.cancel(project, id, {})
-        return { isDone: true, text: status === 'canceled' ? 'Canceled' : 'Is being canceled' }
+        return { isDone: true, text: status === 'canceled' ? 'Canceled' : 'Canceling' }
       }),
     retry: () =>
       actOnAll('Retrying…', async ({ id }) => {
@@ -63,21 +64,23 @@ export type TaskBulk = ReturnType<typeof useTaskBulk>
 /** Chooses tasks, and cancels or retries those. */
 export function TaskBulkBar({ project, bulk, tasks }: { project: string; bulk: TaskBulk; tasks: readonly Task[] }) {
   const { chosen, outcomes, busy } = bulk
+  const [isAsking, setAsking] = useState(false)
+  const running = chosen.filter(({ finished_at }) => finished_at === null).length
   const reason = (isOpenWanted: boolean): string | undefined => {
-    if (busy !== undefined) return 'It is being done'
-    if (chosen.length === 0) return 'Choose tasks first.'
+    if (busy !== undefined) return 'In progress'
+    if (chosen.length === 0) return 'Select tasks first.'
     if (chosen.some(({ finished_at }) => (finished_at === null) === isOpenWanted)) return undefined
     return isOpenWanted ? "Tasks that have ended can't be canceled." : "Tasks that have not ended can't be retried."
   }
   return (
     <div className="mb-3 flex flex-wrap items-center gap-2">
       <Checkbox
-        label={chosen.length > 0 ? `${chosen.length} chosen` : 'Choose all on this page'}
+        label={chosen.length > 0 ? `${chosen.length} selected` : 'Select all on this page'}
         className="pr-2"
         checked={tasks.length > 0 && chosen.length === tasks.length}
         onChange={({ target }) => bulk.choose(target.checked ? tasks.map(({ id }) => id) : [])}
       />
-      <Button kind="danger" reason={reason(true)} onClick={() => void bulk.cancel()}>
+      <Button kind="danger" reason={reason(true)} onClick={() => setAsking(true)}>
         <Ban size={14} aria-hidden /> Cancel
       </Button>
       <Button reason={reason(false)} onClick={() => void bulk.retry()}>
@@ -88,6 +91,16 @@ export function TaskBulkBar({ project, bulk, tasks }: { project: string; bulk: T
           <Columns2 size={14} aria-hidden /> Compare
         </ButtonLink>
       )}
+      <ConfirmDialog
+        isOpen={isAsking}
+        close={() => setAsking(false)}
+        title={running === 1 ? 'Cancel 1 task' : `Cancel ${running} tasks`}
+        action={running === 1 ? 'Cancel task' : 'Cancel tasks'}
+        dismiss={running === 1 ? 'Keep it running' : 'Keep them running'}
+        run={async () => void bulk.cancel()}
+      >
+        <p>They stop where they are. This cannot be undone, but a canceled task can be retried.</p>
+      </ConfirmDialog>
       <span role="status" className="text-sm text-soft">
         {busy ??
           (outcomes.size > 0 &&

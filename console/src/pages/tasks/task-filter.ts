@@ -27,14 +27,14 @@ export interface TaskWords extends Search {
 
 /** Which tasks the address asks for, and how it is made to ask for others: another choice begins at the first page. */
 export function useTaskFilter(project: string) {
-  const [words, setWords] = useSearchState<TaskWords>()
-  const agent = typeof words.agent === 'string' ? words.agent : undefined
-  const status = states.find((state) => state === words.status)
-  const door = typeof words.door === 'string' && words.door !== '' ? words.door : undefined
-  const from = momentOf(words.created_after)
-  const until = momentOf(words.created_before)
-  const search = words.q === undefined || words.q === '' ? undefined : String(words.q).slice(0, searchMax)
-  const since = from === undefined && words.since !== undefined && words.since in periods ? words.since : undefined
+  const [params, setParams] = useSearchState<TaskWords>()
+  const agent = typeof params.agent === 'string' ? params.agent : undefined
+  const status = states.find((state) => state === params.status)
+  const door = typeof params.door === 'string' && params.door !== '' ? params.door : undefined
+  const from = momentOf(params.created_after)
+  const until = momentOf(params.created_before)
+  const search = params.q === undefined || params.q === '' ? undefined : String(params.q).slice(0, searchMax)
+  const since = from === undefined && params.since !== undefined && params.since in periods ? params.since : undefined
   // The period ends now, and now is when it was chosen: else every reading would be of another list.
   const created_after = useMemo(
     () => (since === undefined ? from : new Date(Date.now() - periods[since]).toISOString()),
@@ -46,7 +46,7 @@ export function useTaskFilter(project: string) {
     ...(created_after ? { created_after } : {}),
     ...(until ? { created_before: until } : {}),
     ...(search === undefined ? {} : { search }),
-    ...(words.sort === 'created_at' ? ({ sort: 'created_at' } as const) : {}),
+    ...(params.sort === 'created_at' ? ({ sort: 'created_at' } as const) : {}),
   }
   return {
     agent,
@@ -57,9 +57,9 @@ export function useTaskFilter(project: string) {
     until,
     search,
     /** What the address says, without the page. */
-    words: { ...words, offset: undefined } as Search,
-    isOldestFirst: words.sort === 'created_at',
-    offset: typeof words.offset === 'number' ? words.offset : 0,
+    words: { ...params, offset: undefined } as Search,
+    isOldestFirst: params.sort === 'created_at',
+    offset: typeof params.offset === 'number' ? params.offset : 0,
     query,
     /** The path of the API that answers it. */
     path: `/api/v1/projects/${project}${agent === undefined ? '' : `/agents/${agent}`}/tasks`,
@@ -69,8 +69,8 @@ export function useTaskFilter(project: string) {
       agent === undefined
         ? api.tasks.list(project, { ...query, ...page })
         : api.tasks.listOfAgent(project, agent, { ...query, ...page }),
-    choose: (change: Partial<TaskWords>, replace = false) => setWords({ ...change, offset: undefined }, { replace }),
-    go: (offset: number) => setWords({ offset: offset || undefined }),
+    choose: (change: Partial<TaskWords>, replace = false) => setParams({ ...change, offset: undefined }, { replace }),
+    go: (offset: number) => setParams({ offset: offset || undefined }),
   }
 }
 

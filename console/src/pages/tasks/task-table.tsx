@@ -26,7 +26,7 @@ export function TaskTable({ project, tasks, names, bulk, isOldestFirst, isBusy }
         <thead>
           <tr>
             <th>
-              <span className="sr-only">Choose</span>
+              <span className="sr-only">Select</span>
             </th>
             <th>Task</th>
             <th>Status</th>
@@ -72,7 +72,7 @@ function Row({ project, task, agent, outcome, isSelected, toggle }: RowProps) {
     <tr data-row={task.id} data-current={isSelected || undefined}>
       <td className="w-px">
         <label className="inline-flex size-6 cursor-pointer items-center justify-center">
-          <input type="checkbox" checked={isSelected} onChange={toggle} aria-label={`Choose ${titleOf(task)}`} />
+          <input type="checkbox" checked={isSelected} onChange={toggle} aria-label={`Select ${titleOf(task)}`} />
         </label>
       </td>
       <td className="whole w-[40%] max-w-0">

@@ -45,15 +45,15 @@ export function TaskViews({ project, search }: { project: string; search: Search
           kind="ghost"
           onClick={() => {
             saved.forget(own.name)
-            tell(`The view ${own.name} is forgotten`)
+            tell(`View ${own.name} removed`, () => saved.save(own))
           }}
         >
-          <BookmarkX size={14} aria-hidden /> Forget view
+          <BookmarkX size={14} aria-hidden /> Remove view
         </Button>
       ) : (
         <Button
           kind="ghost"
-          reason={current === '' ? undefined : 'This view is there already: choose other filters first'}
+          reason={current === '' ? undefined : 'This view is already saved: change the filters first'}
           onClick={() => setNaming(true)}
         >
           <Bookmark size={14} aria-hidden /> Save view
@@ -91,7 +91,7 @@ function NameDialog({ fault, save, close }: NameDialog) {
       <form className="space-y-4" onSubmit={submit}>
         <Field
           label="Name"
-          hint="It keeps the filters and the order, in this browser. To give it to others, send them the address."
+          hint="Saves the filters and the order in this browser. To share a view, send its address."
           fault={wrong}
         >
           <TextInput autoFocus autoComplete="off" value={text} onChange={(event) => setText(event.target.value)} />

@@ -67,7 +67,7 @@ export function TasksPage() {
             <Button
               onClick={() => void exportAll()}
               title={`As NDJSON, the first ${formatCount(exportMost)} at most`}
-              reason={isExporting ? 'It is being read' : tasks.length === 0 ? 'There is nothing to export' : undefined}
+              reason={isExporting ? 'Loading' : tasks.length === 0 ? 'There is nothing to export' : undefined}
             >
               <Download size={14} aria-hidden /> {isExporting ? 'Exporting…' : 'Export'}
             </Button>
@@ -78,10 +78,8 @@ export function TasksPage() {
       <TaskBulkBar project={project} bulk={bulk} tasks={tasks} />
       <ErrorBox error={list.error ?? exportError} retry={() => void list.refetch()} />
       {list.data && tasks.length === 0 && !filter.isFiltered && (
-        <EmptyState title="No agent has been given a task yet">
-          <p>
-            A task is a piece of work for an agent: it is kept before its creation is answered, and outlives crashes.
-          </p>
+        <EmptyState title="No tasks yet">
+          <p>A task is one piece of work for an agent. It is stored before the API responds, so it survives crashes.</p>
           <div className="text-left">
             <CodeBlock text={'cadre tasks run <agent> "Hello, agent"'} label="Copy the command" />
           </div>
@@ -92,7 +90,7 @@ export function TasksPage() {
       )}
       {list.data && tasks.length === 0 && filter.isFiltered && (
         <EmptyState
-          title="No task matches"
+          title="No matching tasks"
           actions={<Button onClick={() => filter.choose(anyTask)}>Show all tasks</Button>}
         />
       )}

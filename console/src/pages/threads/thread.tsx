@@ -21,7 +21,7 @@ import { Status } from '../../ui/status.tsx'
 import { Time } from '../../ui/time.tsx'
 import { tell } from '../../ui/toast.tsx'
 import { PageFrame } from '../parts/page-frame.tsx'
-import { useWhyNotWrite } from '../parts/why-not-write.ts'
+import { useDisabledReason } from '../parts/disabled-reason.ts'
 
 /** Messages that are shown before one asks for earlier ones: a page of the API. */
 const pageSize = 100
@@ -30,7 +30,7 @@ const pageSize = 100
 export default function ThreadPage() {
   const project_id = useProjectId()
   const { thread_id: id = '' } = useParams({ strict: false })
-  const [words, setWords] = useSearchText()
+  const [params, setParams] = useSearchText()
   const navigate = useNavigate()
   const queries = useQueryClient()
   // Beside the tasks, whose events make it change.
@@ -49,7 +49,7 @@ export default function ThreadPage() {
   const agent_id = thread.data?.agent_id
   const names = useAgentNames(project_id, [agent_id])
   const agent = agent_id === undefined ? 'agent' : (names.get(agent_id) ?? agent_id)
-  const refused = useWhyNotWrite('agents')
+  const refused = useDisabledReason('agents')
   const send = useMutation({
     mutationFn: (input: string) => api.tasks.create(project_id, agent_id!, { input, thread_id: id }),
     onSuccess: () => queries.invalidateQueries({ queryKey: ['project', project_id, 'tasks'] }),
@@ -85,7 +85,7 @@ export default function ThreadPage() {
       path={`/api/v1/projects/${project_id}/threads/${id}/messages`}
       actions={
         <>
-          <Button kind="danger" reason={mayNotDelete} onClick={() => setWords({ panel: 'delete' })}>
+          <Button kind="danger" reason={mayNotDelete} onClick={() => setParams({ panel: 'delete' })}>
             Delete
           </Button>
         </>
@@ -105,7 +105,7 @@ export default function ThreadPage() {
               </Button>
             </div>
           )}
-          {data.items.length === 0 && <p className="py-8 text-center text-soft">Nothing said yet.</p>}
+          {data.items.length === 0 && <p className="py-8 text-center text-soft">No messages yet.</p>}
           <ol aria-label="Conversation" aria-busy={isBusy} className="space-y-3">
             {data.items.map((message, at) => (
               <li key={`${message.task_id} ${message.id}`}>
@@ -146,12 +146,12 @@ export default function ThreadPage() {
       <ConfirmDialog
         title="Delete the thread"
         action="Delete thread"
-        isOpen={words.panel === 'delete'}
-        close={() => setWords({ panel: undefined })}
+        isOpen={params.panel === 'delete'}
+        close={() => setParams({ panel: undefined })}
         refused={mayNotDelete}
         run={remove}
       >
-        <p>The conversation cannot be continued any more. Its tasks stay, and can be read one by one.</p>
+        <p>The conversation cannot be continued. Its tasks are not deleted.</p>
       </ConfirmDialog>
     </PageFrame>
   )

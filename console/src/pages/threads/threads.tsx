@@ -22,16 +22,16 @@ import { PagedTable } from '../../ui/paged-table.tsx'
 import { Status } from '../../ui/status.tsx'
 import { Time } from '../../ui/time.tsx'
 import { PageFrame } from '../parts/page-frame.tsx'
-import { useWhyNotWrite } from '../parts/why-not-write.ts'
+import { useDisabledReason } from '../parts/disabled-reason.ts'
 
 const pageSize = 20
 
 /** Conversations with agents. */
 export default function Threads() {
   const project_id = useProjectId()
-  const [words, setWords] = useSearchText()
-  const offset = Number(words.offset ?? 0)
-  const agent_id = words.agent
+  const [params, setParams] = useSearchText()
+  const offset = Number(params.offset ?? 0)
+  const agent_id = params.agent
   const query = { limit: pageSize, offset, ...(agent_id ? { agent_id } : {}) }
   const queries = useQueryClient()
   const navigate = useNavigate()
@@ -43,7 +43,7 @@ export default function Threads() {
   })
   const names = useAgentNames(project_id, threads.data?.items.map((one) => one.agent_id) ?? [])
   const close = () => {
-    setWords({ panel: undefined })
+    setParams({ panel: undefined })
     begin.reset()
   }
   const begin = useMutation({
@@ -57,10 +57,10 @@ export default function Threads() {
       await navigate(paths.thread(project_id, id))
     },
   })
-  const mayNot = useWhyNotWrite('agents')
+  const mayNot = useDisabledReason('agents')
   const isEmpty = threads.data?.total === 0 && agent_id === undefined
   const add = (label: string) => (
-    <Button kind="primary" reason={mayNot} onClick={() => setWords({ panel: 'new' })}>
+    <Button kind="primary" reason={mayNot} onClick={() => setParams({ panel: 'new' })}>
       {label}
     </Button>
   )
@@ -71,7 +71,7 @@ export default function Threads() {
       isWide: true,
       cell: ({ id, title }) => (
         <Link {...paths.thread(project_id, id)} className="font-medium">
-          {title ?? <span className="text-soft">nothing said yet</span>}
+          {title ?? <span className="text-soft">no messages yet</span>}
         </Link>
       ),
     },
@@ -99,7 +99,7 @@ export default function Threads() {
   return (
     <PageFrame
       title="Threads"
-      lead="Conversations with agents. Each task knows what was said before it."
+      lead="Conversations with agents. Each task sees the earlier messages."
       path={`/api/v1/projects/${project_id}/threads`}
       query={query}
       actions={<>{isEmpty ? undefined : add('New thread')}</>}
@@ -112,7 +112,7 @@ export default function Threads() {
             value={agent_id}
             any="Any agent"
             className="!w-48"
-            onChange={(agent) => setWords({ agent, offset: undefined })}
+            onChange={(agent) => setParams({ agent, offset: undefined })}
           />
         </div>
       )}
@@ -125,13 +125,13 @@ export default function Threads() {
           keyOf={({ id }) => id}
           offset={offset}
           limit={pageSize}
-          go={(to) => setWords({ offset: to ? String(to) : undefined })}
+          go={(to) => setParams({ offset: to ? String(to) : undefined })}
           empty={
             isEmpty ? (
-              <EmptyState title="Talk with an agent over several tasks" actions={add('Begin a thread')}>
+              <EmptyState title="Have a conversation with an agent" actions={add('Start a thread')}>
                 <p>
-                  Tasks of one thread run one after the other, and each knows what was said before. Your program begins
-                  one so, and gives its <code>id</code> to tasks as <code>thread_id</code>:
+                  Tasks in a thread run in order, and each one sees the earlier messages. Create a thread with this
+                  call, and pass its <code>id</code> to tasks as <code>thread_id</code>:
                 </p>
                 <div className="text-left">
                   <CodeBlock
@@ -146,7 +146,7 @@ export default function Threads() {
           }
         />
       </Panel>
-      <Dialog title="New thread" isOpen={words.panel === 'new'} close={close} refused={mayNot}>
+      <Dialog title="New thread" isOpen={params.panel === 'new'} close={close} refused={mayNot}>
         <ErrorBox error={begin.error} />
         <BeginForm
           project_id={project_id}

@@ -5,7 +5,8 @@ import { Choices } from '../../ui/choices.tsx'
 import { CopyButton } from '../../ui/copy.tsx'
 import { EmptyState } from '../../ui/empty-state.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
-import { Button } from '../../ui/button.tsx'
+import { paths } from '../../paths.ts'
+import { Button, ButtonLink } from '../../ui/button.tsx'
 import { formatCount } from '../../format.ts'
 import { useSearchState } from '../../search-state.ts'
 import { usePathIds } from '../../task-parts/links.tsx'
@@ -59,7 +60,10 @@ export function ToolCallsPage() {
       </header>
       {list.error && <ErrorBox error={list.error} retry={() => void list.refetch()} />}
       {list.data && calls.length === 0 && (
-        <EmptyState title={status === 'pending' ? 'No pending tool calls' : 'No tool calls'}>
+        <EmptyState
+          title={status === 'pending' ? 'No pending tool calls' : 'No tool calls'}
+          actions={<ButtonLink {...paths.newTool(project, { kind: 'client' })}>Create a client tool</ButtonLink>}
+        >
           <p>
             Tools of kind <code>client</code> are called by your own processes. Their calls wait here until a process
             claims them, or a person gives the result.

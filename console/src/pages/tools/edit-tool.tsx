@@ -8,7 +8,7 @@ import { ErrorBox } from '../../ui/error-box.tsx'
 import { PageHeader } from '../../ui/page.tsx'
 import { Skeleton } from '../../ui/skeleton.tsx'
 import { tell } from '../../ui/toast.tsx'
-import { useWhyNotWrite } from '../parts/why-not-write.ts'
+import { useDisabledReason } from '../parts/disabled-reason.ts'
 import { draftOf, readDraft } from './tool-draft.ts'
 import { ToolForm } from './tool-form.tsx'
 
@@ -17,7 +17,7 @@ export default function EditTool() {
   const project_id = useProjectId()
   const { tool_id: id = '' } = useParams({ strict: false })
   const queries = useQueryClient()
-  const refused = useWhyNotWrite('agents')
+  const refused = useDisabledReason('agents')
   const { data, error, refetch } = useQuery({
     queryKey: ['project', project_id, 'tools', 'one', id],
     queryFn: () => api.tools.get(project_id, id),

@@ -6,7 +6,7 @@ import { paths } from '../../paths.ts'
 import { useSearchText } from '../../search-state.ts'
 import { PageHeader } from '../../ui/page.tsx'
 import { tell } from '../../ui/toast.tsx'
-import { useWhyNotWrite } from '../parts/why-not-write.ts'
+import { useDisabledReason } from '../parts/disabled-reason.ts'
 import { emptyDraft, weatherDraft } from './tool-draft.ts'
 import { ToolForm } from './tool-form.tsx'
 
@@ -15,7 +15,7 @@ export default function NewTool() {
   const project_id = useProjectId()
   const [words] = useSearchText()
   const queries = useQueryClient()
-  const refused = useWhyNotWrite('agents')
+  const refused = useDisabledReason('agents')
   const kind = toolKinds.find((one) => one === words.kind) ?? 'http'
   return (
     <>
@@ -30,7 +30,7 @@ export default function NewTool() {
         save={async (body) => {
           const { id, name } = await api.tools.create(project_id, body)
           await queries.invalidateQueries({ queryKey: ['project', project_id, 'tools'] })
-          tell(`${name} is ready. Give it to an agent in its configuration`)
+          tell(`${name} is ready. Add it to the tools of an agent`)
           return paths.tool(project_id, id)
         }}
       />

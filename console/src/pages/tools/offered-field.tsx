@@ -55,7 +55,7 @@ export function OfferedField({
   return (
     <div className="space-y-2">
       <Button reason={refused} disabled={look.isPending} onClick={() => look.mutate()}>
-        {look.isPending ? 'Reading…' : offered ? 'Read again' : 'Read what it offers'}
+        {look.isPending ? 'Reading…' : offered ? 'Read again' : 'Load definitions'}
       </Button>
       <ErrorBox error={look.error} title="It could not be read" />
       {offered && (
@@ -113,7 +113,7 @@ export function OfferedField({
                 {tool.problem !== null && <p className="text-sm text-warn">Cannot be used: {tool.problem}.</p>}
               </li>
             ))}
-            {shown?.length === 0 && <li className="px-3 py-2 text-soft">Nothing matches.</li>}
+            {shown?.length === 0 && <li className="px-3 py-2 text-soft">No matches.</li>}
           </ul>
         </div>
       )}

@@ -123,7 +123,7 @@ export function ToolForm({
       refused={
         refused ??
         (body === undefined || (draft.source === 'url' && draft.url.trim() === '')
-          ? 'Say first where it is'
+          ? 'Enter the address first'
           : undefined)
       }
       operations={draft.operations}
@@ -160,7 +160,7 @@ export function ToolForm({
           </div>
         )}
         <div className="grid gap-4 sm:grid-cols-2">
-          <Field label="Name" hint="Agents name it in their configuration." fault={fault('name')}>
+          <Field label="Name" hint="Agents refer to the tool by this name." fault={fault('name')}>
             <TextInput
               value={draft.name}
               spellCheck={false}
@@ -172,9 +172,7 @@ export function ToolForm({
           <Field
             label="Safety"
             hint={
-              draft.safety === ''
-                ? 'What may be done after a crash in the middle of a call.'
-                : safetyWords[draft.safety]
+              draft.safety === '' ? 'What happens after a crash in the middle of a call.' : safetyWords[draft.safety]
             }
             fault={fault('safety')}
           >
@@ -293,7 +291,7 @@ export function ToolForm({
         )}
         {kind === 'mcp' && (
           <>
-            <Field label="Address of the server" hint="It speaks Streamable HTTP." fault={fault('mcp.url')}>
+            <Field label="Address of the server" hint="Streamable HTTP." fault={fault('mcp.url')}>
               <TextInput
                 inputMode="url"
                 spellCheck={false}
@@ -311,7 +309,7 @@ export function ToolForm({
             {parameters}
             <Field
               label="Result, as JSON Schema (optional)"
-              hint="A result that does not fit is refused."
+              hint="A result that does not match is rejected."
               fault={fault('result_schema')}
             >
               <TextArea

@@ -16,7 +16,7 @@ import { Badge, Status } from '../../ui/status.tsx'
 import { Time } from '../../ui/time.tsx'
 import { tell } from '../../ui/toast.tsx'
 import { PageFrame } from '../parts/page-frame.tsx'
-import { useWhyNotWrite } from '../parts/why-not-write.ts'
+import { useDisabledReason } from '../parts/disabled-reason.ts'
 import { DriftPanel } from './drift-panel.tsx'
 import { draftOf, readDraft } from './tool-draft.ts'
 import { ClientLead } from './tool-form.tsx'
@@ -28,7 +28,7 @@ import { TryPanel } from './try-panel.tsx'
 export default function ToolPage() {
   const project_id = useProjectId()
   const { tool_id: id = '' } = useParams({ strict: false })
-  const [words, setWords] = useSearchText()
+  const [params, setParams] = useSearchText()
   const navigate = useNavigate()
   const queries = useQueryClient()
   const { data, error, isPending, refetch } = useQuery({
@@ -38,7 +38,7 @@ export default function ToolPage() {
   })
   const statistics = useToolStatistics(project_id, [id])
   const use = statistics.data?.get(id)
-  const refused = useWhyNotWrite('agents')
+  const refused = useDisabledReason('agents')
   const mayNot = refused ?? (data ? undefined : 'The tool is not shown yet')
   const remove = async () => {
     await api.tools.delete(project_id, id)
@@ -68,7 +68,7 @@ export default function ToolPage() {
           ) : (
             <Button reason={mayNot}>Edit</Button>
           )}
-          <Button kind="danger" reason={mayNot} onClick={() => setWords({ panel: 'delete' })}>
+          <Button kind="danger" reason={mayNot} onClick={() => setParams({ panel: 'delete' })}>
             Delete
           </Button>
         </>
@@ -116,15 +116,15 @@ export default function ToolPage() {
       <ConfirmDialog
         title="Delete the tool"
         action="Delete tool"
-        isOpen={words.panel === 'delete'}
-        close={() => setWords({ panel: undefined })}
+        isOpen={params.panel === 'delete'}
+        close={() => setParams({ panel: undefined })}
         refused={refused}
         run={remove}
         typed={data?.name}
       >
         <p>
           {use && use.agents_total > 0
-            ? `${formatCount(use.agents_total)} ${use.agents_total === 1 ? 'agent has' : 'agents have'} it, and will go on without it, with a warning in the log.`
+            ? `${formatCount(use.agents_total)} ${use.agents_total === 1 ? 'agent has' : 'agents have'} it, and will continue without it, with a warning in the log.`
             : 'No agent has it.'}
         </p>
       </ConfirmDialog>

@@ -17,7 +17,7 @@ import { PagedTable } from '../../ui/paged-table.tsx'
 import { Badge, Status } from '../../ui/status.tsx'
 import { Time } from '../../ui/time.tsx'
 import { PageFrame } from '../parts/page-frame.tsx'
-import { useWhyNotWrite } from '../parts/why-not-write.ts'
+import { useDisabledReason } from '../parts/disabled-reason.ts'
 import { kindNames, safetyTones, safetyWords } from './tool-words.ts'
 
 const pageSize = 20
@@ -25,9 +25,9 @@ const pageSize = 20
 /** What agents can call, and how it does. */
 export default function Tools() {
   const project_id = useProjectId()
-  const [words, setWords] = useSearchText()
-  const offset = Number(words.offset ?? 0)
-  const kind = toolKinds.find((one) => one === words.kind)
+  const [params, setParams] = useSearchText()
+  const offset = Number(params.offset ?? 0)
+  const kind = toolKinds.find((one) => one === params.kind)
   const query = { limit: pageSize, offset, ...(kind ? { kind } : {}) }
   const tools = useQuery({
     queryKey: ['project', project_id, 'tools', query],
@@ -39,7 +39,7 @@ export default function Tools() {
   // In a separate request: the list does not wait for it.
   const statistics = useToolStatistics(project_id, ids)
   const numbers = statistics.data
-  const mayNot = useWhyNotWrite('agents')
+  const mayNot = useDisabledReason('agents')
   const isEmpty = tools.data?.total === 0 && kind === undefined
   const add = (label: string, search: object = {}, isPrimary = true) =>
     mayNot === undefined ? (
@@ -140,7 +140,7 @@ export default function Tools() {
             label="Kind"
             value={kind ?? 'all'}
             options={[['all', 'All'], ...toolKinds.map((one) => [one, kindNames[one]] as const)]}
-            onChange={(next) => setWords({ kind: next === 'all' ? undefined : next, offset: undefined })}
+            onChange={(next) => setParams({ kind: next === 'all' ? undefined : next, offset: undefined })}
           />
         </div>
       )}
@@ -158,11 +158,11 @@ export default function Tools() {
           keyOf={({ id }) => id}
           offset={offset}
           limit={pageSize}
-          go={(to) => setWords({ offset: to ? String(to) : undefined })}
+          go={(to) => setParams({ offset: to ? String(to) : undefined })}
           empty={
             isEmpty ? (
               <EmptyState
-                title="Give agents something to do"
+                title="Give agents tools"
                 actions={
                   <>
                     {add('Create a tool')}
@@ -172,8 +172,8 @@ export default function Tools() {
               >
                 <p>
                   A tool lets an agent act: read the weather, open an issue, refund a payment. Register an HTTP request,
-                  an OpenAPI document, an MCP server, or a function in your own code. Agents then name it in their
-                  configuration.
+                  an OpenAPI document, an MCP server, or a function in your own code. Then add it to the tools of an
+                  agent.
                 </p>
               </EmptyState>
             ) : (

@@ -56,9 +56,9 @@ export function TryPanel({
   const reason =
     refused ??
     (definition === undefined
-      ? 'The definition cannot be read yet'
+      ? 'The definition is not valid yet'
       : choices?.length === 0
-        ? 'Read what it offers first'
+        ? 'Load the definitions first'
         : 'fault' in read
           ? read.fault
           : undefined)
@@ -76,7 +76,7 @@ export function TryPanel({
           </SelectInput>
         </Field>
       )}
-      <Field label="Arguments" fault={'fault' in read ? read.fault : undefined} hint="As a model would give them.">
+      <Field label="Arguments" fault={'fault' in read ? read.fault : undefined} hint="As a model would send them.">
         <TextArea
           rows={5}
           spellCheck={false}
@@ -86,7 +86,7 @@ export function TryPanel({
         />
       </Field>
       {names.map((name) => (
-        <Field key={name} label={`Value of \${env.${name}}`} hint="For this call only. Nothing keeps it.">
+        <Field key={name} label={`Value of \${env.${name}}`} hint="Used for this call only, and not stored.">
           <TextInput
             type="password"
             autoComplete="off"
@@ -160,9 +160,9 @@ function Outcome({ trial: { request, response, content, error, duration_ms } }: 
       )}
       {content !== null && (!response || content !== response.body) && (
         <div>
-          <h3 className="mb-1 text-sm font-medium">What a model reads</h3>
+          <h3 className="mb-1 text-sm font-medium">What the model sees</h3>
           <CodeBlock
-            label="Copy what a model reads"
+            label="Copy what the model sees"
             text={textOf(content.slice(0, toolTrialBounds.shown_characters))}
           />
         </div>

@@ -12,12 +12,12 @@ export function RevealedTrigger({ made, done }: { made: MadeTrigger; done: () =>
       title="Save the address"
       secret={url}
       file={`${id}.address`}
-      lead="The sender posts to it. Keep it as you keep passwords."
+      lead="The sender posts to this address. Keep it like a password."
       done={done}
     >
       {secret !== undefined && (
         <>
-          <p className="mt-3 mb-1 font-medium">The secret, which the sender proves itself with</p>
+          <p className="mt-3 mb-1 font-medium">Signing secret of the sender</p>
           <CodeBlock text={secret} label="Copy the secret of the sender" />
         </>
       )}

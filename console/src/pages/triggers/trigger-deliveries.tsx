@@ -24,7 +24,7 @@ const reasons: Record<NonNullable<TriggerDelivery['reason']>, string> = {
   filter: 'by the filter',
   paused: 'the trigger was paused',
   ping: 'the sender tried the address',
-  own_message: 'the app’s own message',
+  own_message: 'a message of the app itself',
   automatic_reply: 'an automatic reply',
 }
 
@@ -38,9 +38,9 @@ export function TriggerDeliveries({
   trigger_id: string
   mayNot: string | undefined
 }) {
-  const [words, setWords] = useSearchText()
-  const offset = Number(words.offset ?? 0)
-  const status = (['accepted', 'filtered'] as const).find((one) => one === words.status)
+  const [params, setParams] = useSearchText()
+  const offset = Number(params.offset ?? 0)
+  const status = (['accepted', 'filtered'] as const).find((one) => one === params.status)
   const query = { limit: pageSize, offset, ...(status ? { status } : {}) }
   const queries = useQueryClient()
   const deliveries = useQuery({
@@ -91,7 +91,7 @@ export function TriggerDeliveries({
           <Button
             size="small"
             aria-label={`Show the delivery of ${created_at}`}
-            onClick={() => setWords({ shown: id })}
+            onClick={() => setParams({ shown: id })}
           >
             Show
           </Button>
@@ -115,7 +115,7 @@ export function TriggerDeliveries({
         <FilterSelect
           label="State of deliveries"
           value={status ?? ''}
-          onChange={(change) => setWords({ status: change.target.value || undefined, offset: undefined })}
+          onChange={(change) => setParams({ status: change.target.value || undefined, offset: undefined })}
         >
           <Options of={states} />
         </FilterSelect>
@@ -128,24 +128,24 @@ export function TriggerDeliveries({
         keyOf={({ id }) => id}
         offset={offset}
         limit={pageSize}
-        go={(to) => setWords({ offset: to ? String(to) : undefined })}
+        go={(to) => setParams({ offset: to ? String(to) : undefined })}
         empty={
           status === undefined ? (
-            <EmptyState title="Nothing came yet">
-              <p>Deliveries appear here with what became of them, for 30 days.</p>
+            <EmptyState title="No deliveries yet">
+              <p>Deliveries and their results appear here for 30 days.</p>
             </EmptyState>
           ) : (
-            <p className="py-4 text-soft">No delivery matches.</p>
+            <p className="py-4 text-soft">No matching deliveries.</p>
           )
         }
       />
       <Dialog
         title="Delivery"
-        isOpen={words.shown !== undefined}
-        close={() => setWords({ shown: undefined })}
+        isOpen={params.shown !== undefined}
+        close={() => setParams({ shown: undefined })}
         width="max-w-3xl"
       >
-        {words.shown !== undefined && <Shown project_id={project_id} trigger_id={trigger_id} id={words.shown} />}
+        {params.shown !== undefined && <Shown project_id={project_id} trigger_id={trigger_id} id={params.shown} />}
       </Dialog>
     </section>
   )

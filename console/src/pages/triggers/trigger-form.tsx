@@ -30,7 +30,7 @@ export const sourceNames: Record<TriggerSource, string> = {
   hmac: 'Any, signed by HMAC',
   bearer: 'Any, with a token',
 }
-const actionNames = { start: 'Start a task', message: 'Answer the task that waits, else start one' }
+const actionNames = { start: 'Start a task', message: 'Answer a waiting task, or start one' }
 
 /** Who delivers, to which agent, and what it is asked. With `values` it changes a trigger; agent and source stay. */
 export function TriggerForm({
@@ -68,9 +68,9 @@ export function TriggerForm({
         : asksSecret && secret === ''
           ? `Enter the secret that ${sourceNames[source]} shows`
           : filter === undefined
-            ? 'Mend the filter'
+            ? 'Fix the filter'
             : action === 'message' && thread_key.trim() === ''
-              ? 'Enter a key of the thread: it names whose task is answered'
+              ? 'Enter a thread key: it selects the task to answer'
               : undefined
   const send = (): void =>
     submit({
@@ -97,7 +97,7 @@ export function TriggerForm({
             <div className="mb-1 font-medium">Agent</div>
             <AgentPicker project_id={project_id} label="Agent" value={agent_id} onChange={setAgent} />
           </div>
-          <Field label="Source" hint="Who sends decides how a delivery proves itself.">
+          <Field label="Source" hint="Sets how deliveries are authenticated.">
             <SelectInput value={source} onChange={(event) => setSource(event.target.value as TriggerSource)}>
               <Options of={Object.fromEntries(triggerSources.map((one) => [one, sourceNames[one]]))} />
             </SelectInput>
@@ -116,10 +116,10 @@ export function TriggerForm({
       )}
       {source === 'hmac' && (
         <div className="grid gap-4 sm:grid-cols-2">
-          <Field label="Header of the signature">
+          <Field label="Signature header">
             <TextInput value={header} onChange={(event) => setHeader(event.target.value)} />
           </Field>
-          <Field label="Before the signature (optional)">
+          <Field label="Signature prefix (optional)">
             <TextInput value={prefix} onChange={(event) => setPrefix(event.target.value)} placeholder="sha256=" />
           </Field>
         </div>
@@ -127,7 +127,7 @@ export function TriggerForm({
       <Field
         label="Filter (optional)"
         hint="JSON: conditions that must all hold, by eq, ne, in, exists or contains."
-        fault={filter === undefined ? 'This is no JSON list of conditions' : undefined}
+        fault={filter === undefined ? 'Enter a JSON list of conditions' : undefined}
       >
         <TextArea
           className="font-mono !text-sm"
@@ -139,7 +139,7 @@ export function TriggerForm({
         />
       </Field>
       <Field
-        label="What the agent is asked (optional)"
+        label="Task input (optional)"
         hint="{{body.…}} stands for what was delivered, marked as data from outside. Without it the agent gets the whole body."
       >
         <TextArea
@@ -149,14 +149,14 @@ export function TriggerForm({
           placeholder="Sort this issue into one of our areas: {{body.issue.title}}"
         />
       </Field>
-      <Field label="Key of the thread (optional)" hint="Deliveries with the same key go on in one conversation.">
+      <Field label="Thread key (optional)" hint="Deliveries with the same key continue one conversation.">
         <TextInput
           value={thread_key}
           onChange={(event) => setThreadKey(event.target.value)}
           placeholder="{{body.repository.full_name}}#{{body.issue.number}}"
         />
       </Field>
-      <Field label="A delivery does">
+      <Field label="On delivery">
         <SelectInput value={action} onChange={(event) => setAction(event.target.value as TriggerAction)}>
           <Options of={actionNames} />
         </SelectInput>

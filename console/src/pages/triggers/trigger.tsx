@@ -17,7 +17,7 @@ import { Status } from '../../ui/status.tsx'
 import { Time } from '../../ui/time.tsx'
 import { tell, tellFailure } from '../../ui/toast.tsx'
 import { PageFrame } from '../parts/page-frame.tsx'
-import { useWhyNotWrite } from '../parts/why-not-write.ts'
+import { useDisabledReason } from '../parts/disabled-reason.ts'
 import { RevealedTrigger } from './revealed.tsx'
 import { TriggerDeliveries } from './trigger-deliveries.tsx'
 import { sourceNames, TriggerForm, type TriggerValues } from './trigger-form.tsx'
@@ -26,7 +26,7 @@ import { sourceNames, TriggerForm, type TriggerValues } from './trigger-form.tsx
 export default function TriggerPage() {
   const project_id = useProjectId()
   const { trigger_id: id = '' } = useParams({ strict: false })
-  const [words, setWords] = useSearchText()
+  const [params, setParams] = useSearchText()
   const queries = useQueryClient()
   const navigate = useNavigate()
   const key = ['project', project_id, 'triggers', id]
@@ -38,12 +38,13 @@ export default function TriggerPage() {
   const names = useAgentNames(project_id, [data?.agent_id])
   const again = () => queries.invalidateQueries({ queryKey: ['project', project_id, 'triggers'] })
   const [made, setMade] = useState<MadeTrigger>()
-  const close = () => setWords({ panel: undefined })
+  const close = () => setParams({ panel: undefined })
   const move = useMutation({
-    mutationFn: () =>
-      data?.status === 'paused' ? api.triggers.resume(project_id, id) : api.triggers.pause(project_id, id),
-    onSuccess: ({ message }) => {
-      tell(message)
+    mutationFn: (to: 'pause' | 'resume') => api.triggers[to](project_id, id),
+    onSuccess: (_, to) => {
+      tell(`The trigger is ${to === 'pause' ? 'paused' : 'active'}`, () =>
+        move.mutate(to === 'pause' ? 'resume' : 'pause'),
+      )
       return again()
     },
     onError: (failure) => tellFailure('The trigger was not changed', failure),
@@ -69,7 +70,7 @@ export default function TriggerPage() {
       predicate: ({ queryKey }) => queryKey[3] !== id,
     })
   }
-  const refused = useWhyNotWrite('agents')
+  const refused = useDisabledReason('agents')
   const mayNot = refused ?? (data ? undefined : 'The trigger is not shown yet')
   return (
     <PageFrame
@@ -78,16 +79,20 @@ export default function TriggerPage() {
       path={`/api/v1/projects/${project_id}/triggers/${id}`}
       actions={
         <>
-          <Button reason={mayNot} disabled={move.isPending} onClick={() => move.mutate()}>
+          <Button
+            reason={mayNot}
+            disabled={move.isPending}
+            onClick={() => move.mutate(data?.status === 'paused' ? 'resume' : 'pause')}
+          >
             {data?.status === 'paused' ? 'Resume' : 'Pause'}
           </Button>
-          <Button reason={mayNot} onClick={() => setWords({ panel: 'edit' })}>
+          <Button reason={mayNot} onClick={() => setParams({ panel: 'edit' })}>
             Edit
           </Button>
-          <Button reason={mayNot} onClick={() => setWords({ panel: 'rotate' })}>
+          <Button reason={mayNot} onClick={() => setParams({ panel: 'rotate' })}>
             Rotate address
           </Button>
-          <Button kind="danger" reason={mayNot} onClick={() => setWords({ panel: 'delete' })}>
+          <Button kind="danger" reason={mayNot} onClick={() => setParams({ panel: 'delete' })}>
             Delete
           </Button>
         </>
@@ -173,7 +178,7 @@ export default function TriggerPage() {
           <TriggerDeliveries project_id={project_id} trigger_id={id} mayNot={mayNot} />
           <Dialog
             title="Change the trigger"
-            isOpen={words.panel === 'edit'}
+            isOpen={params.panel === 'edit'}
             close={close}
             width="max-w-2xl"
             refused={refused}
@@ -193,7 +198,7 @@ export default function TriggerPage() {
         title="Rotate the address"
         action="Rotate address"
         kind="primary"
-        isOpen={words.panel === 'rotate'}
+        isOpen={params.panel === 'rotate'}
         close={close}
         refused={refused}
         run={rotate}
@@ -206,13 +211,13 @@ export default function TriggerPage() {
       <ConfirmDialog
         title="Delete the trigger"
         action="Delete trigger"
-        isOpen={words.panel === 'delete'}
+        isOpen={params.panel === 'delete'}
         close={close}
         refused={refused}
         run={remove}
         typed={data?.name}
       >
-        <p>Its address is unknown from then on, and its deliveries can no longer be read. Its tasks stay.</p>
+        <p>Its address stops working, and its deliveries are deleted. Its tasks are not.</p>
       </ConfirmDialog>
       {made && <RevealedTrigger made={made} done={() => setMade(undefined)} />}
     </PageFrame>

@@ -17,7 +17,7 @@ import { Status } from '../../ui/status.tsx'
 import { Time } from '../../ui/time.tsx'
 import { tell } from '../../ui/toast.tsx'
 import { PageFrame } from '../parts/page-frame.tsx'
-import { useWhyNotWrite } from '../parts/why-not-write.ts'
+import { useDisabledReason } from '../parts/disabled-reason.ts'
 import { RevealedTrigger } from './revealed.tsx'
 import { sourceNames, TriggerForm, type TriggerValues } from './trigger-form.tsx'
 
@@ -26,8 +26,8 @@ const pageSize = 20
 /** Addresses to which other systems post, and what became of it. */
 export default function Triggers() {
   const project_id = useProjectId()
-  const [words, setWords] = useSearchText()
-  const offset = Number(words.offset ?? 0)
+  const [params, setParams] = useSearchText()
+  const offset = Number(params.offset ?? 0)
   const query = { limit: pageSize, offset }
   const triggers = useQuery({
     queryKey: ['project', project_id, 'triggers', query],
@@ -54,13 +54,13 @@ export default function Triggers() {
     },
   })
   const close = () => {
-    setWords({ panel: undefined })
+    setParams({ panel: undefined })
     create.reset()
   }
-  const mayNot = useWhyNotWrite('agents')
+  const mayNot = useDisabledReason('agents')
   const isEmpty = triggers.data?.total === 0
   const add = (label: string) => (
-    <Button kind="primary" reason={mayNot} onClick={() => setWords({ panel: 'new' })}>
+    <Button kind="primary" reason={mayNot} onClick={() => setParams({ panel: 'new' })}>
       {label}
     </Button>
   )
@@ -84,7 +84,7 @@ export default function Triggers() {
   return (
     <PageFrame
       title="Triggers"
-      lead="Addresses to which GitHub, Slack and others post. Each genuine delivery gives an agent a task, exactly one."
+      lead="Addresses that GitHub, Slack and other services post to. Each verified delivery creates exactly one task."
       path={`/api/v1/projects/${project_id}/triggers`}
       query={query}
       actions={isEmpty ? undefined : add('Create trigger')}
@@ -97,17 +97,17 @@ export default function Triggers() {
         keyOf={({ id }) => id}
         offset={offset}
         limit={pageSize}
-        go={(to) => setWords({ offset: to ? String(to) : undefined })}
+        go={(to) => setParams({ offset: to ? String(to) : undefined })}
         empty={
           <EmptyState title="No triggers yet" actions={add('Create the first trigger')}>
             <p>
-              A trigger gives an agent a task when something happens elsewhere: an issue is opened, a message is posted,
-              a payment fails, an e-mail comes. Only who knows its secret can start one.
+              A trigger creates a task when something happens elsewhere: an issue is opened, a message is posted, a
+              payment fails, an e-mail arrives. Only senders that know its secret can use it.
             </p>
           </EmptyState>
         }
       />
-      <Dialog title="Create a trigger" isOpen={words.panel === 'new'} close={close} width="max-w-2xl" refused={mayNot}>
+      <Dialog title="Create a trigger" isOpen={params.panel === 'new'} close={close} width="max-w-2xl" refused={mayNot}>
         <ErrorBox error={create.error} />
         <TriggerForm project_id={project_id} isBusy={create.isPending} submit={(values) => create.mutate(values)} />
       </Dialog>

@@ -58,12 +58,12 @@ export function BudgetForm({
         : api.budgets.create(project, { ...limits, scope, ...(needsSubject ? { subject: subject.trim() } : {}) })
     },
     onSuccess: () => {
-      tell(budget ? 'The budget is changed' : 'The budget counts from now on')
+      tell(budget ? 'Budget saved' : 'Budget created')
       onSaved()
       close()
     },
   })
-  const reason = whyNot({ cost, tokens, sandbox, warn, lacksSubject: needsSubject && subject.trim() === '' })
+  const reason = disabledReason({ cost, tokens, sandbox, warn, lacksSubject: needsSubject && subject.trim() === '' })
   return (
     <Dialog title={budget ? 'Change the budget' : 'Set a budget'} isOpen close={close} refused={mayNot}>
       <form
@@ -79,7 +79,7 @@ export function BudgetForm({
             <div className="mb-1 flex flex-wrap items-center gap-x-2">
               {budgetScopes[scope]}: <SubjectName project={project} budget={budget} />
             </div>
-            What is spent stays, unless the period changes. Tasks that wait for it go on where there is room.
+            What is spent still counts, unless the period changes. Waiting tasks continue if there is room.
           </div>
         ) : (
           <Field label="What it limits">
@@ -128,7 +128,7 @@ export function BudgetForm({
         </div>
         <Field
           label="Warn at, in percent"
-          hint="The task that gets there tells it as budget.warning, once a period; a webhook for that event is an alert."
+          hint="Sends the event budget.warning once per period. Subscribe a webhook to it for alerts."
         >
           <TextInput inputMode="numeric" value={warn} onChange={(event) => setWarn(event.target.value)} />
         </Field>
@@ -143,7 +143,7 @@ export function BudgetForm({
 }
 
 /** What still keeps a budget from being saved. */
-function whyNot({
+function disabledReason({
   cost,
   tokens,
   sandbox,
@@ -161,5 +161,5 @@ function whyNot({
   if (limits.every((limit) => limit === null)) return 'Set dollars, tokens or sandbox seconds'
   if (limits.some((limit) => limit !== null && !(limit >= 0))) return 'A limit is a number'
   if (!(Number.isInteger(percent) && percent >= 1 && percent <= 100)) return 'Warn at 1 to 100 percent'
-  return lacksSubject ? 'Say which one it limits' : undefined
+  return lacksSubject ? 'Choose what it limits' : undefined
 }

@@ -59,7 +59,7 @@ export function SubjectPicker({ project, scope, value, onChange }: Picked) {
               {name} ({key_preview})
             </option>
           ))}
-          <option value={another}>Another one, by its identifier</option>
+          <option value={another}>Another key, by its id</option>
         </SelectInput>
       </Field>
       {isOther && (

@@ -10,7 +10,7 @@ import { Badge } from '../../ui/status.tsx'
 import { Time } from '../../ui/time.tsx'
 import { tell } from '../../ui/toast.tsx'
 import { useSearchText } from '../../search-state.ts'
-import { useWhyNotWrite } from '../parts/why-not-write.ts'
+import { useDisabledReason } from '../parts/disabled-reason.ts'
 import { BudgetForm, budgetPeriods, budgetScopes } from './budget-form.tsx'
 import { SubjectName } from './budget-subject.tsx'
 import { Meter } from './meter.tsx'
@@ -30,7 +30,7 @@ export function Budgets({ project }: { project: string }) {
   const removed = url.panel === 'remove' ? named(url.id) : undefined
   const changed = url.panel === 'budget' ? named(url.id) : undefined
   const close = () => setUrl({ panel: undefined, id: undefined })
-  const mayNot = useWhyNotWrite('agents')
+  const mayNot = useDisabledReason('agents')
   const add = (
     <Button reason={mayNot} kind="primary" onClick={() => setUrl({ panel: 'budget' })}>
       Set a budget
@@ -42,8 +42,8 @@ export function Budgets({ project }: { project: string }) {
       <ErrorBox error={budgets.error} retry={() => void budgets.refetch()} />
       {budgets.data?.total === 0 && (
         <EmptyState title="No budgets" actions={add}>
-          A budget bounds dollars or tokens of an agent, a key, a project or the organization. A call reserves what it
-          may use before it begins; where there is no room, tasks wait instead of spending.
+          A budget limits what an agent, a key, a project or the organization may spend, in dollars or tokens. Tasks
+          wait when it is used up.
         </EmptyState>
       )}
       {budgets.data && budgets.data.total > 0 && (
@@ -81,11 +81,11 @@ export function Budgets({ project }: { project: string }) {
         action="Remove budget"
         run={async () => {
           await api.budgets.delete(project, removed!.id)
-          tell('The budget is gone')
+          tell('Budget removed')
           await again()
         }}
       >
-        <p>Tasks that wait for it go on at once, and nothing bounds what they spend but the budgets that remain.</p>
+        <p>Tasks that wait for it continue at once. Only the remaining budgets limit what they spend.</p>
       </ConfirmDialog>
     </>
   )
@@ -176,7 +176,7 @@ function Item({
       <p className="mt-2 text-xs text-soft">
         Warns at {warn_percent} %.{' '}
         {reserved.tokens > 0 && `${formatCount(reserved.tokens)} tokens are reserved by calls under way. `}
-        {resets_at === null ? 'Never begins anew.' : 'Begins anew '}
+        {resets_at === null ? 'Never resets.' : 'Resets '}
         {resets_at !== null && <Time at={resets_at} />}
       </p>
     </li>

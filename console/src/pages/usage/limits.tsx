@@ -46,7 +46,7 @@ export function Limits({ is_enforced, limits, refusals }: Standing) {
       )}
       <Checkbox
         className="mb-3"
-        label={`Show limits that were not touched (${limits.length - used.length})`}
+        label={`Show unused limits (${limits.length - used.length})`}
         checked={showsAll}
         onChange={(event) => setUrl({ all: event.target.checked ? 'yes' : undefined })}
       />
@@ -77,7 +77,7 @@ const columns: Column<Limit>[] = [
     align: 'right',
     cell: ({ limit, window }) => `${formatCount(limit)} a${window === 'hour' ? 'n' : ''} ${window}`,
   },
-  { id: 'begins_anew', header: 'Begins anew', cell: ({ resets_at }) => <Time at={resets_at} /> },
+  { id: 'begins_anew', header: 'Resets', cell: ({ resets_at }) => <Time at={resets_at} /> },
 ]
 
 function Used({ limit, used }: Limit) {

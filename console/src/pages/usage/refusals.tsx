@@ -51,11 +51,7 @@ export function Refusals() {
       </div>
       {refusals.isPending && <Skeleton label="Loading refusals" />}
       <ErrorBox error={refusals.error} retry={() => void refusals.refetch()} />
-      {refusals.data?.total === 0 && (
-        <p className="text-sm text-soft">
-          No limit refused a request in this time: none of yours, and to owners and admins, none of the organization.
-        </p>
-      )}
+      {refusals.data?.total === 0 && <p className="text-sm text-soft">No request was refused in this period.</p>}
       {refusals.data && refusals.data.total > 0 && (
         <>
           <DataTable

@@ -73,7 +73,7 @@ export function UsageChart({ project, group, days }: { project: string; group: G
                 format={formatCost}
               />
             )}
-            {series.data && times.length === 0 && <p className="p-4 text-soft">Nothing was used in this time.</p>}
+            {series.data && times.length === 0 && <p className="p-4 text-soft">No usage in this period.</p>}
           </div>
         </Panel>
         <Panel

@@ -143,7 +143,7 @@ export function UsageTable({ project }: { project: string }) {
       )}
       <ErrorBox error={usage.error} retry={() => void usage.refetch()} />
       {total && (
-        <Tiles label="In sum">
+        <Tiles label="Total">
           <Tile label="Cost" value={formatCost(total.cost_usd)} />
           <Tile label="Input tokens" value={formatCount(total.input_tokens)} />
           <Tile label="Output tokens" value={formatCount(total.output_tokens)} />
@@ -154,12 +154,12 @@ export function UsageTable({ project }: { project: string }) {
       <UsageChart project={project} group={group} days={Number(days)} />
       {total && total.unpriced_calls > 0 && (
         <p className="mb-3 text-sm text-soft">
-          {formatCount(total.unpriced_calls)} calls of models have no known price, so their cost is missing above.
+          {formatCount(total.unpriced_calls)} model calls have no known price, so their cost is not included.
         </p>
       )}
       {usage.data?.total === 0 && (
-        <EmptyState title="Nothing was used in this time">
-          Calls of models and tools are added up here by the hour as agents work, with their tokens and what they cost.
+        <EmptyState title="No usage in this period">
+          Model and tool calls are counted here by the hour, with their tokens and cost.
         </EmptyState>
       )}
       {usage.data && usage.data.total > 0 && (

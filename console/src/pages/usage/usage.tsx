@@ -25,7 +25,7 @@ const kinds: Record<string, string> = {
   trigger_deliveries: 'Deliveries to triggers',
   usage: 'Usage by the hour',
   audit_log: 'Audit log',
-  refusals: 'What limits refused, by the hour',
+  refusals: 'Refused requests by hour',
 }
 
 type Standing = Operations['getRateLimits']['result']
@@ -51,7 +51,11 @@ export default function UsagePage() {
     retention: { path: '/api/v1/auth/limits' },
   }[tab]
   return (
-    <PageFrame title="Usage and limits" lead="What was used and what it cost, and how near the limits are." {...shown}>
+    <PageFrame
+      title="Usage and limits"
+      lead="What agents used, what it cost, and how close you are to the limits."
+      {...shown}
+    >
       <TabLinks
         label="Usage and limits"
         current={tab}
@@ -76,7 +80,7 @@ export default function UsagePage() {
               { id: 'what', header: 'What', cell: ({ kind }) => kinds[kind] ?? kind },
               {
                 id: 'kept_at_least',
-                header: 'Kept at least',
+                header: 'Retention',
                 cell: ({ days }) => (days === null ? 'for ever' : `${days} days`),
               },
               ...(stored === undefined
@@ -84,7 +88,7 @@ export default function UsagePage() {
                 : [
                     {
                       id: 'takes',
-                      header: 'Takes on disk',
+                      header: 'Disk usage',
                       align: 'right' as const,
                       cell: ({ bytes }: { bytes: number | null }) => formatSize(bytes ?? 0),
                     },

@@ -22,15 +22,16 @@ const days = { '': 'Any time', '1': 'Last 24 hours', '7': 'Last 7 days' }
 
 /** What a webhook was sent, the newest first. */
 export function Deliveries({ webhook_id }: { webhook_id: string }) {
-  const [words, setWords] = useSearchText()
-  const page = Number(words.page ?? 1)
-  const status = words.status && Object.hasOwn(states, words.status) ? (words.status as Delivery['status']) : undefined
-  const event = words.event as Delivery['event'] | undefined
+  const [params, setParams] = useSearchText()
+  const page = Number(params.page ?? 1)
+  const status =
+    params.status && Object.hasOwn(states, params.status) ? (params.status as Delivery['status']) : undefined
+  const event = params.event as Delivery['event'] | undefined
   const filter = { page, limit: pageSize, ...(status ? { status } : {}), ...(event ? { event } : {}) }
   const deliveries = useQuery({
-    queryKey: ['webhooks', webhook_id, 'deliveries', filter, words.days],
+    queryKey: ['webhooks', webhook_id, 'deliveries', filter, params.days],
     queryFn: () => {
-      const created_after = words.days && new Date(Date.now() - Number(words.days) * 86_400_000).toISOString()
+      const created_after = params.days && new Date(Date.now() - Number(params.days) * 86_400_000).toISOString()
       return api.webhooks
         .listDeliveries(webhook_id, { ...filter, ...(created_after ? { created_after } : {}) })
         .page({ page })
@@ -39,7 +40,7 @@ export function Deliveries({ webhook_id }: { webhook_id: string }) {
     refetchInterval: ({ state }) => (state.data?.items.some((one) => one.status === 'pending') ? 2000 : 15_000),
   })
   const items = deliveries.data?.items ?? []
-  const isFiltered = status !== undefined || event !== undefined || words.days !== undefined
+  const isFiltered = status !== undefined || event !== undefined || params.days !== undefined
   const columns: Column<Delivery>[] = [
     {
       id: 'event',
@@ -66,21 +67,21 @@ export function Deliveries({ webhook_id }: { webhook_id: string }) {
           <FilterSelect
             label="State of deliveries"
             value={status ?? ''}
-            onChange={(change) => setWords({ status: change.target.value || undefined, page: undefined })}
+            onChange={(change) => setParams({ status: change.target.value || undefined, page: undefined })}
           >
             <Options of={states} />
           </FilterSelect>
           <FilterSelect
             label="Event"
             value={event ?? ''}
-            onChange={(change) => setWords({ event: change.target.value || undefined, page: undefined })}
+            onChange={(change) => setParams({ event: change.target.value || undefined, page: undefined })}
           >
             <Options of={eventOptions} />
           </FilterSelect>
           <FilterSelect
             label="Time"
-            value={words.days ?? ''}
-            onChange={(change) => setWords({ days: change.target.value || undefined, page: undefined })}
+            value={params.days ?? ''}
+            onChange={(change) => setParams({ days: change.target.value || undefined, page: undefined })}
           >
             <Options of={days} />
           </FilterSelect>
@@ -89,14 +90,14 @@ export function Deliveries({ webhook_id }: { webhook_id: string }) {
       {deliveries.isPending && <Skeleton label="Loading deliveries" />}
       <ErrorBox error={deliveries.error} retry={() => void deliveries.refetch()} />
       {deliveries.data && items.length === 0 && !isFiltered && (
-        <EmptyState title="Nothing was sent yet">
+        <EmptyState title="No deliveries yet">
           <p>
             Deliveries appear here with every attempt: what was sent, what was answered, and when it is tried again.
             “Send test event” makes the first one.
           </p>
         </EmptyState>
       )}
-      {deliveries.data && items.length === 0 && isFiltered && <p className="py-4 text-soft">No delivery matches.</p>}
+      {deliveries.data && items.length === 0 && isFiltered && <p className="py-4 text-soft">No matching deliveries.</p>}
       {items.length > 0 && <DataTable label="Deliveries" columns={columns} rows={items} keyOf={({ id }) => id} />}
       {deliveries.data && deliveries.data.total > pageSize && (
         <Pager
@@ -104,7 +105,7 @@ export function Deliveries({ webhook_id }: { webhook_id: string }) {
           offset={(page - 1) * pageSize}
           limit={pageSize}
           total={deliveries.data.total}
-          go={(offset) => setWords({ page: offset ? String(offset / pageSize + 1) : undefined })}
+          go={(offset) => setParams({ page: offset ? String(offset / pageSize + 1) : undefined })}
         />
       )}
     </section>

@@ -12,7 +12,7 @@ import { formatDuration } from '../../format.ts'
 import { Time } from '../../ui/time.tsx'
 import { tell } from '../../ui/toast.tsx'
 import { NextAttempt } from './next-attempt.tsx'
-import { useWhyNotWrite } from '../parts/why-not-write.ts'
+import { useDisabledReason } from '../parts/disabled-reason.ts'
 import { PageFrame } from '../parts/page-frame.tsx'
 import type { DeliveryWithAttempts } from '#sdk/types.ts'
 
@@ -35,13 +35,13 @@ export default function DeliveryPage() {
   const redeliver = useMutation({
     mutationFn: () => api.webhooks.redeliver(webhook_id, id),
     onSuccess: () => {
-      tell('It is due again')
+      tell('Redelivery queued')
       return queries.invalidateQueries({ queryKey: ['webhooks', webhook_id] })
     },
   })
   const { data } = delivery
-  const mayNot = useWhyNotWrite('projects')
-  const off = mayNot ?? (webhook.data?.status === 'disabled' ? 'The webhook is disabled: activate it first' : undefined)
+  const mayNot = useDisabledReason('projects')
+  const off = mayNot ?? (webhook.data?.status === 'disabled' ? 'The webhook is disabled: enable it first' : undefined)
   return (
     <PageFrame
       title={data?.event ?? 'Delivery'}

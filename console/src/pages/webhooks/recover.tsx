@@ -23,7 +23,7 @@ export function Recover({ webhook_id, isOpen, close }: { webhook_id: string; isO
     },
   })
   return (
-    <Dialog title="Redeliver what failed" isOpen={isOpen} close={close}>
+    <Dialog title="Redeliver failed events" isOpen={isOpen} close={close}>
       <p className="mb-3 text-sm">
         Events that were given up are sent again, the oldest first, under their own identifiers: a receiver that keeps
         those does nothing twice.

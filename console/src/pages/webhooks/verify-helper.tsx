@@ -48,7 +48,7 @@ export function VerifyHelper() {
           }}
         >
           <p className="mb-3 text-sm text-soft">
-            Paste what your receiver got. It is checked in this browser; nothing is sent anywhere.
+            Paste what your receiver got. It is checked in this browser and not sent anywhere.
           </p>
           <Field
             label="Headers"

@@ -43,7 +43,7 @@ export function WebhookForm({
     : events.length === 0
       ? 'Choose at least one event'
       : filters === undefined
-        ? 'Mend the filters'
+        ? 'Fix the filters'
         : undefined
   const groups = Object.entries(Object.groupBy(subscriptions, (name) => name.split('.', 1)[0] ?? ''))
   return (
@@ -93,8 +93,8 @@ export function WebhookForm({
       </fieldset>
       <Field
         label="Filters (optional)"
-        hint="JSON: values that members of an event’s data must have. Events without the member are sent too."
-        fault={filters === undefined ? 'This is no JSON object of lists, such as {"severity": ["high"]}' : undefined}
+        hint="JSON: values that fields of an event’s data must have. Events without the field are sent too."
+        fault={filters === undefined ? 'Enter a JSON object of lists, such as {"severity": ["high"]}' : undefined}
       >
         <TextArea
           className="font-mono !text-sm"
@@ -106,7 +106,7 @@ export function WebhookForm({
         />
       </Field>
       {values && (
-        <Field label="State" hint={status === 'disabled' ? 'What waits to be delivered is given up.' : undefined}>
+        <Field label="State" hint={status === 'disabled' ? 'Pending deliveries are given up.' : undefined}>
           <SelectInput value={status} onChange={(event) => setStatus(event.target.value as 'active' | 'disabled')}>
             <Options of={{ active: 'Active', disabled: 'Disabled' }} />
           </SelectInput>

@@ -12,7 +12,7 @@ import { Skeleton } from '../../ui/skeleton.tsx'
 import { Time } from '../../ui/time.tsx'
 import { tell } from '../../ui/toast.tsx'
 import { useSearchText } from '../../search-state.ts'
-import { useWhyNotWrite } from '../parts/why-not-write.ts'
+import { useDisabledReason } from '../parts/disabled-reason.ts'
 import { PageFrame } from '../parts/page-frame.tsx'
 import { retryWords } from './retry-words.ts'
 import { Reveal } from '../settings/reveal.tsx'
@@ -25,13 +25,13 @@ import { WebhookState } from './webhook-state.tsx'
 /** One webhook: its state, its secret, and what it was sent. */
 export default function WebhookPage() {
   const { webhook_id: id = '' } = useParams({ strict: false })
-  const [words, setWords] = useSearchText()
+  const [params, setParams] = useSearchText()
   const queries = useQueryClient()
   const navigate = useNavigate()
   const webhook = useQuery({ queryKey: ['webhooks', id], queryFn: () => api.webhooks.get(id) })
   const again = () => queries.invalidateQueries({ queryKey: ['webhooks'] })
   const [secret, setSecret] = useState<{ secret: string; until: string | null }>()
-  const close = () => setWords({ panel: undefined })
+  const close = () => setParams({ panel: undefined })
   const test = useMutation({
     mutationFn: () => api.webhooks.test(id, {}),
     onSuccess: (delivery) => {
@@ -47,6 +47,13 @@ export default function WebhookPage() {
       return again()
     },
   })
+  const turn = useMutation({
+    mutationFn: (status: 'active' | 'disabled') => api.webhooks.update(id, { status }),
+    onSuccess: (_, status) => {
+      tell(`The webhook is ${status}`)
+      return again()
+    },
+  })
   const rotate = async () => {
     const answer = await api.webhooks.rotateSecret(id, {})
     if (answer.secret !== undefined) setSecret({ secret: answer.secret, until: answer.previous_secret_expires_at })
@@ -59,9 +66,9 @@ export default function WebhookPage() {
     await queries.invalidateQueries({ queryKey: ['webhooks'], predicate: ({ queryKey }) => queryKey[1] !== id })
   }
   const { data } = webhook
-  const refused = useWhyNotWrite('projects')
+  const refused = useDisabledReason('projects')
   const mayNot = refused ?? (data ? undefined : 'The webhook is not shown yet')
-  const off = mayNot ?? (data?.status === 'disabled' ? 'The webhook is disabled: activate it first' : undefined)
+  const off = mayNot ?? (data?.status === 'disabled' ? 'The webhook is disabled: enable it first' : undefined)
   return (
     <PageFrame
       title={data ? hostOf(data.url) : 'Webhook'}
@@ -72,16 +79,23 @@ export default function WebhookPage() {
           <Button kind="primary" onClick={() => test.mutate()} disabled={test.isPending} reason={off}>
             Send test event
           </Button>
-          <Button onClick={() => setWords({ panel: 'recover' })} reason={off}>
+          <Button onClick={() => setParams({ panel: 'recover' })} reason={off}>
             Redeliver failed
           </Button>
-          <Button reason={mayNot} onClick={() => setWords({ panel: 'edit' })}>
+          <Button
+            reason={mayNot}
+            disabled={turn.isPending}
+            onClick={() => (data?.status === 'disabled' ? turn.mutate('active') : setParams({ panel: 'disable' }))}
+          >
+            {data?.status === 'disabled' ? 'Enable' : 'Disable'}
+          </Button>
+          <Button reason={mayNot} onClick={() => setParams({ panel: 'edit' })}>
             Edit
           </Button>
-          <Button reason={mayNot} onClick={() => setWords({ panel: 'secret' })}>
+          <Button reason={mayNot} onClick={() => setParams({ panel: 'secret' })}>
             Rotate secret
           </Button>
-          <Button kind="danger" reason={mayNot} onClick={() => setWords({ panel: 'delete' })}>
+          <Button kind="danger" reason={mayNot} onClick={() => setParams({ panel: 'delete' })}>
             Delete
           </Button>
         </>
@@ -89,7 +103,7 @@ export default function WebhookPage() {
     >
       {webhook.isPending && <Skeleton label="Loading the webhook" />}
       <ErrorBox error={webhook.error} retry={() => void webhook.refetch()} />
-      <ErrorBox error={test.error} />
+      <ErrorBox error={test.error ?? (params.panel === 'disable' ? null : turn.error)} />
       {data && (
         <>
           <Panel className="mb-5 p-4">
@@ -115,7 +129,7 @@ export default function WebhookPage() {
                 ••••••••, never shown again
                 {data.previous_secret_expires_at !== null && (
                   <>
-                    ; the one before it signs too, until <Time at={data.previous_secret_expires_at} />
+                    ; the previous one also signs, until <Time at={data.previous_secret_expires_at} />
                   </>
                 )}
               </dd>
@@ -135,7 +149,7 @@ export default function WebhookPage() {
           <VerifyHelper />
           <Dialog
             title="Change the webhook"
-            isOpen={words.panel === 'edit'}
+            isOpen={params.panel === 'edit'}
             close={close}
             width="max-w-2xl"
             refused={refused}
@@ -154,7 +168,7 @@ export default function WebhookPage() {
         title="Rotate the signing secret"
         action="Rotate secret"
         kind="primary"
-        isOpen={words.panel === 'secret'}
+        isOpen={params.panel === 'secret'}
         close={close}
         refused={refused}
         run={rotate}
@@ -165,9 +179,22 @@ export default function WebhookPage() {
         </p>
       </ConfirmDialog>
       <ConfirmDialog
+        title="Disable the webhook"
+        action="Disable webhook"
+        isOpen={params.panel === 'disable'}
+        close={close}
+        refused={refused}
+        run={() => turn.mutateAsync('disabled')}
+      >
+        <p>
+          Nothing more is sent to it until you enable it. Deliveries that still wait for an attempt are given up: that
+          cannot be undone.
+        </p>
+      </ConfirmDialog>
+      <ConfirmDialog
         title="Delete the webhook"
         action="Delete webhook"
-        isOpen={words.panel === 'delete'}
+        isOpen={params.panel === 'delete'}
         close={close}
         refused={refused}
         run={remove}
@@ -177,7 +204,7 @@ export default function WebhookPage() {
           Nothing more is sent to it, and its deliveries can no longer be read. This cannot be undone; disabling it can.
         </p>
       </ConfirmDialog>
-      <Recover webhook_id={id} isOpen={words.panel === 'recover'} close={close} />
+      <Recover webhook_id={id} isOpen={params.panel === 'recover'} close={close} />
       {secret && (
         <Reveal
           title="Save the new signing secret"
@@ -187,7 +214,7 @@ export default function WebhookPage() {
         >
           {secret.until !== null && (
             <p className="text-soft">
-              The secret until now signs too, until <Time at={secret.until} form="exact" />.
+              The previous secret also signs, until <Time at={secret.until} form="exact" />.
             </p>
           )}
         </Reveal>

@@ -16,7 +16,7 @@ import { tell, tellFailure } from '../../ui/toast.tsx'
 import { useSearchText } from '../../search-state.ts'
 import { DataTable, type Column } from '../../ui/data-table.tsx'
 import { Options } from '../parts/options.tsx'
-import { useWhyNotWrite } from '../parts/why-not-write.ts'
+import { useDisabledReason } from '../parts/disabled-reason.ts'
 import { PageFrame } from '../parts/page-frame.tsx'
 import type { Operations } from '#sdk/types.ts'
 import { Reveal } from '../settings/reveal.tsx'
@@ -28,10 +28,10 @@ const pageSize = 20
 
 /** Addresses that get events, and their last results. */
 export default function Webhooks() {
-  const [words, setWords] = useSearchText()
-  const page = Number(words.page ?? 1)
-  const status = (['active', 'disabled'] as const).find((one) => one === words.status)
-  const search = words.search ?? ''
+  const [params, setParams] = useSearchText()
+  const page = Number(params.page ?? 1)
+  const status = (['active', 'disabled'] as const).find((one) => one === params.status)
+  const search = params.search ?? ''
   const query = { page, limit: pageSize, ...(status ? { status } : {}), ...(search ? { search } : {}) }
   const webhooks = useQuery({
     queryKey: ['webhooks', query],
@@ -61,14 +61,14 @@ export default function Webhooks() {
     onError: (failure) => tellFailure('The test event was not sent', failure),
   })
   const close = () => {
-    setWords({ panel: undefined })
+    setParams({ panel: undefined })
     create.reset()
   }
   const isFiltered = status !== undefined || search !== ''
-  const mayNot = useWhyNotWrite('projects')
+  const mayNot = useDisabledReason('projects')
   const isEmpty = webhooks.data?.total === 0 && !isFiltered
   const add = (label: string) => (
-    <Button kind="primary" reason={mayNot} onClick={() => setWords({ panel: 'new' })}>
+    <Button kind="primary" reason={mayNot} onClick={() => setParams({ panel: 'new' })}>
       {label}
     </Button>
   )
@@ -86,13 +86,13 @@ export default function Webhooks() {
             label="Search addresses"
             value={search}
             onChange={(event) =>
-              setWords({ search: event.target.value || undefined, page: undefined }, { replace: true })
+              setParams({ search: event.target.value || undefined, page: undefined }, { replace: true })
             }
           />
           <FilterSelect
             label="State"
             value={status ?? ''}
-            onChange={(event) => setWords({ status: event.target.value || undefined, page: undefined })}
+            onChange={(event) => setParams({ status: event.target.value || undefined, page: undefined })}
           >
             <Options of={{ '': 'Any state', active: 'Active', disabled: 'Disabled' }} />
           </FilterSelect>
@@ -103,12 +103,12 @@ export default function Webhooks() {
       {isEmpty && (
         <EmptyState title="No webhooks yet" actions={add('Create the first webhook')}>
           <p>
-            A webhook sends a request to your service when a task ends, an agent fails or an approval is needed. Each
-            request is signed, so that yours can tell it from a forged one, and repeated for days where yours is down.
+            A webhook sends a signed request to your service when a task ends, an agent fails or an approval is needed.
+            If your service is down, it is retried for days.
           </p>
         </EmptyState>
       )}
-      {webhooks.data?.total === 0 && isFiltered && <p className="py-6 text-soft">No webhook matches.</p>}
+      {webhooks.data?.total === 0 && isFiltered && <p className="py-6 text-soft">No matching webhooks.</p>}
       {webhooks.data && webhooks.data.total > 0 && (
         <>
           <DataTable label="Webhooks" columns={columns} rows={webhooks.data.items} keyOf={({ id }) => id} />
@@ -117,11 +117,11 @@ export default function Webhooks() {
             offset={(page - 1) * pageSize}
             limit={pageSize}
             total={webhooks.data.total}
-            go={(offset) => setWords({ page: offset ? String(offset / pageSize + 1) : undefined })}
+            go={(offset) => setParams({ page: offset ? String(offset / pageSize + 1) : undefined })}
           />
         </>
       )}
-      <Dialog title="Create a webhook" isOpen={words.panel === 'new'} close={close} width="max-w-2xl" refused={mayNot}>
+      <Dialog title="Create a webhook" isOpen={params.panel === 'new'} close={close} width="max-w-2xl" refused={mayNot}>
         <ErrorBox error={create.error} />
         <WebhookForm isBusy={create.isPending} submit={(values) => create.mutate(values)} />
       </Dialog>

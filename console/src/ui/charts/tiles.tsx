@@ -20,7 +20,7 @@ export function Tiles({ children, label }: { children: ReactNode; label?: string
   return (
     <dl
       aria-label={label}
-      className="mb-4 grid grid-cols-2 gap-px overflow-hidden rounded-lg border border-line bg-line sm:grid-cols-[repeat(auto-fit,minmax(9.5rem,1fr))]"
+      className="mb-4 grid grid-cols-2 gap-px overflow-hidden max-sm:[&>:last-child:nth-child(odd)]:col-span-2 rounded-lg border border-line bg-line sm:grid-cols-[repeat(auto-fit,minmax(9.5rem,1fr))]"
     >
       {children}
     </dl>
@@ -59,7 +59,7 @@ function Change({ now, was, text, isGoodUp }: NonNullable<TileProps['before']>) 
   const isGood = isGoodUp === undefined ? undefined : now > was === isGoodUp
   const tone = isSame || isGood === undefined ? 'text-soft' : isGood ? 'text-good' : 'text-bad'
   return (
-    <dd className="truncate text-xs text-soft" title={`The period before: ${text}`}>
+    <dd className="truncate text-xs text-soft" title={`Previous period: ${text}`}>
       {isSame ? (
         'as before'
       ) : by === undefined ? (

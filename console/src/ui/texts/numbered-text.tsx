@@ -38,7 +38,7 @@ export function TextDiff({ label, before, after }: { label: string; before: stri
     })
     return (at: number): boolean => near.has(at)
   }, [lines])
-  if (lines.every(({ kind }) => kind === 'same')) return <p className="text-soft">Nothing differs.</p>
+  if (lines.every(({ kind }) => kind === 'same')) return <p className="text-soft">No differences.</p>
   return (
     <div
       className="max-h-[32rem] overflow-auto rounded-md border border-line py-1 font-mono text-xs leading-5"

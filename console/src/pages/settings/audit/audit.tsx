@@ -27,12 +27,12 @@ const pageSize = 50
 
 /** Who did what in the organization, with what, and from where. */
 export default function AuditPage() {
-  const [words, setWords] = useSearchText()
+  const [params, setParams] = useSearchText()
   const { data: permissions } = useQuery(permissionsQuery)
   const mayNot =
     permissions && !permissions.scopes.includes('admin') ? 'Owners and administrators read the audit log' : undefined
-  const filter = filterOf(words)
-  const offset = Number(words.offset ?? 0)
+  const filter = filterOf(params)
+  const offset = Number(params.offset ?? 0)
   const query = { ...filter, limit: pageSize, offset }
   const entries = useQuery({
     queryKey: ['audit', 'list', query],
@@ -41,8 +41,8 @@ export default function AuditPage() {
     placeholderData: keepPreviousData,
   })
   const isFiltered = Object.keys(filter).length > 0
-  const show = (change: Record<string, string | undefined>): void => setWords({ ...change, offset: undefined })
-  const shown = entries.data?.items.find(({ id }) => id === words.panel)
+  const show = (change: Record<string, string | undefined>): void => setParams({ ...change, offset: undefined })
+  const shown = entries.data?.items.find(({ id }) => id === params.panel)
   return (
     <PageFrame
       title="Audit log"
@@ -62,7 +62,7 @@ export default function AuditPage() {
             <IdentifierSearch find={(text) => show({ [filterMeant(text)]: text })} />
             <FilterSelect
               label="Action"
-              value={words.action ?? ''}
+              value={params.action ?? ''}
               onChange={({ target }) => show({ action: target.value || undefined })}
             >
               <option value="">Any action</option>
@@ -77,22 +77,22 @@ export default function AuditPage() {
             </FilterSelect>
             <FilterSelect
               label="Time"
-              value={words.days ?? ''}
+              value={params.days ?? ''}
               onChange={({ target }) => show({ days: target.value || undefined })}
             >
               <Options of={periods} />
             </FilterSelect>
             {(Object.keys(exactFilters) as ExactFilter[]).map(
               (name) =>
-                words[name] !== undefined && (
+                params[name] !== undefined && (
                   <Button
                     key={name}
                     onClick={() => show({ [name]: undefined })}
-                    aria-label={`${exactFilters[name]} ${words[name]}: do not filter by it`}
+                    aria-label={`${exactFilters[name]} ${params[name]}: do not filter by it`}
                     className="max-w-full"
                   >
                     <span className="text-soft">{exactFilters[name]}</span>{' '}
-                    <code className="truncate">{words[name]}</code>
+                    <code className="truncate">{params[name]}</code>
                     <X size={14} aria-hidden />
                   </Button>
                 ),
@@ -103,20 +103,20 @@ export default function AuditPage() {
               label="Entries of the audit log"
               noun="entries"
               query={entries}
-              columns={columns(words, namesOf(entries.data?.items ?? []))}
+              columns={columns(params, namesOf(entries.data?.items ?? []))}
               keyOf={({ id }) => id}
               offset={offset}
               limit={pageSize}
-              go={(to) => setWords({ offset: to ? String(to) : undefined })}
+              go={(to) => setParams({ offset: to ? String(to) : undefined })}
               isBusy={entries.isPlaceholderData}
               empty={
-                <EmptyState title={isFiltered ? 'No entry matches' : 'Nothing was done yet'}>
-                  <p>Every change of agents, keys, members and settings is written down here for 400 days.</p>
+                <EmptyState title={isFiltered ? 'No matching entries' : 'No entries yet'}>
+                  <p>Every change of agents, keys, members and settings is recorded here for 400 days.</p>
                 </EmptyState>
               }
             />
           </Panel>
-          {shown && <EntryDialog entry={shown} words={words} close={() => setWords({ panel: undefined })} />}
+          {shown && <EntryDialog entry={shown} words={params} close={() => setParams({ panel: undefined })} />}
         </>
       )}
     </PageFrame>
@@ -173,14 +173,14 @@ const wordsOf = (name: string): string => name.replaceAll('_', ' ')
 /** Takes any id or address with Enter: each becomes a filter. */
 function IdentifierSearch({ find }: { find: (text: string) => void }) {
   const [text, setText] = useState('')
-  const words = text.trim()
+  const entered = text.trim()
   return (
     <form
       className="max-sm:w-full"
       onSubmit={(event) => {
         event.preventDefault()
-        if (words === '') return
-        find(words)
+        if (entered === '') return
+        find(entered)
         setText('')
       }}
     >

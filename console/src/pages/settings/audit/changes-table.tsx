@@ -4,7 +4,7 @@ import type { changesOf } from './changes.ts'
 export function ChangesTable({ changes }: { changes: ReturnType<typeof changesOf> }) {
   return (
     <div className="rounded-md border border-line">
-      <table aria-label="What became of what" className="w-full table-fixed text-sm">
+      <table aria-label="Changes" className="w-full table-fixed text-sm">
         <thead>
           <tr className="border-b border-line text-left text-soft">
             {['Member', 'Before', 'After'].map((name) => (

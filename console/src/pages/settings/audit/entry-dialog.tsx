@@ -77,7 +77,7 @@ export function EntryDialog({ entry, words, close }: { entry: AuditEntry; words:
       {Object.keys(detail).length > 0 && (
         <div className="mt-4">
           <h3 className="mb-1 text-sm font-medium">Besides</h3>
-          <CodeBlock text={JSON.stringify(detail, null, 2)} label="Copy what else it says" />
+          <CodeBlock text={JSON.stringify(detail, null, 2)} label="Copy details" />
         </div>
       )}
     </Dialog>

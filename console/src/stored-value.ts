@@ -1,7 +1,7 @@
 import { useSyncExternalStore } from 'react'
 
 /** A word that this browser keeps under `key`: what it is now, which all who show it follow, and how it is changed; null where there is none. */
-export function keptWord(key: string): () => [word: string | null, keep: (word: string | null) => void] {
+export function storedValue(key: string): () => [word: string | null, keep: (word: string | null) => void] {
   const listeners = new Set<() => void>()
   const listen = (listener: () => void): (() => void) => {
     listeners.add(listener)
