@@ -24,7 +24,7 @@ it('the tool on your machine of the guide to tools runs as it stands', async (t)
   const folder = await mkdtemp(join(tmpdir(), 'cadre-guide-'))
   t.after(() => rm(folder, { recursive: true }))
   await writeFile(join(folder, 'stock.mjs'), server!)
-  // A port of its own: others may use that of the guide.
+  // A free port: another process may use that of the guide.
   const tool = spawn(process.execPath, [join(folder, 'stock.mjs')], {
     env: { ...process.env, PORT: '0', NODE_OPTIONS: '' },
     stdio: ['ignore', 'pipe', 'inherit'],

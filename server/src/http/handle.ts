@@ -184,10 +184,11 @@ async function serve<O extends Operation, Loaded>(
   }
   if (principal && raw.body !== undefined)
     await context.judgeBody?.(raw.body, { org_id: principal.org_id, project_id: loading.params['project_id'] ?? '' })
-  const received = await handlers.receive?.(loading, () => {
+  const validated = (): { query: FilledQueryOf<O>; body: BodyOf<O> } => {
     if (principal) authorizeRole(operation, principal)
     return validate(operation, raw) as { query: FilledQueryOf<O>; body: BodyOf<O> }
-  })
+  }
+  const received = await handlers.receive?.(loading, validated, raw.body)
   try {
     return await answered(received?.digest)
   } finally {

@@ -52,12 +52,14 @@ export interface Handlers<O extends Operation, Loaded> {
    */
   loadIfRefused?: (loading: Loading) => Promise<unknown>
   /**
-   * Before any transaction: takes what comes from a network, such as a body that is read as it comes. Finds what the path names
-   * and checks itself what has to be right for that; with an Idempotency-Key it is also done for a request that was done before.
+   * Before any transaction: takes what comes from a network, such as a body that is read as it comes, and has others judge what takes
+   * long. Finds what the path names and checks itself what has to be right for that; with an Idempotency-Key it is also done for a
+   * request that was done before. `given` is the body as it was sent.
    */
   receive?: (
     loading: Loading,
     validated: () => { query: FilledQueryOf<O>; body: BodyOf<O> },
+    given: unknown,
   ) => Promise<Received | undefined>
   /** Does it, and gives the body or an `Answer`. */
   run: (handling: Handling<O, Loaded>) => Promise<unknown>

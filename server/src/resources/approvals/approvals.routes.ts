@@ -2,7 +2,10 @@ import type { FastifyInstance } from 'fastify'
 import * as operations from '#contract/tasks/approvals.ts'
 import { invalid, type Issue } from '#contract/core/problems.ts'
 import type { ApprovalKind } from '#contract/tasks/task-lifecycle.ts'
+import { isObject } from '#contract/core/merge-patch.ts'
 import type { Context } from '../../context.ts'
+import { findApproval } from '../../engine/journal/approvals.queries.ts'
+import { judgeValue } from '../../engine/tools/schemas/schema-judge.ts'
 import { recordAudit } from '../../events/audit/audit.ts'
 import { handle, type Loading } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
@@ -27,6 +30,15 @@ export function approvalRoutes(app: FastifyInstance, http: HttpContext, { engine
 
   handle(app, http, operations.resolveApproval, {
     load: loadApproval,
+    receive: async (loading, validated, given) => {
+      if (!isObject(given) || given['arguments'] === undefined) return undefined
+      const { body } = validated()
+      const { approval, project_id } = await loadApproval(loading)
+      const parameters = (await findApproval(loading.sql, approval.id))?.parameters
+      // The project chose the schema, and its check may take its time.
+      if (parameters) await judgeValue(parameters, body.arguments, { org_id: loading.principal.org_id, project_id })
+      return undefined
+    },
     run: async ({ sql, loaded: { approval, project_id }, body, principal, actor }) => {
       const { decision, arguments: edited, result, reason = null } = body
       requireFitting(approval.kind, body)

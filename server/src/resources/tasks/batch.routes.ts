@@ -27,10 +27,11 @@ export function batchRoutes(
   askedFor: (handling: Asked) => Promise<NewTask>,
 ): void {
   const { engine } = context
-  const { loadAsked } = makeTaskFiles(context)
+  const { loadAsked, receiveBatch } = makeTaskFiles(context)
 
   handle(app, http, createTaskBatch, {
     load: loadAsked,
+    receive: receiveBatch,
     run: async (handling) => {
       const { body, loaded, request_id } = handling
       requireAskedAccepting(loaded)

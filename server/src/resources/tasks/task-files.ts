@@ -1,10 +1,16 @@
 import type { FastifyRequest } from 'fastify'
+import { bounds } from '#contract/core/limits.ts'
+import { isObject } from '#contract/core/merge-patch.ts'
+import { Problem } from '#contract/core/problems.ts'
 import type { sendTaskMessage } from '#contract/tasks/task-actions.ts'
-import type { createTask } from '#contract/tasks/tasks.ts'
+import type { createTask, createTaskBatch } from '#contract/tasks/tasks.ts'
 import type { Context } from '../../context.ts'
 import type { TaskRow } from '../../engine/commands/stored-task.ts'
 import { receiveUrls, urlsIn, urlsOf, type NamedUrl, type ReceivedUrls } from '../../engine/files/input-files.ts'
-import type { Handlers } from '../../http/handle.ts'
+import { judgeValue } from '../../engine/tools/schemas/schema-judge.ts'
+import type { Handlers, Loading } from '../../http/handle.ts'
+import type { Sql } from '../../platform/postgres/database.ts'
+import { requireVersion } from '../agents/agent-versions.queries.ts'
 import { makeLoadAsked, type AskedAgent } from './asked-agents.ts'
 import { loadTask } from './task-requests.ts'
 
@@ -13,7 +19,7 @@ const none: ReceivedUrls = new Map()
 /** What a body has that gives a picture by a URL: looked for before a body is read a second time. */
 const mark = Buffer.from('"url"')
 
-/** Takes the pictures that come with requests for tasks and messages, before their transactions. */
+/** What is done before the transactions of requests for tasks and messages: their pictures are taken, and their typed inputs judged. */
 export function makeTaskFiles({ database, files, egress }: Context) {
   const loadAsked = makeLoadAsked(database)
   const all = new WeakMap<FastifyRequest, ReceivedUrls>()
@@ -36,8 +42,10 @@ export function makeTaskFiles({ database, files, egress }: Context) {
     }
   }
 
-  const receive: Handlers<typeof createTask, AskedAgent>['receive'] = async (loading, validated) => {
+  const receive: Handlers<typeof createTask, AskedAgent>['receive'] = async (loading, validated, given) => {
     const { request, principal } = loading
+    if (isObject(given) && isObject(given['input']))
+      await judgeInputs(loading, await loadAsked(loading), [{ ...validated().body }])
     if (!mayHaveUrls(request)) return undefined
     const { project_id } = await loadAsked(loading)
     return take(request, { project_id, created_by: principal.user_id }, urlsIn(validated().body.input))
@@ -50,13 +58,49 @@ export function makeTaskFiles({ database, files, egress }: Context) {
     return take(request, { project_id, created_by: principal.user_id }, urlsOf(validated().body.content))
   }
 
+  const receiveBatch: Handlers<typeof createTaskBatch, AskedAgent>['receive'] = async (loading, _validated, given) => {
+    const tasks =
+      isObject(given) && Array.isArray(given['tasks']) ? (given['tasks'] as unknown[]).slice(0, bounds.batch_tasks) : []
+    const typed = tasks.filter((one) => isObject(one)).filter(({ input }) => isObject(input))
+    if (typed.length > 0) await judgeInputs(loading, await loadAsked(loading), typed)
+    return undefined
+  }
+
   return {
     loadAsked,
+    receiveBatch,
     receive,
     receiveMessage,
     /** The pictures of a request. */
     received: (request: FastifyRequest): ReceivedUrls => all.get(request) ?? none,
     /** Notes that they are the task's now. */
     kept: (request: FastifyRequest): void => void all.delete(request),
+  }
+}
+
+/**
+ * Lets the thread for schemas judge inputs by the schemas of their agent, which its project chose: outside of a transaction, because
+ * it may take its time.
+ */
+async function judgeInputs(
+  { sql, principal: { org_id } }: Loading,
+  { id, project_id, version, config }: AskedAgent,
+  tasks: readonly Record<string, unknown>[],
+): Promise<void> {
+  const configs = new Map<unknown, Record<string, unknown>>([[version, config]])
+  for (const { input, agent_version = version } of tasks) {
+    if (!configs.has(agent_version)) configs.set(agent_version, await configOf(sql, id, agent_version))
+    const schema = configs.get(agent_version)!['input_schema']
+    if (schema !== undefined) await judgeValue(schema, input, { org_id, project_id })
+  }
+}
+
+/** The configuration of a version; none of one that the agent never had, which is refused later. */
+async function configOf(sql: Sql, agent_id: string, version: unknown): Promise<Record<string, unknown>> {
+  try {
+    return (await requireVersion(sql, agent_id, String(version))).config
+  } catch (error) {
+    if (error instanceof Problem) return {}
+    throw error
   }
 }
