@@ -126,6 +126,21 @@ const definitions = {
 export type ToolKind = keyof typeof definitions
 export const toolKinds = Object.keys(definitions) as ToolKind[]
 
+/** Kinds of tools as people know them, and what each is for. */
+export const toolKindNames: Record<ToolKind, string> = {
+  http: 'HTTP request',
+  openapi: 'OpenAPI',
+  mcp: 'MCP server',
+  client: 'Your process',
+}
+
+export const toolKindLeads: Record<ToolKind, string> = {
+  http: 'One request to one address. The model fills in the arguments.',
+  openapi: 'Operations of an API, read from its OpenAPI document.',
+  mcp: 'The tools of a server that speaks the Model Context Protocol.',
+  client: 'A function in your own code. Your process claims calls and returns results.',
+}
+
 /** The member of a tool that is named like its kind; of `openapi` it has exactly one of `document` and `url`. */
 export type ToolDefinition<Kind extends ToolKind> = Type.Static<(typeof definitions)[Kind]>
 

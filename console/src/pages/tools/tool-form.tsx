@@ -1,6 +1,6 @@
 import { useNavigate, type LinkProps } from '@tanstack/react-router'
 import { useRef, useState, type ReactNode } from 'react'
-import { toolKinds, toolMethods } from '#contract/tools/tools.ts'
+import { toolKindLeads, toolKindNames, toolKinds, toolMethods } from '#contract/tools/tools.ts'
 import { toolSafeties } from '#contract/tasks/task-lifecycle.ts'
 import { APIError } from '#sdk/errors.ts'
 import type { NewTool, ToolPreview } from '#sdk/types.ts'
@@ -15,7 +15,7 @@ import { UnsavedGuard } from '../parts/unsaved.tsx'
 import { HeadersField } from './headers-field.tsx'
 import { OfferedField } from './offered-field.tsx'
 import { readDraft, type ToolDraft } from './tool-draft.ts'
-import { kindLeads, kindNames, safetyWords } from './tool-words.ts'
+import { safetyWords } from './tool-words.ts'
 import { TryPanel } from './try-panel.tsx'
 
 /** A tool as a form, with a real call beside it. */
@@ -149,14 +149,14 @@ export function ToolForm({
               <Choices
                 label="Kind"
                 value={kind}
-                options={toolKinds.map((one) => [one, kindNames[one]] as const)}
+                options={toolKinds.map((one) => [one, toolKindNames[one]] as const)}
                 onChange={(next) => {
                   setOffered(undefined)
                   set({ kind: next, operations: undefined })
                 }}
               />
             </div>
-            <p className="mt-1 text-sm text-soft">{kindLeads[kind]}</p>
+            <p className="mt-1 text-sm text-soft">{toolKindLeads[kind]}</p>
           </div>
         )}
         <div className="grid gap-4 sm:grid-cols-2">

@@ -1,3 +1,4 @@
+import { toolKindNames } from '#contract/tools/tools.ts'
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link, useNavigate, useParams } from '@tanstack/react-router'
 import type { NewTool, Tool, ToolStatistics } from '#sdk/types.ts'
@@ -20,7 +21,7 @@ import { useDisabledReason } from '../parts/disabled-reason.ts'
 import { DriftPanel } from './drift-panel.tsx'
 import { draftOf, readDraft } from './tool-draft.ts'
 import { ClientLead } from './tool-form.tsx'
-import { kindNames, safetyTones, safetyWords } from './tool-words.ts'
+import { safetyTones, safetyWords } from './tool-words.ts'
 import { useToolStatistics } from './tools.tsx'
 import { TryPanel } from './try-panel.tsx'
 
@@ -139,7 +140,7 @@ function ToolFacts({ project_id, tool, use }: { project_id: string; tool: Tool; 
   return (
     <Facts>
       <dt>Kind</dt>
-      <dd>{kindNames[kind]}</dd>
+      <dd>{toolKindNames[kind]}</dd>
       <dt>State</dt>
       <dd>
         <Status state={status} label={status === 'drifted' ? 'changed' : status} />

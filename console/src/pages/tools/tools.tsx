@@ -1,6 +1,6 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
-import { toolKinds } from '#contract/tools/tools.ts'
+import { toolKindNames, toolKinds } from '#contract/tools/tools.ts'
 import type { ListedTool, ToolStatistics } from '#sdk/types.ts'
 import { api } from '../../api/client.ts'
 import { useProjectId } from '../../api/queries.ts'
@@ -18,7 +18,7 @@ import { Badge, Status } from '../../ui/status.tsx'
 import { Time } from '../../ui/time.tsx'
 import { PageFrame } from '../parts/page-frame.tsx'
 import { useDisabledReason } from '../parts/disabled-reason.ts'
-import { kindNames, safetyTones, safetyWords } from './tool-words.ts'
+import { safetyTones, safetyWords } from './tool-words.ts'
 
 const pageSize = 20
 
@@ -65,7 +65,11 @@ export default function Tools() {
         </>
       ),
     },
-    { id: 'kind', header: 'Kind', cell: ({ kind }) => <span className="whitespace-nowrap">{kindNames[kind]}</span> },
+    {
+      id: 'kind',
+      header: 'Kind',
+      cell: ({ kind }) => <span className="whitespace-nowrap">{toolKindNames[kind]}</span>,
+    },
     {
       id: 'safety',
       header: 'Safety',
@@ -139,7 +143,7 @@ export default function Tools() {
           <Choices
             label="Kind"
             value={kind ?? 'all'}
-            options={[['all', 'All'], ...toolKinds.map((one) => [one, kindNames[one]] as const)]}
+            options={[['all', 'All'], ...toolKinds.map((one) => [one, toolKindNames[one]] as const)]}
             onChange={(next) => setParams({ kind: next === 'all' ? undefined : next, offset: undefined })}
           />
         </div>
