@@ -18,7 +18,7 @@ let provider: FakeModelServer
 
 before(async () => {
   provider = await startFakeModelServer()
-  // A model that does what it is told: calls the tool that it is forced to, and gives the JSON that a schema asks for.
+  // A model that obeys: it calls the tool that it is forced to, and answers with the JSON that a schema asks for.
   provider.always(({ body }: FakeRequest) => {
     const tool = ((body['tools'] ?? []) as { name?: string; function?: { name: string } }[]).at(-1)
     const name = tool?.function?.name ?? tool?.name

@@ -191,7 +191,7 @@ async function begin(t: TestContext, framework: string) {
     assert.equal(task.output.content, 'Both orders are refunded.')
     assert.equal(asked().length, 3, JSON.stringify(asked()))
     assert.equal(task.usage.by_model[model].calls, 3)
-    // The one that was cut is a call of its own.
+    // The call whose connection was cut counts as a separate one.
     assert.deepEqual([task.usage.tool_calls, payments.refunds.length], [3, 3])
   }
 }

@@ -191,8 +191,8 @@ async function keep(
 }
 
 /**
- * Takes what kept answers say of tasks that are erased in this transaction, which locks them: the same request again is told that the
- * task is gone, and creates none. Answers are kept in the transaction of what they tell of, so the same moment finds them.
+ * Takes what kept answers say of tasks that are erased in this transaction, which locks them: the same request again gets an error that
+ * the task is gone, and creates none. Answers are kept in the transaction of what they tell of, so the same moment finds them.
  */
 export async function forgetAnswers(tx: Sql, secrets: Secrets, task_ids: readonly string[]): Promise<void> {
   const ids = [...task_ids]

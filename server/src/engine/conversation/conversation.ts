@@ -246,7 +246,7 @@ export function resultOf({ type, output, status }: Step): string | undefined {
   return (output as ToolCallOutput).content
 }
 
-/** Whether a worker on its owner's side made a call itself: what that gave is of its own form. */
+/** Whether a worker on its owner's side made a call itself: its result has that worker's form. */
 function isWorkers({ input }: Step): boolean {
   return isObject(input) && input['is_workers'] === true
 }

@@ -122,7 +122,7 @@ type Next =
 function nextOf(row: TokenRow, tokens: OAuthTokens | undefined, refused: number | undefined): Next {
   const { left_seconds: left, early_seconds: early, renew_in_seconds: due_in, lease_left_seconds } = row
   const lasts = tokens !== undefined && (left === null || left > least_seconds)
-  // Where a server takes none of its tokens, the call is told so, and the issuer is left alone.
+  // Where a server takes none of its tokens, the call fails by that, and the issuer is not asked again.
   if (lasts && row.generation === refused && row.is_refused_often && (due_in === null || due_in > 0))
     return { do: 'use', value: tokens.access_token }
   const isGood = lasts && row.generation !== refused

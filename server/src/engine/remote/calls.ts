@@ -16,7 +16,7 @@ export interface Calls {
   find(lease: Lease, digest: string, at: Journaled & { tx: Sql }): Promise<{ key: string; step: Step | undefined }>
   /** Whether steps of workers before are left that this one has not asked for. */
   unseen(lease: Lease, row: WorkRow, steps: readonly Step[]): boolean
-  /** Somebody waits here for a call, until what is returned is called or `signal` aborts. */
+  /** A request waits here for a call, until what is returned is called or `signal` aborts. */
   enter(lease: Lease, key: string, signal: AbortSignal): Leave
   /** Makes a call; it goes on also without the one who waits for it. */
   make<T>(lease: Lease, key: string, work: () => Promise<T>): Promise<T>
@@ -57,7 +57,7 @@ function callOf({
 
 /** Keeps the calls that are under way in this process, which others know by `worker_id`. */
 export function makeCalls({ sql, worker_id, log }: Pick<RemoteContext, 'sql' | 'worker_id' | 'log'>): Calls {
-  /** Calls that somebody waits for, and calls that are being made. */
+  /** Calls that a request waits for, and calls that are being made. */
   const present = new Map<string, Map<string, symbol>>()
   const making = new Map<string, Map<string, Promise<unknown>>>()
   const nameOf = ({ task_id, attempt }: Lease): string => `${task_id}:${attempt}`

@@ -133,7 +133,7 @@ export async function callModel(
   }
 }
 
-/** A call that somebody waits for. */
+/** A call that a request waits for. */
 interface Mine {
   key: string
   leave: Leave

@@ -104,7 +104,7 @@ export async function callTool(
   }
 }
 
-/** A call that somebody waits for. */
+/** A call that a request waits for. */
 interface Mine {
   key: string
   leave: Leave
@@ -168,7 +168,7 @@ async function takeTurn(
       result: { is: 'ended', error, mine },
     }
   }
-  // Others leave a call alone that this process makes; one that waits anybody may look after.
+  // Other processes leave a call alone that this process makes; any process may look after one that waits.
   const holder = plan.call ? worker_id : undefined
   const step: Step = { ...plan.step, input: { ...inputOf(plan.step), claim: task.attempt, holder } }
   const usage = withCalls({ usage: task.usage, steps }, [step])

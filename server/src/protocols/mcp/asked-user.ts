@@ -4,13 +4,12 @@ import { isFinished } from '#contract/tasks/task-lifecycle.ts'
 import type { Context } from '../../context.ts'
 import type { TaskRow } from '../../engine/commands/stored-task.ts'
 import { formTokens } from '../../http/pages/form-token.ts'
-import type { TaskKey } from '../../resources/tasks/tasks.queries.ts'
-import type { McpCall } from './mcp-call.ts'
+import type { AskedUser, McpCall } from './mcp-call.ts'
 import { asksByForm, openQuestions, takeAnswers, type OpenQuestion } from './settle.ts'
-import { waitForTask, type Progress } from './waiting.ts'
+import { waitForTask } from './waiting.ts'
 
 /*
- * Questions to the user of a client of the revision 2025-11-25. There a server asks by a request of its own, `elicitation/create`, on
+ * Questions to the user of a client of the revision 2025-11-25. There a server asks by sending a request, `elicitation/create`, on
  * the stream of the call, and the client answers it by a message that it posts. Nothing of it is kept here:
  *
  * - Whether a client can ask its user it says once, in `initialize`. The answer gives it a session id that says so, and it sends that
@@ -32,24 +31,6 @@ export function sessionFor(message: unknown): string | undefined {
 export function canAsk({ request: { headers } }: McpCall): boolean {
   const id = headers['mcp-session-id']
   return typeof id === 'string' && id.startsWith(prefix)
-}
-
-/** Puts the questions of tasks to users, and takes their answers. */
-export interface AskedUser {
-  /**
-   * Asks what a task asks this caller, and what it asks next, until it has ended, waits for others, or the time is over. Gives it as
-   * it is then; undefined where it is gone. A user who declines ends the wait, if the answer comes to this process.
-   */
-  follow(call: McpCall, key: TaskKey, task: TaskRow, how: Following): Promise<TaskRow | undefined>
-  /** Takes a message that answers one of our questions; false where it is none. Throws what answering the question throws. */
-  take(call: McpCall, message: unknown, findTask: (task_id: string) => Promise<TaskKey>): Promise<boolean>
-}
-
-export interface Following {
-  /** By the clock of `performance`. */
-  ends_at: number
-  signal: AbortSignal
-  progress?: Progress | undefined
 }
 
 export function askedUser({ secrets }: Pick<Context, 'secrets'>): AskedUser {

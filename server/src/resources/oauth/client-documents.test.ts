@@ -164,7 +164,7 @@ describe('an app whose client_id is the address of its metadata document', () =>
     assert.match(new URL(answer.headers.get('location')!).searchParams.get('error_description')!, /PKCE/)
   })
 
-  it('is refused for a redirect URI that its document does not list, and for one of a scheme of its own', async () => {
+  it('is refused for a redirect URI that its document does not list, and for one of a private scheme', async () => {
     const client = serve('/redirects.json')
     for (const uri of [
       'https://evil.example/cb',
