@@ -18,7 +18,7 @@ const cellDifferenceMax = 20
 /** What differs with every run and every machine: times, charts, and the font of code, which is the machine's own. */
 const steady = `
   :root { --font-mono: 'Inter Variable' !important; }
-  time, .uplot, svg[preserveAspectRatio], [data-bars] { visibility: hidden !important; }
+  time, canvas, svg:not(.lucide) { visibility: hidden !important; }
   * { caret-color: transparent !important; }
 `
 

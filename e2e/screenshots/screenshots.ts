@@ -4,7 +4,7 @@ import type { Page } from 'playwright-core'
 import { checkPage, startConsole } from '../browser/console.ts'
 import { startDemoServers } from './demo-resources.ts'
 import { makeDemo, type Demo } from './demo.ts'
-import { approvedPath, lookOf, openShot } from './look.ts'
+import { approvedPath, differenceOf, lookOf, openShot } from './look.ts'
 import { shots, type Shot } from './shots.ts'
 
 /** A picture of the documentation is not larger. */
@@ -13,12 +13,14 @@ const kept_bytes = 100_000
 /**
  * `npm run screenshots`: pictures of every page of the console on a service with demonstration data, light and dark, on a desk, a tablet
  * and a telephone, in `CADRE_SCREENSHOTS` (`/tmp/cadre-screenshots` without it); and twelve of them in `docs/images`. Words
- * choose pages by name: `npm run screenshots -- task home`. With `--approve` it makes the pictures instead that a long test compares
- * every page with (`e2e/browser/approved`); look at what changed before you commit them.
+ * choose pages by name: `npm run screenshots -- task home`. With `--approve` it makes the pictures of every
+ * page in `e2e/browser/approved` instead: look at what changed before you commit them. `--compare` prints how much each page
+ * differs from its approved picture, and exits with 1 where that is more than 2 %.
  */
 const words = process.argv.slice(2).filter((word) => !word.startsWith('-'))
 const isShort = process.argv.includes('--desk')
 const isApproving = process.argv.includes('--approve')
+const isComparing = process.argv.includes('--compare')
 const folder = process.env.CADRE_SCREENSHOTS ?? '/tmp/cadre-screenshots'
 const images = join(import.meta.dirname, '../../docs/images')
 await mkdir(folder, { recursive: true })
@@ -35,6 +37,7 @@ try {
     if (words.length > 0 && !words.includes(shot.name)) continue
     try {
       if (isApproving) await approve(page, studio, group, shot, demo)
+      else if (isComparing) await compare(page, studio, group, shot, demo)
       else await take(page, shot, demo)
     } catch (error) {
       console.error(`${shot.name}: ${String(error).slice(0, 300)}`)
@@ -68,6 +71,19 @@ async function approve(page: Page, studio: Page, group: string, shot: Shot, demo
   const path = approvedPath(group, shot.name)
   await mkdir(dirname(path), { recursive: true })
   await writeFile(path, await lookOf(page, studio, shot, demo))
+}
+
+/** Other machines smooth letters in another way; a part of a page that is moved or gone is more than this. */
+const differenceMax = 0.02
+
+async function compare(page: Page, studio: Page, group: string, shot: Shot, demo: Demo): Promise<void> {
+  page.setDefaultTimeout(20_000)
+  const now = await lookOf(page, studio, shot, demo)
+  const difference = await differenceOf(studio, approvedPath(group, shot.name), now)
+  console.log(`${shot.name}: ${(difference * 100).toFixed(2)} %`)
+  if (difference <= differenceMax) return
+  await writeFile(join(folder, `${shot.name}-now.webp`), now)
+  process.exitCode = 1
 }
 
 /** A picture that a reader of the documentation loads fast: WebP by the browser's own encoder, in lower quality where it is large. */
