@@ -45,10 +45,10 @@ const env = {
   CADRE_RATE_LIMITS_SCALE: '1000000',
   NODE_OPTIONS: `--import=${new URL('./live-heap.ts', import.meta.url).href}`,
 }
-const first = await startProcess(env)
-const services = [first, await startProcess(env)]
+const services: RunningService[] = []
 const dispatcher = new Agent({ connections: claimers + 10, headersTimeout: 0, bodyTimeout: 0 })
 try {
+  for (let i = 0; i < 2; i++) services.push(await startProcess(env))
   console.log(`${new Date().toISOString()}, ${machine()}.\n`)
   const project = `/api/v1/projects/${(await ask<{ id: number }>('/api/v1/projects', { name: 'waiting' })).id}`
   await measureTasks(project)
@@ -156,7 +156,7 @@ async function claim(project: string, { url }: RunningService, queue: string, wa
 }
 
 async function ask<T>(path: string, sent: object): Promise<T> {
-  const { statusCode, body } = await request(`${first.url}${path}`, {
+  const { statusCode, body } = await request(`${services[0]!.url}${path}`, {
     ...{ dispatcher, method: 'POST', headers, body: JSON.stringify(sent) },
   })
   const text = await body.text()

@@ -86,6 +86,8 @@ export interface Operation<Query extends TObject = TObject, Body extends TObject
   body?: Body
   /** Bodies that are read as they come, by media type, instead of `body`: each with its schema in the document. */
   upload?: Record<string, TSchema>
+  /** What other systems post in another form, which nothing here checks: a sentence for the document. */
+  foreign_body?: string
   /** Bytes of a body at most, where `bounds.body_bytes` are not enough. */
   body_bytes?: number
   /** A body that works as it stands. */

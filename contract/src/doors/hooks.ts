@@ -3,8 +3,8 @@ import { receiptExample, TriggerReceipt } from './trigger-deliveries.ts'
 import { triggerBounds } from './trigger-sources.ts'
 
 /**
- * What senders post to. It is not among `operations`: its bodies are the senders' own, it takes no credential of the service, and
- * its rate window is the trigger's.
+ * What senders post to. It is in the OpenAPI document and not among `operations`: its bodies are the senders' own, it takes no
+ * credential of the service, and its rate window is the trigger's.
  */
 export const receiveDelivery = defineOperation({
   error_format: 'agents',
@@ -20,6 +20,7 @@ export const receiveDelivery = defineOperation({
   method: 'POST',
   summary: 'Deliver to a trigger',
   description: 'Answered once the delivery is kept.',
+  foreign_body: 'As its source sends it, with the signature that the trigger asks for.',
   body_bytes: triggerBounds.body_bytes,
   responses: [
     {

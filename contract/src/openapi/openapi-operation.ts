@@ -46,6 +46,7 @@ export function describeOperation(operation: Operation, schemas: SchemaWriter, s
     ...(parameters.length > 0 ? { parameters } : {}),
     ...(operation.body ? { requestBody: requestBody(operation, schemas) } : {}),
     ...(operation.upload ? { requestBody: uploadBody(operation.upload, schemas) } : {}),
+    ...(operation.foreign_body ? { requestBody: foreignBody(operation.foreign_body) } : {}),
     responses: { ...successes(operation, schemas), ...failures(operation, shared) },
     ...(operation.callbacks ? { callbacks: callbacksOf(operation, operation.callbacks, schemas) } : {}),
     security: securityOf(operation),
@@ -53,6 +54,10 @@ export function describeOperation(operation: Operation, schemas: SchemaWriter, s
     'x-rate-limit': rateLimitOf(operation),
     ...(operation.extension ? { 'x-extension': true } : {}),
   }
+}
+
+function foreignBody(description: string): Json {
+  return { description, required: true, content: { '*/*': { schema: {} } } }
 }
 
 function pathParameters({ params = {} }: Operation): Json[] {
