@@ -68,5 +68,5 @@ test('the page of an agent shows how clients of other protocols use it, by its o
   // What is shown is in the address of the page.
   await page.reload()
   await page.getByText('agent-card.json').first().waitFor()
-  await checkPage(page)
+  checkPage(page)
 })

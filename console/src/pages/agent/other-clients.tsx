@@ -35,7 +35,7 @@ export function OtherClients({ project_id, agent }: TabProps) {
     ...{ base_url: serviceUrl(), agent_id: agent.id, agent: agent.name, project: project.name },
   })
   const shown = connections.find(({ client }) => client === search.client) ?? connections[0]!
-  const isPublished = isPublishedTo(agent.config as Record<string, unknown>, protocol)
+  const isPublished = isPublishedTo(agent.config, protocol)
   return (
     <Panel title="From clients you already have">
       <div className="space-y-3 p-4">
