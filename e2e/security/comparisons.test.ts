@@ -20,6 +20,8 @@ const harmless: Readonly<Record<string, string>> = {
   'content.key_id !== secret_key.key_id': 'a number of a key that tells nothing of it',
   '(await entries.next()) === entryNames.secretKey': 'the name of a file',
   'callOf(one)?.key === key': 'the name of a step within the journal of a task',
+  "input['key'] === key": 'the same',
+  'of?.get(key) !== value': 'the same, for a call that a request waits for',
   'inputOf(step).tool_call_id === asked.key': 'the same',
   'inputOf(step).tool_call_id === key': 'the same',
   'key === Key': 'the name of an object in a store',
