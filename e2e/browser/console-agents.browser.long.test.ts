@@ -260,7 +260,7 @@ test(
     const page = await cadre.open(`/p/${project}/agents/${agent.id}/edit`, { allowed: /400/ })
     const save = page.getByRole('button', { name: 'Save', exact: true })
     const input = page.getByLabel('Input schema')
-    await page.getByText('Input and output').click()
+    await page.getByText('Input and output', { exact: true }).click()
     await input.fill('{"type":"array"}')
     await page.getByText('Set "type" to "object" at the top level.').waitFor()
     await save.and(page.locator('[aria-description="The input schema is not valid"]')).waitFor()
