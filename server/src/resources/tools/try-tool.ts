@@ -139,7 +139,7 @@ async function exchangeOf(
   const sent = Object.entries(request.headers ?? {}).map(([name, value]): [string, string] => {
     const template = templates.get(name.toLowerCase())
     // Also of a secret that is too short to be looked for: nothing but its place is shown.
-    if (template?.includes('${')) return [name, template.replaceAll(/\$\{[^}]*\}/g, hidden)]
+    if (template?.includes('${')) return [name, template.replaceAll(/\$\{[^}]*(?:\}|$)/g, hidden)]
     return [name, secretHeader.test(name) ? hidden : redaction.text(value)]
   })
   const { method = 'GET', url, body } = request
