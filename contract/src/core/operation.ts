@@ -152,7 +152,10 @@ export function problemsOf(operation: Operation): ProblemKind[] {
   // A path, a query or a body can be malformed; so can the header of an organization or an idempotency key.
   if (operation.query || operation.body || operation.credentials.length > 0) kinds.add('validation_error')
   // A parameter that it does not know (decision D14).
-  if (operation.error_format === 'control' && operation.tolerant !== true) kinds.add('invalid_query')
+  if (operation.tolerant !== true) {
+    if (operation.error_format === 'control') kinds.add('invalid_query')
+    if (operation.error_format === 'agents') kinds.add('validation_error')
+  }
   if (operation.body) kinds.add('invalid_json')
   if (isIdempotent(operation)) kinds.add('idempotency_key_reused').add('request_in_progress')
   if (operation.revisioned && operation.method !== 'GET') kinds.add('precondition_failed')

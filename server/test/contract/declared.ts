@@ -53,7 +53,7 @@ function assertProblem(operation: Operation, status: number, headers: Headers, b
   assert.ok(codes.includes(body.error?.code), `undeclared code: ${where}`)
   const { code, message, request_id, timestamp, details, required_scopes, retry_after, ...rest } = body.error
   assert.deepEqual(rest, {}, where)
-  assert.match(message, /^[A-Z].*\.$/s, where)
+  assert.match(message, /^[A-Z].*[.?]$/s, where)
   assert.equal(request_id, headers.get('x-request-id'), where)
   assert.match(timestamp, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/, where)
   if (code === 'validation_error' && details !== undefined) {
