@@ -40,3 +40,28 @@ it('each op gets its own result or error, and a group that fails fails for all o
   )
   assert.equal(await commits.submit('after'), 'after')
 })
+
+it('a group begins beside one that is held up only after a while, and what comes before is one group', async () => {
+  const groups: number[][] = []
+  const gates = Array.from({ length: 4 }, () => Promise.withResolvers<void>())
+  const commits = new Batcher<number, number>(
+    async (ops) => {
+      groups.push([...ops])
+      await gates[groups.length - 1]?.promise
+      return ops
+    },
+    { concurrency: 2, groupMax: 10, apart_ms: 100 },
+  )
+  const held = commits.submit(1)
+  await new Promise((resolve) => setImmediate(resolve))
+  const beside = [2, 3, 4].map((op) => commits.submit(op))
+  await new Promise((resolve) => setImmediate(resolve))
+  assert.deepEqual(groups, [[1]])
+  gates[1]!.resolve()
+  assert.deepEqual(await Promise.all(beside), [2, 3, 4])
+  assert.deepEqual(groups, [[1], [2, 3, 4]])
+  const last = commits.submit(5)
+  gates[0]!.resolve()
+  gates[2]!.resolve()
+  assert.deepEqual(await Promise.all([held, last]), [1, 5])
+})

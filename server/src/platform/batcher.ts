@@ -14,6 +14,11 @@ export interface GroupOptions {
   concurrency: number
   /** How many a group has at most. */
   groupMax: number
+  /**
+   * A further group begins beside one that runs only when that one has taken so long: what comes before is gathered into one larger
+   * group, which costs less than two. 0 where nothing is said.
+   */
+  apart_ms?: number
   /** How long one waits for its group to begin; for ever where nothing is said. */
   waitMax_ms?: number
   /** Called when no work is running and no caller waits. */
@@ -47,11 +52,15 @@ export class Batcher<Op, Result> {
   readonly #work: (ops: readonly Op[]) => Promise<readonly (Result | Error)[]>
   readonly #groupMax: number
   readonly #waitMax_ms: number
+  readonly #apart_ms: number
   readonly #onIdle: (() => void) | undefined
   readonly #waiting: Waiting<Op, Result>[] = []
   readonly #concurrencyMax: number
   #concurrency: number
   #timer: NodeJS.Timeout | undefined
+  /** When the last group began, by the clock of `performance`. */
+  #began_at = 0
+  #beside: NodeJS.Timeout | undefined
 
   /**
    * `work` does a group and gives a result or an error for each of its ops, in their order; when it throws, all of
@@ -59,7 +68,7 @@ export class Batcher<Op, Result> {
    */
   constructor(
     work: (ops: readonly Op[]) => Promise<readonly (Result | Error)[]>,
-    { concurrency, groupMax, waitMax_ms = Infinity, onIdle }: GroupOptions,
+    { concurrency, groupMax, waitMax_ms = Infinity, apart_ms = 0, onIdle }: GroupOptions,
   ) {
     this.#work = work
     this.#concurrencyMax = concurrency
@@ -67,21 +76,39 @@ export class Batcher<Op, Result> {
     this.#onIdle = onIdle
     this.#groupMax = groupMax
     this.#waitMax_ms = waitMax_ms
+    this.#apart_ms = apart_ms
   }
 
   submit(op: Op): Promise<Result> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ op, deadline: performance.now() + this.#waitMax_ms, resolve, reject })
-      if (this.#concurrency > 0) void this.#drain()
-      else this.#watch()
+      this.#begin()
     })
+  }
+
+  /** Begins a group of those that wait, now or once it may begin beside the one that runs. */
+  #begin(): void {
+    if (this.#concurrency === 0) return this.#watch()
+    if (this.#apart_ms === 0 || this.#concurrency === this.#concurrencyMax) return void this.#drain()
+    this.#watch()
+    this.#beside ??= setTimeout(
+      () => {
+        this.#beside = undefined
+        if (this.#waiting.length === 0) return
+        if (performance.now() - this.#began_at >= this.#apart_ms && this.#concurrency > 0) void this.#drain()
+        else this.#begin()
+      },
+      Math.max(1, this.#apart_ms - (performance.now() - this.#began_at)),
+    )
   }
 
   async #drain(): Promise<void> {
     this.#concurrency -= 1
+    this.#began_at = performance.now()
     // Those that were submitted in the same turn of the event loop belong together.
     await Promise.resolve()
     while (this.#waiting.length > 0) {
+      this.#began_at = performance.now()
       const group = this.#waiting.splice(0, this.#groupMax)
       try {
         const results = await this.#work(group.map(({ op }) => op))
@@ -93,8 +120,11 @@ export class Batcher<Op, Result> {
       } catch (error) {
         for (const { reject } of group) reject(error)
       }
+      // The other one goes on, and takes what waits.
+      if (this.#apart_ms > 0 && this.#concurrency < this.#concurrencyMax - 1) break
     }
     this.#concurrency += 1
+    if (this.#waiting.length > 0) this.#begin()
     if (this.#concurrency === this.#concurrencyMax) this.#onIdle?.()
   }
 

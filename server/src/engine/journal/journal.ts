@@ -46,6 +46,8 @@ const retry_ms = 60_000
 const backoff_ms = { first: 50, max: 2000 }
 const groupMax = 64
 const concurrency = 2
+/** A group that is held up, by the lock of one of its tasks, does not hold up the others for longer. */
+const apart_ms = 100
 
 /** Tasks under lock, within one transaction. */
 export interface LockedTasks {
@@ -104,7 +106,7 @@ export class Journal {
     this.#onDeferred = onDeferred
     this.#onFreed = onFreed
     this.#onBudgets = onBudgets
-    this.#commits = new Batcher((writes) => this.#commit(writes), { concurrency, groupMax })
+    this.#commits = new Batcher((writes) => this.#commit(writes), { concurrency, groupMax, apart_ms })
   }
 
   /**
