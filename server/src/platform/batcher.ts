@@ -91,7 +91,8 @@ export class Batcher<Op, Result> {
     if (this.#concurrency === 0) return this.#watch()
     if (this.#apart_ms === 0 || this.#concurrency === this.#concurrencyMax) return void this.#drain()
     this.#watch()
-    this.#beside ??= setTimeout(
+    if (this.#beside) return
+    this.#beside = setTimeout(
       () => {
         this.#beside = undefined
         if (this.#waiting.length === 0) return
