@@ -1,13 +1,12 @@
 import { openApiDocument } from '#contract/openapi/openapi.ts'
 import type { OpenApiDocument } from '#contract/openapi/openapi-types.ts'
-import { receiveDelivery } from '#contract/doors/hooks.ts'
-import { operations } from '#contract/operations.ts'
+import { documented } from '#contract/openapi/documented.ts'
 import { version } from '../../server/src/version.ts'
 import { printJson } from './print-json.ts'
 
 /** The API as published, made from the contract; a running service puts its own address in. */
 export function publishedApi(): OpenApiDocument {
-  return openApiDocument([...operations, receiveDelivery], { version, server_url: 'http://127.0.0.1:8080' })
+  return openApiDocument(documented, { version, server_url: 'http://127.0.0.1:8080' })
 }
 
 /** The text of `dist/openapi.json`. */

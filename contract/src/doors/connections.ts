@@ -38,8 +38,10 @@ export function connectionsOf(
   return protocol === 'mcp' ? mcp(agent) : a2a(agent)
 }
 
-/** Protocols that a service serves only where `CADRE_DOORS` says so. */
-export const doorsNotUsual: readonly ConnectProtocol[] = ['a2a', 'agui']
+/** The setting by which a service serves a protocol; undefined where it does without. */
+export function doorSetting(protocol: ConnectProtocol): string | undefined {
+  return protocol === 'a2a' || protocol === 'agui' ? `CADRE_DOORS=openai,mcp,${protocol}` : undefined
+}
 
 /** The change of an agent's configuration that publishes it to a protocol. */
 export function publishing(protocol: ConnectProtocol): { doors: Record<string, unknown> } {

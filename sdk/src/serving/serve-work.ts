@@ -138,19 +138,16 @@ export function serveWork(http: Http, under: (token: string) => Http) {
     const signal = AbortSignal.any([ending.signal, stopped])
     const counts = new Map<string, number>()
     const url = http.url(`/api/v1/projects/${project_id}/work`)
-    const fetchAgain = repeatedFetch(http, {
-      ...{ stop: signal, streams: `${url}/v1` },
-      onError: (error) => onError(error, work),
-    })
+    const note = (error: unknown): void => onError(error, work)
     const work: Work = {
       ...facts,
       ...{ attempt: lease.attempt, signal, apiKey: lease.token, baseURL: `${url}/v1`, mcpURL: `${url}/mcp` },
-      fetch: fetchAgain,
+      fetch: repeatedFetch(http, { stop: signal, streams: `${url}/v1`, onError: note }),
       async step(name, make, { key, safety, input } = {}) {
         const nth = (counts.get(name) ?? 0) + 1
         counts.set(name, nth)
         const asked = { key: key ?? `${name}#${nth}`, type: 'tool_call' as const, name, safety, input }
-        const begun = await repeated(() => leased.beginStep(project_id, asked, { signal }), signal, onError, work)
+        const begun = await repeated(() => leased.beginStep(project_id, asked, { signal }), signal, note)
         if (begun.action === 'wait') throw new Parked()
         if (begun.action === 'denied') throw new WorkDenied(begun.error!)
         if (begun.action === 'replay' && begun.error) throw new WorkStepFailed(begun.error)
@@ -158,7 +155,7 @@ export function serveWork(http: Http, under: (token: string) => Http) {
         if (begun.action === 'replay') return begun.output as never
         const { step_id: id, attempt, idempotency_key = '' } = begun
         const finish = (result: Operations['finishWorkStep']['body']) =>
-          repeated(() => leased.finishStep(project_id, id, result, { signal }), signal, onError, work)
+          repeated(() => leased.finishStep(project_id, id, result, { signal }), signal, note)
         let output
         try {
           output = await make({ id, attempt, input: begun.input, idempotency_key, signal })
@@ -202,10 +199,9 @@ export function serveWork(http: Http, under: (token: string) => Http) {
           return leased.park(project_id, end.body)
         },
         AbortSignal.timeout(lease_seconds * 1000),
-        onError,
-        work,
+        note,
       ).catch((error: unknown) => {
-        if (!isOver(error)) onError(error, work)
+        if (!isOver(error)) note(error)
       })
     } finally {
       clearInterval(timer)
@@ -299,15 +295,14 @@ function wordsOf(error: unknown): { code: string; message: string } {
 async function repeated<T>(
   ask: () => PromiseLike<T>,
   signal: AbortSignal,
-  onError: NonNullable<WorkerOptions['onError']>,
-  work: Work,
+  onError: (error: unknown) => void,
 ): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
       return await ask()
     } catch (error) {
       if (signal.aborted || !isPassing(error)) throw error
-      onError(error, work)
+      onError(error)
       await pause(backoff(attempt, retry_ms.first, retry_ms.max), signal)
     }
   }
@@ -327,25 +322,22 @@ function repeatedFetch(
   return async (input, init) => {
     const request = new Request(input, init)
     const signal = AbortSignal.any([stop, request.signal])
-    for (let attempt = 1; ; attempt++) {
-      let failure: unknown
-      try {
-        const answer = await http.fetch(request.clone(), { signal })
-        const { status, headers } = answer
-        const isStream = headers.get('content-type')?.startsWith('text/event-stream') && request.url.startsWith(streams)
-        if (isStream || !answer.body) return answer
-        const body = await answer.arrayBuffer()
-        // Every answer of the service has the id of its request.
-        if (!unreached.has(status) || headers.has('x-request-id')) return new Response(body, answer)
-        failure = new Error(`a proxy answered ${status}`)
-      } catch (error) {
-        if (signal.aborted) throw error
-        failure = error
-      }
-      const message = `The service was not reached: ${failure instanceof Error ? failure.message : String(failure)}.`
-      onError(new APIConnectionError(message, { cause: failure }))
-      await pause(backoff(attempt, retry_ms.first, retry_ms.max), signal)
+    const ask = async (): Promise<Response> => {
+      const answer = await http.fetch(request.clone(), { signal })
+      const { status, headers } = answer
+      const isStream = headers.get('content-type')?.startsWith('text/event-stream') && request.url.startsWith(streams)
+      if (isStream || !answer.body) return answer
+      const body = await answer.arrayBuffer()
+      // Every answer of the service has the id of its request.
+      if (!unreached.has(status) || headers.has('x-request-id')) return new Response(body, answer)
+      throw new Error(`a proxy answered ${status}`)
     }
+    const unlessCut = (error: unknown): never => {
+      if (signal.aborted) throw error
+      const message = `The service was not reached: ${error instanceof Error ? error.message : String(error)}.`
+      throw new APIConnectionError(message, { cause: error })
+    }
+    return repeated(() => ask().catch(unlessCut), signal, onError)
   }
 }
 

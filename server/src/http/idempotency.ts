@@ -5,6 +5,7 @@ import { invalid, Problem } from '#contract/core/problems.ts'
 import type { Sql } from '../platform/postgres/database.ts'
 import { newId } from '../platform/ids.ts'
 import { Batcher, batchOrEach } from '../platform/batcher.ts'
+import { renderProblem, type ErrorAnswer } from './error-formats.ts'
 import type { Secrets } from '../platform/crypto/secrets.ts'
 
 /** How long an answer is kept for its Idempotency-Key (decision D98). */
@@ -208,7 +209,7 @@ export async function forgetAnswers(tx: Sql, secrets: Secrets, task_ids: readonl
     const told = JSON.parse(secrets.decrypt(label, body, name)) as unknown
     const left = withoutTasks(told, new Set(ids))
     if (left === told) continue
-    const answer = left === undefined ? { status: 404, body: erasedBody() } : { status, body: left }
+    const answer = left === undefined ? erasedAnswer() : { status, body: left }
     const kept = secrets.encrypt(label, JSON.stringify(answer.body), name)
     await tx`update idempotency set status = ${answer.status}, body = ${kept} where subject = ${subject} and key = ${key}`
   }
@@ -228,17 +229,8 @@ function withoutTasks(value: unknown, ids: ReadonlySet<string>): unknown {
   return entries.some(([name, one]) => one !== value[name]) ? Object.fromEntries(entries) : value
 }
 
-function erasedBody(): object {
-  const timestamp = new Date().toISOString()
-  return {
-    error: {
-      code: 'task_not_found',
-      message: 'The task was erased.',
-      details: null,
-      request_id: newId('req'),
-      timestamp,
-    },
-  }
+function erasedAnswer(): ErrorAnswer {
+  return renderProblem(new Problem('task_not_found', null, { message: 'The task was erased.' }), 'agents', newId('req'))
 }
 
 /** Removes answers whose time is over, in batches; gives how many went. */

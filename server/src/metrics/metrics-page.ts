@@ -4,6 +4,7 @@ import type { Database } from '../platform/postgres/database.ts'
 import type { DiskSpace } from '../platform/embedded-postgres/disk-space.ts'
 import { readTaskFigures, readWebhookFigures } from './database-figures.ts'
 import { type Instruments, makeInstruments } from './instruments.ts'
+import { metricList } from './metric-list.ts'
 import type { OpenRequests } from './observe-requests.ts'
 import { sharedLook } from './shared-look.ts'
 
@@ -91,18 +92,12 @@ const ofWebhooks = [
   'cadre_webhook_oldest_due_age_seconds',
 ] as const
 
-const labelled: ReadonlySet<string> = new Set([
-  'cadre_tasks',
-  'cadre_client_tool_calls_open',
-  'cadre_remote_tasks_open',
-])
-
 /** An old value would be taken for a new one. */
 function forget(meters: Instruments, names: readonly ((typeof ofTasks)[number] | (typeof ofWebhooks)[number])[]): void {
   for (const name of names) {
     meters[name].reset()
     // Without labels, a reset is a zero.
-    if (!labelled.has(name)) meters[name].remove()
+    if (Object.keys(metricList[name].labels).length === 0) meters[name].remove()
   }
 }
 

@@ -89,18 +89,15 @@ export class Batcher<Op, Result> {
   /** Begins a group of those that wait, now or once it may begin beside the one that runs. */
   #begin(): void {
     if (this.#concurrency === 0) return this.#watch()
-    if (this.#apart_ms === 0 || this.#concurrency === this.#concurrencyMax) return void this.#drain()
+    const isLone = this.#concurrency === this.#concurrencyMax
+    const left_ms = isLone ? 0 : this.#began_at + this.#apart_ms - performance.now()
+    if (left_ms <= 0) return void this.#drain()
     this.#watch()
     if (this.#beside) return
-    this.#beside = setTimeout(
-      () => {
-        this.#beside = undefined
-        if (this.#waiting.length === 0) return
-        if (performance.now() - this.#began_at >= this.#apart_ms && this.#concurrency > 0) void this.#drain()
-        else this.#begin()
-      },
-      Math.max(1, this.#apart_ms - (performance.now() - this.#began_at)),
-    )
+    this.#beside = setTimeout(() => {
+      this.#beside = undefined
+      if (this.#waiting.length > 0) this.#begin()
+    }, left_ms)
   }
 
   async #drain(): Promise<void> {

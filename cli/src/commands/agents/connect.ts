@@ -1,10 +1,4 @@
-import {
-  connectionsOf,
-  connectProtocols,
-  doorsNotUsual,
-  isPublishedTo,
-  publishing,
-} from '#contract/doors/connections.ts'
+import { connectionsOf, connectProtocols, doorSetting, isPublishedTo, publishing } from '#contract/doors/connections.ts'
 import type { Agent } from '#sdk/types.ts'
 import { define, type AddCommand } from '../../define.ts'
 import type { Context } from '../../context.ts'
@@ -43,7 +37,8 @@ export const addAgentsConnect: AddCommand = (program) =>
       const change = JSON.stringify(publishing(protocol))
       if (!published)
         out.note(`The agent is not published to this protocol: cadre agents update ${agent.id} --config '${change}'`)
-      if (doorsNotUsual.includes(protocol)) out.note(`The service has to serve it: CADRE_DOORS=openai,mcp,${protocol}.`)
+      const setting = doorSetting(protocol)
+      if (setting) out.note(`The service has to serve it: ${setting}.`)
     },
   }).requiredOption('--as <protocol>', `The protocol of the client: ${connectProtocols.join(', ')}.`)
 

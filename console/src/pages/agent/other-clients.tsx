@@ -4,7 +4,7 @@ import {
   type ConnectProtocol,
   connectionsOf,
   connectProtocols,
-  doorsNotUsual,
+  doorSetting,
   isPublishedTo,
   publishing,
 } from '#contract/doors/connections.ts'
@@ -36,6 +36,7 @@ export function OtherClients({ project_id, agent }: TabProps) {
   })
   const shown = connections.find(({ client }) => client === search.client) ?? connections[0]!
   const isPublished = isPublishedTo(agent.config, protocol)
+  const setting = doorSetting(protocol)
   return (
     <Panel title="From clients you already have">
       <div className="space-y-3 p-4">
@@ -53,9 +54,9 @@ export function OtherClients({ project_id, agent }: TabProps) {
             configuration.
           </p>
         )}
-        {doorsNotUsual.includes(protocol) && (
+        {setting && (
           <p className="max-w-3xl text-soft">
-            The service has to serve it: <code>CADRE_DOORS=openai,mcp,{protocol}</code>.
+            The service has to serve it: <code>{setting}</code>.
           </p>
         )}
         <p className="flex min-w-0 items-center gap-1">

@@ -16,8 +16,8 @@ export interface Calls {
   find(lease: Lease, digest: string, at: Journaled & { tx: Sql }): Promise<{ key: string; step: Step | undefined }>
   /** Whether steps of workers before are left that this one has not asked for. */
   unseen(lease: Lease, row: WorkRow, steps: readonly Step[]): boolean
-  /** A request waits here for a call, until what is returned is called or `signal` aborts. */
-  enter(lease: Lease, key: string, signal: AbortSignal): Leave
+  /** A request waits here for a call, until it leaves or `signal` aborts. */
+  enter(lease: Lease, key: string, signal: AbortSignal): WaitedCall
   /** Makes a call; it goes on also without the one who waits for it. */
   make<T>(lease: Lease, key: string, work: () => Promise<T>): Promise<T>
   /** The making of a call that its caller left, here or elsewhere: resolves when one should look again. */
@@ -26,8 +26,12 @@ export interface Calls {
   count(lease: Lease): number
 }
 
-/** May be called more than once. */
-export type Leave = () => void
+/** A call that a request waits for. */
+export interface WaitedCall {
+  key: string
+  /** May be called more than once. */
+  leave: () => void
+}
 
 export interface Looking {
   again: Promise<unknown>
@@ -116,7 +120,7 @@ export function makeCalls({ sql, worker_id, log }: Pick<RemoteContext, 'sql' | '
       }
       signal.addEventListener('abort', abandon)
       if (signal.aborted) abandon()
-      return leave
+      return { key, leave }
     },
     async make(lease, key, work) {
       const name = nameOf(lease)

@@ -22,7 +22,7 @@ import type { Run } from '../run/run.ts'
 import { beginTaskSpan, endTaskSpan } from '../run/spans/spans.ts'
 import { canonicalJson } from '../tools/call-hash.ts'
 import type { LockedTask, Step, TaskError } from '../task.ts'
-import type { Calls, Leave, Looking } from './calls.ts'
+import type { Calls, Looking, WaitedCall } from './calls.ts'
 import { checkPolicy } from './endings.ts'
 import {
   refuseCanceled,
@@ -102,7 +102,7 @@ export async function callModel(
   lease: Lease,
   asked: AskedCall,
 ): Promise<CallAnswer> {
-  let mine: Mine | undefined
+  let mine: WaitedCall | undefined
   try {
     for (;;) {
       const begun = await underLease<Begun>(context, lease, { journal: true, ledger: true }, (held) =>
@@ -133,13 +133,7 @@ export async function callModel(
   }
 }
 
-/** A call that a request waits for. */
-interface Mine {
-  key: string
-  leave: Leave
-}
-
-type Begun = { mine?: Mine } & (
+type Begun = { mine?: WaitedCall } & (
   | { is: 'live'; run: Run; step: Step }
   | { is: 'replay'; step: Step }
   | ({ is: 'join' } & Looking)
@@ -152,14 +146,14 @@ async function begin(
   calls: Calls,
   held: Held,
   asked: AskedCall,
-  entered: Mine | undefined,
+  entered: WaitedCall | undefined,
 ): Promise<Decision<Begun>> {
   const { tx, task, row, steps, run } = held
   refuseCanceled(task)
   const lease = { task_id: task.id, project_id: task.project_id, attempt: task.attempt }
   const key = entered?.key ?? (await calls.find(lease, `model_${asked.digest}`, { tx, row, steps })).key
   const before = steps.findLast(({ input }) => isObject(input) && input['key'] === key)
-  const enter = (): Mine => entered ?? { key, leave: calls.enter(lease, key, asked.signal) }
+  const enter = (): WaitedCall => entered ?? calls.enter(lease, key, asked.signal)
   if (before?.status === 'completed') return { result: { is: 'replay', step: before, mine: enter() } }
   const made = await calls.made(lease, key, before, tx)
   if (made) return { result: { is: 'join', ...made, mine: enter() } }
@@ -425,7 +419,7 @@ function answerOf(
   context: RemoteContext,
   lease: Lease,
   step: Step,
-  { key, leave }: Mine,
+  { key, leave }: WaitedCall,
   is_replay: boolean,
 ): CallAnswer {
   const usage = step.usage as CallAnswer['usage']

@@ -14,7 +14,7 @@ import { planCall, planned, type Planned, type PlannedCall } from '../run/tool-p
 import { runCalls } from '../run/tool-run.ts'
 import { checkArguments } from '../tools/arguments.ts'
 import type { Step, TaskError } from '../task.ts'
-import type { Calls, Leave, Looking } from './calls.ts'
+import type { Calls, Looking, WaitedCall } from './calls.ts'
 import { checkPolicy } from './endings.ts'
 import {
   prepareRun,
@@ -71,7 +71,7 @@ export async function callTool(
   { name, args, signal }: { name: string; args: Record<string, unknown>; signal: AbortSignal },
 ): Promise<ToolResult> {
   const run = await openRun(context, lease)
-  let mine: Mine | undefined
+  let mine: WaitedCall | undefined
   try {
     run.span = beginTaskSpan(context.tracing, run)
     const tool = run.toolset.tools.get(name)
@@ -104,13 +104,7 @@ export async function callTool(
   }
 }
 
-/** A call that a request waits for. */
-interface Mine {
-  key: string
-  leave: Leave
-}
-
-type Turn = { mine?: Mine } & (
+type Turn = { mine?: WaitedCall } & (
   | { is: 'done'; step: Step }
   | { is: 'call'; call: PlannedCall }
   | ({ is: 'join' } & Looking)
@@ -125,7 +119,7 @@ interface AskedTool {
   digest: string
   signal: AbortSignal
   /** Once it is known which call it is. */
-  mine: Mine | undefined
+  mine: WaitedCall | undefined
 }
 
 /** What the call is at now, and what is done about it: its intent is written, it waits, or it is done. */
@@ -141,7 +135,8 @@ async function takeTurn(
   refuseCanceled(task)
   run.steps = steps
   run.usage = task.usage
-  const mine = asked.mine ?? (await entered(calls, lease, asked, { tx, row, steps }))
+  const next = async () => (await calls.find(lease, asked.digest, { tx, row, steps })).key
+  const mine = asked.mine ?? calls.enter(lease, await next(), asked.signal)
   const { key } = mine
   const those = steps.filter((step) => inputOf(step).tool_call_id === key)
   const at = stateOf(those)
@@ -182,17 +177,7 @@ async function takeTurn(
   return { change: changeOf(plan, step, usage, run), result: turnOf(plan, step, mine) }
 }
 
-async function entered(
-  calls: Calls,
-  lease: Lease,
-  { digest, signal }: AskedTool,
-  at: Pick<Held, 'tx' | 'row' | 'steps'>,
-): Promise<Mine> {
-  const { key } = await calls.find(lease, digest, at)
-  return { key, leave: calls.enter(lease, key, signal) }
-}
-
-async function waiting({ tx, task }: Held, step: Step | undefined, mine: Mine): Promise<Turn> {
+async function waiting({ tx, task }: Held, step: Step | undefined, mine: WaitedCall): Promise<Turn> {
   await noteWork(tx, task.id, { waits: true })
   return { is: 'wait', step, mine }
 }
@@ -216,7 +201,7 @@ function changeOf({ approval, delegation }: Planned, step: Step, usage: Run['usa
   }
 }
 
-function turnOf({ call }: Planned, step: Step, mine: Mine): Turn {
+function turnOf({ call }: Planned, step: Step, mine: WaitedCall): Turn {
   if (call) return { is: 'call', call: { ...call, step }, mine }
   if (step.type !== 'approval' && (step.status === 'failed' || step.status === 'completed'))
     return { is: 'done', step, mine }
@@ -265,7 +250,7 @@ async function untilChanged(
   }
 }
 
-function resultOf(context: RemoteContext, lease: Lease, step: Step, { key, leave }: Mine): ToolResult {
+function resultOf(context: RemoteContext, lease: Lease, step: Step, { key, leave }: WaitedCall): ToolResult {
   const output = step.output as ToolCallOutput | null
   return {
     content: output?.content ?? step.error?.message ?? '',

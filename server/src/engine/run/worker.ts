@@ -35,6 +35,8 @@ const gather_ms = 2
 const grace_ms = 5000
 /** Of all slots of all workers, what one project may take at most (fairness behind a backlog). */
 const projectShare = 0.75
+/** The same in slots, of so many. */
+const shareOf = (slots: number): number => Math.max(1, Math.ceil(slots * projectShare))
 /** Behind a backlog so often at most, the projects that it did not serve last come first: fetching so costs more. */
 const othersFirst_ms = 50
 /** A worker with so much of its slots in use looks for more whenever one is freed. */
@@ -212,7 +214,7 @@ export class Worker {
   /** Adds to `claimed` what it claims, also where the claim then fails. */
   async #take(count: number, claimed: Run[]): Promise<void> {
     const { sql, queue, id, environmentOf, publish, onDeferred, onOrphaned } = this.#options
-    const perProject = Math.max(1, Math.ceil(this.#slotsOfAll * projectShare))
+    const perProject = shareOf(this.#slotsOfAll)
     const behind = this.#projectsBehind()
     const { runs, fetched, published, deferred, orphaned } = await claimTasks({
       sql,
@@ -336,7 +338,7 @@ export class Worker {
   #chooseCreated<T extends { project_id: number }>(jobs: readonly T[]): T[] {
     if (!this.#isStarted || this.#looks > 0 || this.#claimsAlone || this.#hasMore || this.#closing.signal.aborted)
       return []
-    const perProject = this.#ownShare
+    const perProject = shareOf(this.#options.slots)
     const used = this.#usedByProject()
     let free = this.#free
     const chosen = jobs.filter(({ project_id }) => {
@@ -351,11 +353,6 @@ export class Worker {
     return chosen
   }
 
-  /** What one project may take of this worker's slots with tasks that do not pass through the queue. */
-  get #ownShare(): number {
-    return Math.max(1, Math.ceil(this.#options.slots * projectShare))
-  }
-
   /** Slots in use or reserved, by project. */
   #usedByProject(): Map<number, number> {
     const used = new Map(this.#reserved)
@@ -364,7 +361,7 @@ export class Worker {
   }
 
   #isShareTaken(): boolean {
-    return [...this.#usedByProject().values()].some((used) => used >= this.#ownShare)
+    return [...this.#usedByProject().values()].some((used) => used >= shareOf(this.#options.slots))
   }
 
   #reserve(project_id: number, count: number): void {

@@ -58,7 +58,7 @@ export function askedUser({ secrets }: Pick<Context, 'secrets'>): AskedUser {
             const params = { message: question.message, requestedSchema: question.schema }
             call.push({ jsonrpc: '2.0', id, method: 'elicitation/create', params })
           }
-          const seconds = Math.ceil(ends_at - performance.now()) / 1000
+          const seconds = (ends_at - performance.now()) / 1000
           if (asked.size === 0 || seconds <= 0 || over.aborted) return current
           const after = current.last_sequence
           current = await waitForTask(call, key, { seconds, signal: over, progress, after })

@@ -17,7 +17,7 @@ import { cancelAsAsked } from '../../resources/tasks/task-requests.ts'
 import { requireTask, type TaskKey } from '../../resources/tasks/tasks.queries.ts'
 import { canAsk } from './asked-user.ts'
 import { manage, manageTools } from './manage-tools.ts'
-import type { McpCall } from './mcp-call.ts'
+import type { McpCall, Progress } from './mcp-call.ts'
 import {
   findAgentNamed,
   findProjectOfApproval,
@@ -43,7 +43,7 @@ import { toolAnswerOf, type ToolAnswer } from './task-answers.ts'
 import type { DoorTool } from './door-tool.ts'
 import { askedInput } from './tools.ts'
 import { taskHandle } from './tasks-extension.ts'
-import { waitForTask, type Progress } from './waiting.ts'
+import { waitForTask } from './waiting.ts'
 
 /** What goes through the client between a question and its answer, signed. */
 export interface AskedState {

@@ -32,9 +32,12 @@ export interface AskedUser {
   take(call: McpCall, message: unknown, findTask: (task_id: string) => Promise<TaskKey>): Promise<boolean>
 }
 
+/** Tells how far a task is: a number that only rises, and what has started. */
+export type Progress = (progress: number, message: string) => void
+
 export interface Following {
   /** By the clock of `performance`. */
   ends_at: number
   signal: AbortSignal
-  progress?: ((progress: number, message: string) => void) | undefined
+  progress?: Progress | undefined
 }

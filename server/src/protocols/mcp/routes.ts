@@ -35,12 +35,13 @@ export function mcpRoutes(app: FastifyInstance, http: HttpContext, context: Cont
         run: async (handling) => {
           requireAudience(context, handling)
           const push = (): void => {}
-          const call = { ...handling, context, http, loadAsked, asked, push, only: await findOnly(handling) }
+          const only = await findOnly(handling)
+          const call = { ...handling, context, http, loadAsked, asked, push, only } as unknown as McpCall
           const message = readMessage(handling.request)
-          await requireScopes(call as unknown as McpCall, message)
+          await requireScopes(call, message)
           const session = sessionFor(message)
           if (session !== undefined) handling.header('mcp-session-id', session)
-          return { call, isTaken: await takeAnswer(call as unknown as McpCall, message) }
+          return { call, isTaken: await takeAnswer(call, message) }
         },
         finish: async (_handling, { body }, reply) => {
           const { call, isTaken } = body as { call: McpCall; isTaken: boolean }
@@ -135,20 +136,19 @@ async function requireScopes(call: McpCall, message: unknown): Promise<void> {
   }
   if (method === 'tasks/get' || method === 'tools/list') scopes.push('watch_tasks')
   if (method === 'tasks/cancel' || method === 'tasks/update') scopes.push('tasks:write')
-  for (const scope of scopes) {
-    if (mayCall(call, { scope })) continue
-    call.header('x-missing-scope', requiredScope(scope))
-    throw insufficientScope([requiredScope(scope)], call.principal.scopes)
-  }
+  for (const scope of scopes) requireScopeOf(call, scope)
+}
+
+function requireScopeOf(call: McpCall, scope: Requirement): void {
+  if (mayCall(call, { scope })) return
+  call.header('x-missing-scope', requiredScope(scope))
+  throw insufficientScope([requiredScope(scope)], call.principal.scopes)
 }
 
 /** Takes the answer of a client's user to a question of a task; false where the message is none. */
 async function takeAnswer(call: McpCall, message: unknown): Promise<boolean> {
   return call.asked.take(call, message, async (task_id) => {
-    if (!mayCall(call, { scope: 'tasks:write' })) {
-      call.header('x-missing-scope', 'tasks:write')
-      throw insufficientScope(['tasks:write'], call.principal.scopes)
-    }
+    requireScopeOf(call, 'tasks:write')
     await countAction(call)
     return requireKey(call, task_id)
   })

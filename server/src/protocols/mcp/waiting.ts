@@ -2,10 +2,7 @@ import { isFinished, personWaitReasons } from '#contract/tasks/task-lifecycle.ts
 import type { TaskRow } from '../../engine/commands/stored-task.ts'
 import { listTaskEvents } from '../../events/streams/streams.ts'
 import { findTask, rests, type TaskKey } from '../../resources/tasks/tasks.queries.ts'
-import type { McpCall } from './mcp-call.ts'
-
-/** Tells how far a task is: a number that only rises, and what has started. */
-export type Progress = (progress: number, message: string) => void
+import type { McpCall, Progress } from './mcp-call.ts'
 
 export interface Waiting {
   seconds: number

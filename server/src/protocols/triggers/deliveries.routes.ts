@@ -1,8 +1,10 @@
 import type { FastifyInstance } from 'fastify'
 import * as operations from '#contract/doors/trigger-deliveries.ts'
+import { openaiBounds } from '#contract/doors/openai.ts'
 import type { Context } from '../../context.ts'
 import { recordAudit } from '../../events/audit/audit.ts'
 import { handle, type Loading } from '../../http/handle.ts'
+import { userAgentOf } from '../../http/access/user-agent.ts'
 import type { HttpContext } from '../../http/http-context.ts'
 import { offsetPagination } from '../../http/pagination.ts'
 import { newId } from '../../platform/ids.ts'
@@ -89,7 +91,7 @@ function wouldBe(trigger: TriggerRow, delivery: Delivery) {
 
 function byCaller({ principal, request_id, request }: Loading): TakenBy {
   const { user_id, credential_id } = principal
-  return { user_id, credential_id, request_id, client: request.headers['user-agent'] ?? '' }
+  return { user_id, credential_id, request_id, client: userAgentOf(request, openaiBounds.client) }
 }
 
 function wholeView({ body, headers, ...row }: WholeDelivery): DeliveryRow & { headers: object; payload: string } {

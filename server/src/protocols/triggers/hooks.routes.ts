@@ -4,11 +4,13 @@ import { Problem, problems } from '#contract/core/problems.ts'
 import { roleAllows } from '#contract/core/scopes.ts'
 import { receiveDelivery } from '#contract/doors/hooks.ts'
 import { sourceDefinitions } from '#contract/doors/trigger-sources.ts'
+import { openaiBounds } from '#contract/doors/openai.ts'
 import type { Context } from '../../context.ts'
 import { recordAudit } from '../../events/audit/audit.ts'
 import { actorOf } from '../../http/access/actor.ts'
 import { countSubject } from '../../http/access/rate-limit.ts'
 import { Answer, handle } from '../../http/handle.ts'
+import { userAgentOf } from '../../http/access/user-agent.ts'
 import type { HttpContext } from '../../http/http-context.ts'
 import { hashOf } from '../../platform/crypto/hash-of.ts'
 import { newId } from '../../platform/ids.ts'
@@ -47,7 +49,7 @@ export function hookRoutes(app: FastifyInstance, http: HttpContext, context: Con
         return new Answer(200, { challenge: delivery.parsed['challenge'] })
       const by = {
         ...{ user_id: trigger.created_by, credential_id: trigger.id, request_id },
-        client: received.headers['user-agent'] ?? '',
+        client: userAgentOf(received, openaiBounds.client),
       }
       try {
         requireOwner(trigger)

@@ -58,9 +58,6 @@ export interface Decided {
   thread_key: string | null
 }
 
-/** Characters of the name of a sender that are kept. */
-const clientMax = 100
-
 /** Whether a delivery is for the agent, and what of it counts. Reads nothing but the two. */
 export function decide(trigger: TriggerRow, delivery: Delivery, { isAgain }: Pick<Taking, 'isAgain'>): Decided {
   const { id, name, source } = trigger
@@ -174,7 +171,7 @@ async function give(
   await requireRoom(tx, agent)
   const { priority, timeout_seconds, budget, metadata } = trigger
   const id = newId('task')
-  const door = { kind: `trigger:${trigger.id}`, client: by.client.slice(0, clientMax) }
+  const door = { kind: `trigger:${trigger.id}`, client: by.client }
   await engine.enqueue(tx, {
     ...{ id, agent, thread_id, input, priority, timeout_seconds, budget, metadata: { ...metadata, door } },
     ...{ created_by: by.user_id, credential_id: by.credential_id, request_id: by.request_id },

@@ -2,7 +2,7 @@ import { scopeDescriptions, type Scope } from '#contract/core/scopes.ts'
 import { html, Html } from '../../http/pages/html.ts'
 import type { Page } from '../../http/pages/page.ts'
 import type { SignedInUser } from '../users/sessions/sessions.queries.ts'
-import type { Membership, OAuthClientRow, Publisher } from './oauth.queries.ts'
+import { isUnregistered, type Membership, type OAuthClientRow, type Publisher } from './oauth.queries.ts'
 import { isLoopback } from './redirect-uris.ts'
 
 /** What the page shows on which a user decides about an app. */
@@ -75,11 +75,6 @@ export function consentPage(view: ConsentView): Page {
 function strangerWarning({ name }: Publisher): Html {
   return html`
       <p class="notice warn" role="note"><strong>This app is unverified.</strong> It was registered by ${name}, an organization that you do not belong to. Cadre has not checked who that is.</p>`
-}
-
-/** Known by the address of its metadata document alone. */
-function isUnregistered({ org_id }: OAuthClientRow): boolean {
-  return org_id === null
 }
 
 /** Anyone may call an app anything: only the host is proved, and where the browser goes from here. */

@@ -15,6 +15,7 @@ import {
   findConsent,
   findPublisher,
   isSignedInSince,
+  isUnregistered,
   listMemberships,
   type OAuthClientRow,
 } from './oauth.queries.ts'
@@ -103,7 +104,7 @@ async function showInteraction(
   if (remembered) return reply.redirect(await allow(waiting, user, consent.org_id, request, reply), 303)
 
   const organizations = await listMemberships(sql, user.user_id, client)
-  if (organizations.length === 0 && client.org_id === null) throw onlyRegistered()
+  if (organizations.length === 0 && isUnregistered(client)) throw onlyRegistered()
   const page = consentPage({
     action: path,
     token: tokens.issue('consent', user.session_id, interaction.uid),

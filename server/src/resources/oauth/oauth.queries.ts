@@ -20,6 +20,11 @@ export interface OAuthClientRow {
   updated_at: string | null
 }
 
+/** Known by the address of its metadata document alone. */
+export function isUnregistered({ org_id }: OAuthClientRow): boolean {
+  return org_id === null
+}
+
 export async function findClient(sql: Sql, client_id: string): Promise<OAuthClientRow | undefined> {
   if (!/^[\x21-\x7e]{1,128}$/.test(client_id) && !isDocumentAddress(client_id)) return undefined
   const [row] = await sql<OAuthClientRow>`
@@ -54,7 +59,7 @@ export interface Membership {
 export async function listMemberships(sql: Sql, user_id: string, client: OAuthClientRow): Promise<Membership[]> {
   return sql<Membership>`
     select o.id, o.name from member m join organization o on o.id = m.org_id
-    where m.user_id = ${user_id} and (o.client_documents or ${client.org_id !== null})
+    where m.user_id = ${user_id} and (o.client_documents or ${!isUnregistered(client)})
     order by m.joined_at, o.id`
 }
 
@@ -66,7 +71,7 @@ export interface Publisher {
 }
 
 export async function findPublisher(sql: Sql, client: OAuthClientRow, user_id: string): Promise<Publisher> {
-  if (client.org_id === null) return { name: new URL(client.client_id).host, is_own: false }
+  if (isUnregistered(client)) return { name: new URL(client.client_id).host, is_own: false }
   const [row] = await sql<Publisher>`
     select o.name, exists (select from member m where m.org_id = o.id and m.user_id = ${user_id}) as is_own
     from organization o where o.id = ${client.org_id}`

@@ -44,11 +44,17 @@ export function makeTaskFiles({ database, files, egress }: Context) {
 
   const receive: Handlers<typeof createTask, AskedAgent>['receive'] = async (loading, validated, given) => {
     const { request, principal } = loading
-    if (isObject(given) && isObject(given['input']))
-      await judgeInputs(loading, await loadAsked(loading), [{ ...validated().body }])
-    if (!mayHaveUrls(request)) return undefined
-    const { project_id } = await loadAsked(loading)
-    return take(request, { project_id, created_by: principal.user_id }, urlsIn(validated().body.input))
+    const isTyped = isObject(given) && isObject(given['input'])
+    const hasUrls = mayHaveUrls(request)
+    if (!isTyped && !hasUrls) return undefined
+    const asked = await loadAsked(loading)
+    if (isTyped) await judgeInputs(loading, asked, [{ ...validated().body }])
+    if (!hasUrls) return undefined
+    return take(
+      request,
+      { project_id: asked.project_id, created_by: principal.user_id },
+      urlsIn(validated().body.input),
+    )
   }
 
   const receiveMessage: Handlers<typeof sendTaskMessage, TaskRow>['receive'] = async (loading, validated) => {

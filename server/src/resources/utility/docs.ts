@@ -1,7 +1,6 @@
 import type { OpenApiDocument } from '#contract/openapi/openapi-types.ts'
 import { openApiDocument } from '#contract/openapi/openapi.ts'
-import { receiveDelivery } from '#contract/doors/hooks.ts'
-import { operations } from '#contract/operations.ts'
+import { documented } from '#contract/openapi/documented.ts'
 import { version } from '../../version.ts'
 
 let document: OpenApiDocument | undefined
@@ -11,6 +10,6 @@ let document: OpenApiDocument | undefined
  * 0.1 s; later calls reuse it.
  */
 export function publishedDocument(public_url: string): OpenApiDocument {
-  document ??= openApiDocument([...operations, receiveDelivery], { version, server_url: public_url })
+  document ??= openApiDocument(documented, { version, server_url: public_url })
   return { ...document, servers: [{ url: public_url, description: 'This service.' }] }
 }

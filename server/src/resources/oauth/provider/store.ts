@@ -3,7 +3,7 @@ import type { Adapter, AdapterPayload } from 'oidc-provider'
 import { jsonb, type Sql } from '../../../platform/postgres/database.ts'
 import { lifetimes } from './lifetimes.ts'
 import { hashOf } from '../../../platform/crypto/hash-of.ts'
-import { endGrant, findClient, type GrantOwner } from '../oauth.queries.ts'
+import { endGrant, findClient, isUnregistered, type GrantOwner } from '../oauth.queries.ts'
 
 /*
  * What the authorization server keeps, in PostgreSQL (decision 0005).
@@ -196,7 +196,7 @@ function clients({ query }: Here): Adapter {
         grant_types: [
           'authorization_code',
           'refresh_token',
-          ...(client.native && client.org_id !== null ? [deviceGrant] : []),
+          ...(client.native && !isUnregistered(client) ? [deviceGrant] : []),
         ],
         response_types: ['code'],
         application_type: client.native ? 'native' : 'web',
