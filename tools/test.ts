@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { testServer, testServerVariable } from '../server/test/postgres.ts'
 import { buildConsoleIfStale } from './console-build.mjs'
 import { cpuTime } from './tests/cpu-time.ts'
-import { inBrowser, planTests } from './tests/plan.ts'
+import { inBrowser, planTests, type TestPlan } from './tests/plan.ts'
 
 /**
  * Processes that run tests at a time. In a short run one more than the processors that it is planned for, because tests wait for
@@ -64,7 +64,7 @@ process.exitCode = await main()
 async function main(): Promise<number> {
   const began_ms = performance.now()
   const plan = await planTests(root, isLong, (file) => words.length === 0 || words.some((word) => file.includes(word)))
-  const files = plan.flat()
+  const files = [...plan.together, ...plan.quiet].flat()
   if (files.length === 0) {
     console.error(words.length > 0 ? `No test file has ${words.join(' or ')} in its path.` : 'There are no test files.')
     return 1
@@ -88,29 +88,31 @@ async function main(): Promise<number> {
   }
 }
 
-/** Runs the processes of a plan, several at a time. */
-async function runAll(plan: readonly string[][], env: NodeJS.ProcessEnv, inFull: boolean): Promise<FileResult[]> {
+/** Runs the processes of a plan: several at a time, then one by one those whose tests need a quiet machine. */
+async function runAll({ together, quiet }: TestPlan, env: NodeJS.ProcessEnv, inFull: boolean): Promise<FileResult[]> {
   const results: FileResult[] = []
   const isBrowser = ([file = '']: readonly string[]): boolean => inBrowser(file)
-  const browsers = plan.filter(isBrowser)
-  const others = plan.filter((files) => !isBrowser(files))
+  const browsers = together.filter(isBrowser)
+  const others = together.filter((files) => !isBrowser(files))
+  const run = async (files: readonly string[]): Promise<void> => {
+    const { output, ended } = await runProcess(files, env)
+    results.push(...ended)
+    const hasFailed = ended.some(({ passed }) => !passed)
+    if (inFull || hasFailed) console.log(output)
+    for (const { file, passed, duration_ms, tests, cpu_ms } of ended)
+      console.log(`${passed ? '✔' : '✖'} ${file} (${tests} tests, ${seconds(duration_ms)} s, ${seconds(cpu_ms)} s CPU)`)
+  }
   /** Browser tests are one process and the longest, so it is the first to start. */
   const work = async (isForBrowsers: boolean): Promise<void> => {
     const [first, second] = isForBrowsers ? [browsers, others] : [others, browsers]
     for (;;) {
       const files = first.shift() ?? second.shift()
       if (files === undefined || stopping.signal.aborted) return
-      const { output, ended } = await runProcess(files, env)
-      results.push(...ended)
-      const hasFailed = ended.some(({ passed }) => !passed)
-      if (inFull || hasFailed) console.log(output)
-      for (const { file, passed, duration_ms, tests, cpu_ms } of ended)
-        console.log(
-          `${passed ? '✔' : '✖'} ${file} (${tests} tests, ${seconds(duration_ms)} s, ${seconds(cpu_ms)} s CPU)`,
-        )
+      await run(files)
     }
   }
   await Promise.all(Array.from({ length: processesAtOnce[isLong ? 'long' : 'short'] }, (_, nth) => work(nth === 0)))
+  for (const files of quiet) if (!stopping.signal.aborted) await run(files)
   return results
 }
 

@@ -1,3 +1,4 @@
+// test: quiet machine
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { test } from 'node:test'

@@ -1,3 +1,4 @@
+// test: quiet machine
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { after, before, describe, it } from 'node:test'

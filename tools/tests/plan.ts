@@ -15,6 +15,9 @@ const filesOfLongGroup = 6
 /** A file that changes its process, or starts processes that it measures, says so in a line like this. */
 const ownProcess = /^\/\/ test: own process/m
 
+/** A file whose bounds are times says so in a line like this: nothing else runs beside it. */
+const quietMachine = /^\/\/ test: quiet machine/m
+
 /** A file whose tests do more in a long run imports this module, or the one of browser tests that does. */
 const longForm = /\/long-run\.ts'|'\.\/console\.ts'/
 
@@ -22,7 +25,12 @@ const longForm = /\/long-run\.ts'|'\.\/console\.ts'/
 export const inBrowser = (file: string): boolean => file.includes('.browser.')
 
 /** The test files of a run by their paths in the repository, those of one process together. */
-export type TestPlan = string[][]
+export interface TestPlan {
+  /** Processes that run beside each other. */
+  together: string[][]
+  /** Processes that run after those, one at a time. */
+  quiet: string[][]
+}
 
 /**
  * Which test files run in which process. A short run has every file but `*.long.test.ts`; a long run has these and the
@@ -51,11 +59,13 @@ export async function planTests(
   })
   const browser = ofRun.map(({ file }) => file).filter(inBrowser)
   const others = ofRun.filter(({ file }) => !inBrowser(file))
+  const quiet = others.filter(({ text }) => quietMachine.test(text)).map(({ file }) => [file])
   const isAlone = ({ file, text }: { file: string; text: string }) => file.startsWith('e2e/') || ownProcess.test(text)
-  const alone = others.filter(isAlone).map(({ file }) => [file])
-  const shared = others.filter((one) => !isAlone(one)).map(({ file }) => file)
+  const beside = others.filter(({ text }) => !quietMachine.test(text))
+  const alone = beside.filter(isAlone).map(({ file }) => [file])
+  const shared = beside.filter((one) => !isAlone(one)).map(({ file }) => file)
   const groups = Math.ceil(shared.length / (isLong ? filesOfLongGroup : filesOfGroup))
   // Dealt like cards, so that the files of one folder, which cost alike, are in different groups.
   const dealt = Array.from({ length: groups }, (_, nth) => shared.filter((_file, at) => at % groups === nth))
-  return [...(browser.length > 0 ? [browser] : []), ...alone, ...dealt]
+  return { together: [...(browser.length > 0 ? [browser] : []), ...alone, ...dealt], quiet }
 }

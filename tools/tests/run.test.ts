@@ -91,6 +91,18 @@ describe('the program that runs the tests', () => {
     assert.match(output, /soak\.long/)
   })
 
+  test('a file that needs a quiet machine runs after the others have ended, alone', async (t) => {
+    const { code, output } = await runTests(t, {
+      'cli/a-quiet.test.ts': `// test: quiet machine\n${prints}`,
+      'cli/other.test.ts': `// test: own process\n${prints}`,
+      'tools/b-quiet.test.ts': `// test: quiet machine\n${prints}`,
+      'tools/other.test.ts': prints,
+    })
+    assert.equal(code, 0, output)
+    const ended = [...output.matchAll(/^✔ (\S+\.test\.ts) \(\d+ tests/gm)].map(([, file]) => file)
+    assert.deepEqual(ended.slice(2), ['cli/a-quiet.test.ts', 'tools/b-quiet.test.ts'], output)
+  })
+
   test('words choose files by their path, and an option for the test runner reaches it', async (t) => {
     const files = { 'tools/one.test.ts': `${passes}${fails.split('\n')[1]}`, 'tools/two.test.ts': fails }
     const { code, output } = await runTests(t, files, 'tools/one', '--test-name-pattern=test passes')

@@ -1,3 +1,4 @@
+// test: quiet machine
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { after, before, describe, it } from 'node:test'
