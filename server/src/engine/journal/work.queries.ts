@@ -1,4 +1,4 @@
-import type { LockedTask, Needs, NewWork, ReadMessage, Reservation } from '../task.ts'
+import type { LockedTask, Needs, NewWork, ReadMessage, Reservation, Step } from '../task.ts'
 import { jsonb, type Sql } from '../../platform/postgres/database.ts'
 import { mayWork } from '../queue/concurrency-limits.ts'
 
@@ -122,6 +122,13 @@ export async function noteLeft(sql: Sql, lease: { task_id: string; attempt: numb
     update task_step set input = input || '{"left": true}'::jsonb
     where task_id = ${lease.task_id} and status = 'started' and (input ->> 'claim')::int = ${lease.attempt}
       and coalesce(input ->> 'key', input ->> 'tool_call_id') = ${key}`
+}
+
+/** Whether a step is the call that was begun, and was neither ended nor begun again. The task is locked. */
+export async function isUnderWay(tx: Sql, { task_id, index, attempt }: Step): Promise<boolean> {
+  const [row] = await tx<{ is_that: boolean }>`
+    select status = 'started' and attempt = ${attempt} as is_that from task_step where task_id = ${task_id} and index = ${index}`
+  return row?.is_that === true
 }
 
 /** Tasks whose worker is gone, or whose time is over while a worker has them: a batch of each. */

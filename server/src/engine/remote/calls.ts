@@ -20,8 +20,10 @@ export interface Calls {
   enter(lease: Lease, key: string, signal: AbortSignal): WaitedCall
   /** Makes a call; it goes on also without the one who waits for it. */
   make<T>(lease: Lease, key: string, work: () => Promise<T>): Promise<T>
-  /** The making of a call that its caller left, here or elsewhere: resolves when one should look again. */
+  /** The making of a call that its caller left, or an earlier worker asked for, here or elsewhere: resolves when one should look again. */
   made(lease: Lease, key: string, step: Step | undefined, tx: Sql): Promise<Looking | undefined>
+  /** Whether a process is making one of these steps of a task: a lease that ended does not end the call. */
+  isMaking(tx: Sql, task_id: string, steps: readonly Step[]): Promise<boolean>
   /** Calls that are under way here for a lease. */
   count(lease: Lease): number
 }
@@ -39,6 +41,8 @@ export interface Looking {
 
 /** A call that another process makes is looked at so often. */
 const look_ms = 500
+/** A call that another process should have ended by then is begun again. */
+const callMost_ms = 15 * 60_000
 
 interface Journaled {
   row: WorkRow
@@ -61,18 +65,19 @@ function callOf({
 
 /** Keeps the calls that are under way in this process, which others know by `worker_id`. */
 export function makeCalls({ sql, worker_id, log }: Pick<RemoteContext, 'sql' | 'worker_id' | 'log'>): Calls {
-  /** Calls that a request waits for, and calls that are being made. */
+  /** Calls that a request waits for, by lease, and calls that are being made, by task. */
   const present = new Map<string, Map<string, symbol>>()
   const making = new Map<string, Map<string, Promise<unknown>>>()
   const nameOf = ({ task_id, attempt }: Lease): string => `${task_id}:${attempt}`
 
-  /** Whether another process makes a call: of a dead one the call is begun again. */
-  const isElsewhere = async (tx: Sql, { attempt }: Lease, step: Step | undefined): Promise<boolean> => {
+  /** Whether another process makes a call, for this lease or an earlier one: of a dead one the call is begun again. */
+  const isElsewhere = async (tx: Sql, step: Step | undefined): Promise<boolean> => {
     const call = step && callOf(step)
-    if (step?.status !== 'started' || call?.claim !== attempt || call.holder === undefined || call.holder === worker_id)
-      return false
+    if (step?.status !== 'started' || call?.holder === undefined || call.holder === worker_id) return false
     const [row] = await tx.run<{ lives: boolean }>(
-      tx.fragment`select ${holdsPresenceLock(tx, tx.fragment`${call.holder}::text`)} as lives`,
+      tx.fragment`select ${holdsPresenceLock(tx, tx.fragment`${call.holder}::text`)} and exists (
+        select from task_step where task_id = ${step.task_id} and index = ${step.index}
+          and started_at > now() - make_interval(secs => ${callMost_ms / 1000})) as lives`,
     )
     return row?.lives === true
   }
@@ -90,7 +95,8 @@ export function makeCalls({ sql, worker_id, log }: Pick<RemoteContext, 'sql' | '
         const key = `${digest}_${n}`
         if (row.delivered.includes(key) || here?.has(key)) continue
         const step = steps.findLast((one) => callOf(one)?.key === key && one.type !== 'approval')
-        if (step && !callOf(step)?.left && (await isElsewhere(tx, lease, step))) continue
+        const call = step && callOf(step)
+        if (step && call?.claim === lease.attempt && !call.left && (await isElsewhere(tx, step))) continue
         return { key, step }
       }
       throw new Error(`a task has more than ${sameMax} equal calls`)
@@ -113,7 +119,7 @@ export function makeCalls({ sql, worker_id, log }: Pick<RemoteContext, 'sql' | '
       }
       const abandon = (): void => {
         leave()
-        if (!making.get(name)?.has(key)) return
+        if (!making.get(lease.task_id)?.has(key)) return
         noteLeft(sql, lease, key).catch((error: unknown) =>
           log.warn({ err: error, task_id: lease.task_id }, 'a lost connection not noted; its call may be made twice'),
         )
@@ -123,21 +129,28 @@ export function makeCalls({ sql, worker_id, log }: Pick<RemoteContext, 'sql' | '
       return { key, leave }
     },
     async make(lease, key, work) {
-      const name = nameOf(lease)
       const made = work()
-      making.set(name, (making.get(name) ?? new Map<string, Promise<unknown>>()).set(key, made))
+      making.set(lease.task_id, (making.get(lease.task_id) ?? new Map<string, Promise<unknown>>()).set(key, made))
       try {
         return await made
       } finally {
-        unset(making, name, key, made)
+        unset(making, lease.task_id, key, made)
       }
     },
     async made(lease, key, step, tx) {
-      const here = making.get(nameOf(lease))?.get(key)
+      const here = making.get(lease.task_id)?.get(key)
       if (here) return { again: here.catch(() => {}) }
-      return (await isElsewhere(tx, lease, step)) ? { again: delay(look_ms) } : undefined
+      return (await isElsewhere(tx, step)) ? { again: delay(look_ms) } : undefined
+    },
+    async isMaking(tx, task_id, steps) {
+      const here = making.get(task_id)
+      for (const step of steps) {
+        const key = callOf(step)?.key
+        if ((key !== undefined && here?.has(key)) || (await isElsewhere(tx, step))) return true
+      }
+      return false
     },
     count: (lease) =>
-      new Set([...(present.get(nameOf(lease))?.keys() ?? []), ...(making.get(nameOf(lease))?.keys() ?? [])]).size,
+      new Set([...(present.get(nameOf(lease))?.keys() ?? []), ...(making.get(lease.task_id)?.keys() ?? [])]).size,
   }
 }

@@ -14,6 +14,7 @@ import { checkFailurePolicy } from '../run/agent-failure-policy.ts'
 import { outputSchema } from '../run/task-output.ts'
 import { resultIssues } from '../tools/data-schema.ts'
 import type { Step, TaskChange } from '../task.ts'
+import type { Calls } from './calls.ts'
 import { unreadMessages } from './claims.ts'
 import { underLease, type Change, type Held, type Lease, type RemoteContext } from './lease.ts'
 import { offeredAgain, parked } from './waits.ts'
@@ -179,7 +180,7 @@ const lostBatch = 200
  * Takes tasks back whose workers have not said that they live, for others to go on from their journals, and ends those whose time is
  * over. Gives whether there may be more.
  */
-export async function loseWork(context: RemoteContext): Promise<boolean> {
+export async function loseWork(context: RemoteContext, calls: Calls): Promise<boolean> {
   const { sql, queue, log } = context
   const ids = await listLostWork(sql, lostBatch)
   for (const id of ids) {
@@ -191,7 +192,8 @@ export async function loseWork(context: RemoteContext): Promise<boolean> {
       const isExpired = task.expires_at !== null && Date.parse(task.expires_at) <= Date.parse(task.now)
       if (!isExpired && row.lease_holds) return undefined
       const steps = (await listSteps(tx, [id])).get(id) ?? []
-      const cut = await cutShort(tx, id)
+      // What a process is still making is for the next worker.
+      const cut = !isExpired && (await calls.isMaking(tx, id, steps)) ? [] : await cutShort(tx, id)
       const progress = { steps, usage: task.usage, unfinished: lastText(steps, '') ?? '' }
       const { events = [], ...change }: Change = isExpired
         ? { ...expired(task, progress), job: { kind: 'end' } }

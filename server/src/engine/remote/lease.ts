@@ -9,7 +9,7 @@ import type { Decide } from '../journal/journal.ts'
 import type { JournalNotice } from '../journal/resume.ts'
 import { agentsWithDeferred, applyChanges } from '../journal/task-changes.ts'
 import { listReadMessages, listSteps, lockTasksWithWork } from '../journal/task-rows.ts'
-import { findWork, type WorkRow } from '../journal/work.queries.ts'
+import { findWork, isUnderWay, type WorkRow } from '../journal/work.queries.ts'
 import type { Queue } from '../queue/queue.ts'
 import type { RunContext } from '../run/run-task.ts'
 import { Run } from '../run/run.ts'
@@ -48,11 +48,15 @@ export interface Held {
   tx: Sql
   task: LockedTask & { work: TaskWork }
   row: WorkRow
+  /** Whether the lease still holds the task. */
+  holds: boolean
   /** The journal, in the order of its steps. */
   steps: Step[]
   /** The task as the rest of the engine sees one that is worked on. */
   run: Run
 }
+
+type Found = Pick<Held, 'task' | 'row' | 'holds'>
 
 /** What is decided under the lock: what becomes of the task, and what the worker gets. */
 export interface Decision<T> {
@@ -71,12 +75,45 @@ export async function underLease<T>(
   { journal = false, ledger = false }: { journal?: boolean; ledger?: boolean },
   decide: (held: Held) => Promise<Decision<T>>,
 ): Promise<T> {
+  return underLock(context, (tx) => requireHeld(tx, lease), { journal, ledger }, decide)
+}
+
+/**
+ * Writes what a call left that this process made for a worker. Where the lease has ended meanwhile it is written all the same, unless
+ * the call was begun again: it was made, and may have been paid. Then throws what `underLease` throws, after it was written.
+ */
+export async function writeCall(
+  context: RemoteContext,
+  lease: Lease,
+  step: Step,
+  { ledger = false }: { ledger?: boolean },
+  decide: (held: Held) => Promise<Decision<undefined>>,
+): Promise<void> {
+  let refusal: Problem | undefined
+  const find = async (tx: Sql): Promise<Found> => {
+    const { task, row } = await findHeld(tx, lease)
+    if (task && row && isHeld(task, row, lease)) return { task, row, holds: true }
+    refusal = leaseRefused(task, row, lease)
+    if (!task?.agent || !row || isFinished(task.status) || !(await isUnderWay(tx, step))) throw refusal
+    return { task, row, holds: false }
+  }
+  await underLock(context, find, { journal: false, ledger }, decide)
+  if (refusal) throw refusal
+}
+
+async function underLock<T>(
+  context: RemoteContext,
+  find: (tx: Sql) => Promise<Found>,
+  { journal, ledger }: { journal: boolean; ledger: boolean },
+  decide: (held: Held) => Promise<Decision<T>>,
+): Promise<T> {
   const { sql, queue } = context
   const { result, notice, budgets } = await sql.begin(async (tx) => {
-    const { task, row } = await requireHeld(tx, lease)
+    const found = await find(tx)
+    const { task } = found
     if (ledger) await openLedger(tx, [task])
     const steps = journal ? ((await listSteps(tx, [task.id])).get(task.id) ?? []) : []
-    const held = { tx, task, row, steps, run: runOf(context, task, steps) }
+    const held = { tx, ...found, steps, run: runOf(context, task, steps) }
     const { change, result } = await decide(held)
     const changes = change ? [{ ...change, task }] : []
     const published = await applyChanges(tx, queue, changes)
@@ -108,13 +145,21 @@ export async function prepareRun(context: RemoteContext, run: Run): Promise<void
   run.messages = (await listReadMessages(context.sql, [run.claim.task_id])).get(run.claim.task_id) ?? []
 }
 
-async function requireHeld(tx: Sql, lease: Lease): Promise<Pick<Held, 'task' | 'row'>> {
-  const task = (await lockTasksWithWork(tx, [lease.task_id])).get(lease.task_id)
-  const row = await findWork(tx, lease.task_id)
-  const holds = row?.lease_holds === true && row.attempt === lease.attempt
-  const isTheirs = task?.agent && task.status === 'running' && task.attempt === lease.attempt
-  if (!task || !row || !holds || !isTheirs || task.worker_id !== row.lease_id) throw leaseRefused(task, row, lease)
-  return { task, row }
+async function requireHeld(tx: Sql, lease: Lease): Promise<Found> {
+  const { task, row } = await findHeld(tx, lease)
+  if (!task || !row || !isHeld(task, row, lease)) throw leaseRefused(task, row, lease)
+  return { task, row, holds: true }
+}
+
+async function findHeld(tx: Sql, { task_id }: Lease): Promise<{ [K in 'task' | 'row']: Held[K] | undefined }> {
+  const task = (await lockTasksWithWork(tx, [task_id])).get(task_id)
+  return { task, row: await findWork(tx, task_id) }
+}
+
+function isHeld(task: Held['task'] | undefined, row: WorkRow | undefined, { attempt }: Lease): boolean {
+  const holds = row?.lease_holds === true && row.attempt === attempt
+  const isTheirs = task?.agent && task.status === 'running' && task.attempt === attempt
+  return Boolean(holds && isTheirs && task.worker_id === row.lease_id)
 }
 
 /** What a token that holds no lease is answered with. */

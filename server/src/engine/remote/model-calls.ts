@@ -27,6 +27,7 @@ import { checkPolicy } from './endings.ts'
 import {
   refuseCanceled,
   underLease,
+  writeCall,
   type Change,
   type Decision,
   type Held,
@@ -341,12 +342,12 @@ async function make(context: RemoteContext, lease: Lease, run: Run, step: Step, 
       const next = text === 0 ? nextTry(run, result) : undefined
       const done = run.steps[step.index]!
       if (!next) {
-        await write(context, lease, step, result.change)
+        await write(context, lease, current, result.change)
         if (result.outcome === 'answered') return done
         code = result.outcome === 'failed' ? result.error.code : 'aborted'
         throw failureOf(result)
       }
-      await write(context, lease, step, next.change, next.step)
+      await write(context, lease, current, result.change, next)
       await delay(next.seconds * 1000)
       run.steps[step.index] = next.step
       current = next.step
@@ -381,16 +382,21 @@ function failureOf(result: CallResult): Error | ModelError {
   return new Problem('service_unavailable', undefined, { headers: { 'retry-after': '1' } })
 }
 
-/** Writes what a call left, with what it used added to what the task's other calls have used. */
+/**
+ * Writes what a call left, with what it used added to what the task's other calls have used. `tried` is the try that ended, `next` the
+ * one that begins instead, unless the lease has ended.
+ */
 async function write(
   context: RemoteContext,
   lease: Lease,
-  { id, index }: Step,
-  change: Change,
-  again?: Step,
+  tried: Step,
+  left: Change,
+  next?: { change: Change; step: Step },
 ): Promise<void> {
-  await underLease(context, lease, { ledger: true }, async ({ tx, task, row }) => {
+  const { id, index } = tried
+  await writeCall(context, lease, tried, { ledger: true }, async ({ tx, task, row, holds: goesOn }) => {
     const { [id]: part, ...holds } = row.holds
+    const { change, step: again } = (goesOn ? next : undefined) ?? { change: left, step: undefined }
     const isOver = again === undefined
     const usage = change.usage && addUsages(task.usage, change.usage)
     const events = change.events?.map((event) =>

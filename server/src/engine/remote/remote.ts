@@ -113,7 +113,7 @@ export function openRemoteWork(
       }
     },
     async sweep() {
-      while (await loseWork(context)) continue
+      while (await loseWork(context, calls)) continue
     },
     close: () => line.close(),
   }

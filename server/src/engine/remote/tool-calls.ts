@@ -20,6 +20,7 @@ import {
   prepareRun,
   refuseCanceled,
   underLease,
+  writeCall,
   type Change,
   type Decision,
   type Held,
@@ -223,7 +224,10 @@ async function make(context: RemoteContext, lease: Lease, run: Run, call: Planne
   run.steps[call.step.index] = call.step
   const { model: hold, tools: signal } = run.nextSignals()
   const write = async (change: Change): Promise<boolean> => {
-    await underLease(context, lease, {}, async () => ({ change: joined(undefined, change), result: undefined }))
+    await writeCall(context, lease, call.step, {}, async () => ({
+      change: joined(undefined, change),
+      result: undefined,
+    }))
     return true
   }
   const { fileSource } = context.run

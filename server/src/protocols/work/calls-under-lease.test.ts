@@ -210,4 +210,69 @@ describe('calls of models and tools under a lease', () => {
       const { usage } = (await test.send('GET', `${base}/tasks/${id}`)).body
       assert.equal(usage.by_model['openai/gpt-4o-mini'].calls, 1)
     })
+
+  /** The worker says no more until its lease is over, and the task is offered again. */
+  const loseLease = async (id: string, queue: string) => {
+    await test.sql`update work set lease_until = now() - interval '1 second' where task_id = ${id}`
+    return claim(queue)
+  }
+  const contentOf = async (reply: Response) =>
+    ((await reply.json()) as { choices: { message: { content: string } }[] }).choices[0]!.message.content
+  const eventTypes = async (id: string) =>
+    (await test.send('GET', `${base}/tasks/${id}/events?limit=100`)).body.events.map(
+      ({ type }: { type: string }) => type,
+    )
+
+  it('pays a model once when the lease ends while it answers, and gives the answer to the next worker', async () => {
+    const { id, queue, token } = await begin()
+    const gate = Promise.withResolvers<void>()
+    const asked = models.requests.length
+    models.next({ do: 'hold', pieces: 0, until: gate.promise, text: 'Paid once.' })
+    const body = { model: 'gpt-4o-mini', messages: [{ role: 'user', content: 'Say it.' }] }
+    const first = post(token, 'v1/chat/completions', body)
+    await models.waitForRequests(asked + 1)
+    const second = await loseLease(id, queue)
+    const joined = post(second, 'v1/chat/completions', body)
+    gate.resolve()
+    assert.equal(await contentOf(await joined), 'Paid once.')
+    const refused = await first
+    assert.deepEqual(
+      [refused.status, ((await refused.json()) as { error: { code: string } }).error.code],
+      [409, 'lease_lost'],
+    )
+    assert.deepEqual([models.requests.length - asked, (await steps(id)).length], [1, 1])
+    const { usage } = (await test.send('GET', `${base}/tasks/${id}`)).body
+    assert.equal(usage.by_model['openai/gpt-4o-mini'].calls, 1)
+    assert.ok(!(await eventTypes(id)).includes('message.discarded'))
+  })
+
+  it('keeps an answer that came after the lease, before another worker has the task', async () => {
+    const { id, queue, token } = await begin()
+    const gate = Promise.withResolvers<void>()
+    const asked = models.requests.length
+    models.next({ do: 'hold', pieces: 0, until: gate.promise, text: 'Kept.' })
+    const body = { model: 'gpt-4o-mini', messages: [{ role: 'user', content: 'Keep it.' }] }
+    const first = post(token, 'v1/chat/completions', body)
+    await models.waitForRequests(asked + 1)
+    await test.sql`update work set lease_until = now() - interval '1 second' where task_id = ${id}`
+    gate.resolve()
+    assert.equal((await first).status, 409)
+    const replayed = await post(await claim(queue), 'v1/chat/completions', body)
+    assert.equal(replayed.headers.get('cadre-replayed'), 'true')
+    assert.equal(await contentOf(replayed), 'Kept.')
+    assert.equal(models.requests.length - asked, 1)
+  })
+
+  it('makes an unsafe call once when the lease ends meanwhile, and asks no person about it', async (t) => {
+    const tool = await slowTool(t, 'unsafe')
+    const { id, queue, token } = await begin({ tools: [tool.name] })
+    const first = callTool(token, tool.name)
+    await tool.asked(1)
+    const second = await loseLease(id, queue)
+    const joined = callTool(second, tool.name)
+    tool.answer('paid')
+    assert.equal((await joined).content[0]!.text, 'paid')
+    await first
+    assert.deepEqual([tool.requests.length, (await steps(id)).length], [1, 1])
+  })
 })
