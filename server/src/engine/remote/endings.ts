@@ -13,6 +13,7 @@ import { extendWork, findWork, listLostWork } from '../journal/work.queries.ts'
 import { checkFailurePolicy } from '../run/agent-failure-policy.ts'
 import { outputSchema } from '../run/task-output.ts'
 import { resultIssues } from '../tools/data-schema.ts'
+import { judgeValue } from '../tools/schemas/schema-judge.ts'
 import type { Step, TaskChange } from '../task.ts'
 import type { Calls } from './calls.ts'
 import { unreadMessages } from './claims.ts'
@@ -67,11 +68,17 @@ export async function completeWork(
   lease: Lease,
   output: { content: string; data?: unknown },
 ): Promise<Ended> {
+  const data = output.data === undefined ? null : cleanValue(output.data)
+  if (data !== null) {
+    // Outside of the task's lock, because it may take its time.
+    const run = await underLease(context, lease, {}, async (held) => ({ result: held.run }))
+    const { org_id, project_id } = run.spender
+    await judgeValue(outputSchema(run), data, { org_id: org_id ?? '', project_id })
+  }
   return underLease(context, lease, { journal: true }, async (held) => {
     const { task, steps, run } = held
     if (task.cancel) return end(held, await cancellation(held))
     const schema = outputSchema(run)
-    const data = output.data === undefined ? null : cleanValue(output.data)
     const issues = schema
       ? resultIssues(schema, data).map((issue) => ({ ...issue, field: dataField(issue.field) }))
       : []

@@ -13,6 +13,7 @@ import { beginTaskSpan, endTaskSpan } from '../run/spans/spans.ts'
 import { planCall, planned, type Planned, type PlannedCall } from '../run/tool-plan.ts'
 import { runCalls } from '../run/tool-run.ts'
 import { checkArguments } from '../tools/arguments.ts'
+import { judgeValue } from '../tools/schemas/schema-judge.ts'
 import type { Step, TaskError } from '../task.ts'
 import type { Calls, Looking, WaitedCall } from './calls.ts'
 import { checkPolicy } from './endings.ts'
@@ -76,6 +77,7 @@ export async function callTool(
   try {
     run.span = beginTaskSpan(context.tracing, run)
     const tool = run.toolset.tools.get(name)
+    if (tool) await judgeValue(tool.parameters, args, { ...run.spender, org_id: run.spender.org_id ?? '' })
     const argumentError = tool && checkArguments(tool, args)
     const digest = `tool_${digestOf([name, args])}`
     for (;;) {

@@ -5,6 +5,7 @@ import addFormats from 'ajv-formats'
 import { isObject } from '#contract/core/merge-patch.ts'
 import { runBounded, TookTooLong } from './schemas/bounded-run.ts'
 import { isPlainSchema } from './plain-schema.ts'
+import { schemaFault } from './schemas/schema-faults.ts'
 import { schemaExcess } from './schemas/schema-bounds.ts'
 import type { ValueVerdict } from './schemas/schema-task.ts'
 import { knownSchema, knownValue } from './schemas/verdicts.ts'
@@ -145,6 +146,10 @@ function compileWhole(draft: keyof typeof makers, schema: object): ValidateFunct
   delete compilers[draft]
   try {
     return ajv.compile(schema)
+  } catch (error) {
+    const isInvalid = error instanceof Error && error.message.startsWith('schema is invalid')
+    const fault = isInvalid ? schemaFault(schema, ajv.errors ?? []) : undefined
+    throw fault === undefined ? error : new Error(fault, { cause: error })
   } finally {
     // Not reached where it is ended. The schema would be kept for ever by the object that it was.
     ajv.removeSchema(schema)
@@ -177,5 +182,7 @@ function describe(error: ErrorObject | undefined): { path: string; message: stri
 
 function firstLine(error: unknown): string {
   const text = error instanceof Error ? error.message : String(error)
-  return (text.split('\n', 1)[0] ?? '').slice(0, 200).toWellFormed()
+  const [, ref] = /^can't resolve reference (.*) from id /.exec(text) ?? []
+  if (ref !== undefined) return `there is nothing at its $ref ${JSON.stringify(ref.slice(0, 200))}`
+  return (text.split('\n', 1)[0] ?? '').slice(0, 500).toWellFormed()
 }

@@ -14,11 +14,9 @@ export function schemaIssues(field: string, schema: unknown): Issue[] {
   return fault === undefined ? [] : [{ field, message: singular(fault), code: 'invalid_format' }]
 }
 
-/** A fault of parameters as one of a schema, with places as people write them: `properties.a.type`. */
+/** A fault of parameters as one of a schema. */
 function singular(fault: string): string {
-  return fault
-    .replace(/^are /, 'is ')
-    .replaceAll(/\bdata((?:\/[^\s/,]+)+)/g, (_, path: string) => path.slice(1).replaceAll('/', '.'))
+  return fault.replace(/^are /, 'is ')
 }
 
 /**

@@ -13,6 +13,7 @@ import type { DoorFiles } from '../door-files.ts'
 import { findDoorAgent, findDoorThreads, type DoorAgent } from '../door-keys.queries.ts'
 import { countA2aTasks, findA2aTask, listA2aTasks, type A2aTask, type A2aTaskFilter } from './a2a-tasks.queries.ts'
 import { a2aConfig, cardOf } from './card.ts'
+import { judgeInput } from '../../engine/tools/schemas/schema-judge.ts'
 import { openMessage, type OpenedMessage } from './open-message.ts'
 import { a2aProblem, badMember, taskNotFound } from './problems.ts'
 import { deletePush, listPushes } from './push-configs.queries.ts'
@@ -58,6 +59,7 @@ export function makeCalls(context: Context, doorFiles: DoorFiles): Record<A2aMet
     if (waits) await loading.occupy()
     const path = { project_id: projectId(agent.project_id), agent_id: agent.id }
     const askedAgent = await loadAsked({ ...loading, params: path })
+    await judgeInput(askedAgent.config, asked.data ?? asked.text, { ...agent, ...loading.principal })
     const opened = await loading.sql.begin((tx) =>
       openMessage(tx, context, { ...loading, sql: tx }, askedAgent, { ...asked, files }),
     )

@@ -2,7 +2,7 @@ import type { Message, ResumeEntry } from '@ag-ui/core'
 import { isObject } from '#contract/core/merge-patch.ts'
 import { notFound, Problem } from '#contract/core/problems.ts'
 import { openaiBounds } from '#contract/doors/openai.ts'
-import type { InputMessage, TaskInput } from '#contract/tasks/tasks.ts'
+import type { TaskInput } from '#contract/tasks/tasks.ts'
 import { personWaitReasons } from '#contract/tasks/task-lifecycle.ts'
 import { userAgentOf } from '../../http/access/user-agent.ts'
 import type { Context } from '../../context.ts'
@@ -199,8 +199,8 @@ async function startTask(
 }
 
 /** What the user said last, where it is a text. */
-function lastText(messages: readonly InputMessage[]): string {
-  const { content } = messages.findLast(({ role }) => role === 'user')!
+export function lastText(messages: readonly { role: string; content?: unknown }[]): string {
+  const content = messages.findLast(({ role }) => role === 'user')?.content
   return typeof content === 'string' ? content : ''
 }
 

@@ -4,6 +4,7 @@ import * as operations from '#contract/doors/ag-ui.ts'
 import { projectId } from '#contract/core/project-id.ts'
 import { notFound } from '#contract/core/problems.ts'
 import type { Context } from '../../context.ts'
+import { judgeInput } from '../../engine/tools/schemas/schema-judge.ts'
 import { Answer, handle, type Loading } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
 import { isId } from '../../platform/ids.ts'
@@ -14,7 +15,7 @@ import { findResponse, type FoundResponse } from '../door-responses.queries.ts'
 import { cancelSegment, type SegmentPointer } from '../open-segment.ts'
 import { SegmentFold } from '../segment-fold.ts'
 import { sourceOf, streamSegment, type Telling } from '../served-segment.ts'
-import { openRun } from './open-run.ts'
+import { lastText, openRun } from './open-run.ts'
 import { badInput, OpenInterrupts } from './problems.ts'
 import { aguiConfig, readRun } from './read-input.ts'
 import { RunState } from './run-state.ts'
@@ -41,6 +42,7 @@ export function aguiRoutes(app: FastifyInstance, http: HttpContext, context: Con
       await handling.occupy()
       const path = { project_id: projectId(agent.project_id), agent_id: agent.id }
       const askedAgent = await loadAsked({ ...handling, params: path })
+      await judgeInput(askedAgent.config, lastText(asked.messages), { ...agent, ...handling.principal })
       try {
         return await sql.begin((tx) => openRun(tx, context, { ...handling, sql: tx }, askedAgent, asked, body))
       } catch (error) {

@@ -7,10 +7,13 @@ import {
   type ServerContext,
 } from '@modelcontextprotocol/server'
 import { mcpBounds } from '#contract/doors/mcp.ts'
-import { notFound, Problem } from '#contract/core/problems.ts'
+import { isObject } from '#contract/core/merge-patch.ts'
+import { notFound, Problem, type Issue } from '#contract/core/problems.ts'
 import { isFinished } from '#contract/tasks/task-lifecycle.ts'
 import type { TaskInput } from '#contract/tasks/tasks.ts'
 import { readReceipt } from '../../engine/journal/cancel.ts'
+import { inputIssues } from '../../engine/tools/data-schema.ts'
+import { judgeInput } from '../../engine/tools/schemas/schema-judge.ts'
 import { check } from '../../http/validation.ts'
 import { countSubject } from '../../http/access/rate-limit.ts'
 import { cancelAsAsked } from '../../resources/tasks/task-requests.ts'
@@ -41,7 +44,7 @@ import {
 import { startTask } from './start-task.ts'
 import { toolAnswerOf, type ToolAnswer } from './task-answers.ts'
 import type { DoorTool } from './door-tool.ts'
-import { askedInput } from './tools.ts'
+import { askedInput, askSchemas } from './tools.ts'
 import { taskHandle } from './tasks-extension.ts'
 import { waitForTask } from './waiting.ts'
 
@@ -63,12 +66,26 @@ export interface ToolCall {
 /** Calls a tool. Throws a protocol error for arguments that are not what it takes, and problems. */
 export async function callTool(of: ToolCall): Promise<CallToolResult> {
   const { tool, args, call } = of
-  const [issue] = check(tool.inputSchema, args)
+  // The schema of an agent is others' work, which only the thread for schemas may compile.
+  const [issue] = tool.agent ? await askIssues(call, tool.agent, args) : check(tool.inputSchema, args)
   if (issue) throw new ProtocolError(ProtocolErrorCode.InvalidParams, `${issue.field} ${issue.message}`)
   if (tool.agent) return ask(of, tool.agent, askedInput(tool.agent, args) as TaskInput)
   const run = runs[tool.name] ?? managing[tool.name]
   if (!run) throw new ProtocolError(ProtocolErrorCode.InvalidParams, `There is no tool ${tool.name}.`)
   return run({ ...of, call })
+}
+
+/** What is wrong with the arguments of `ask_…`: those that all have, and the object that the agent takes. */
+async function askIssues(call: McpCall, agent: PublishedAgent, args: Record<string, unknown>): Promise<Issue[]> {
+  const found = askSchemas(agent).flatMap((schema) => check(schema, args))
+  const schema = agent.config['input_schema']
+  if (found.length > 0 || !isObject(schema)) return found
+  const input = askedInput(agent, args)
+  await judgeInput(agent.config, input, { ...agent, ...call.principal })
+  return inputIssues(schema, input as TaskInput).map((issue) => ({
+    ...issue,
+    field: issue.field.replace(/^input\./, ''),
+  }))
 }
 
 const runs: Record<string, (of: ToolCall) => Promise<ToolAnswer | CallToolResult>> = {

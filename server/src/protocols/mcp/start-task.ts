@@ -7,6 +7,7 @@ import type { TaskInput } from '#contract/tasks/tasks.ts'
 import { userAgentOf } from '../../http/access/user-agent.ts'
 import type { NewTask } from '../../engine/commands/new-task.ts'
 import { inputIssues } from '../../engine/tools/data-schema.ts'
+import { judgeInput } from '../../engine/tools/schemas/schema-judge.ts'
 import { countSubject } from '../../http/access/rate-limit.ts'
 import { idempotencyKey, idempotently } from '../../http/idempotency.ts'
 import { renderProblem } from '../../http/error-formats.ts'
@@ -71,6 +72,7 @@ async function newTask(call: McpCall, { agent, input, thread_id }: AskedTask): P
     params: { project_id: projectId(agent.project_id), agent_id: agent.id },
   })
   requireAskedAccepting(asked)
+  await judgeInput(asked.config, input, { ...agent, ...call.principal })
   const [issue] = inputIssues(asked.config['input_schema'], input)
   if (issue) throw new Problem('validation_error', [issue], { message: `${issue.field} ${issue.message}.` })
   const client = userAgentOf(call.request, openaiBounds.client)

@@ -204,6 +204,22 @@ function isDestructive(tools: unknown): boolean {
   return tools.some((tool) => !safe.has(tool))
 }
 
+const open = (properties: Record<string, unknown>, required: string[] = []) => ({
+  type: 'object',
+  properties,
+  required,
+})
+const textArguments = [open({ thread_id: threadId, background, input }, ['input'])]
+const doorArguments = { thread_id: open({ thread_id: threadId }), background: open({ background }) }
+
+/** What the door itself takes as arguments of `ask_…`: all of them of an agent that takes a text. */
+export function askSchemas({ config }: PublishedAgent): object[] {
+  const { input_schema } = config
+  if (!isObject(input_schema)) return textArguments
+  const own = isObject(input_schema['properties']) ? input_schema['properties'] : {}
+  return Object.entries(doorArguments).flatMap(([name, schema]) => (name in own ? [] : [schema]))
+}
+
 /** The arguments of `ask_…` as the input of a task: a text, or the object that the agent takes. */
 export function askedInput({ config }: PublishedAgent, args: Record<string, unknown>): unknown {
   const { input_schema } = config

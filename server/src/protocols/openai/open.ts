@@ -1,6 +1,8 @@
 import { isObject } from '#contract/core/merge-patch.ts'
 import { projectId } from '#contract/core/project-id.ts'
 import type { Context } from '../../context.ts'
+import { saidOf } from '../../engine/conversation/conversation.ts'
+import { judgeInput } from '../../engine/tools/schemas/schema-judge.ts'
 import type { Loading } from '../../http/handle.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 import type { AskedAgent } from '../../resources/tasks/asked-agents.ts'
@@ -45,7 +47,13 @@ export async function openOnce(
   const { sql, principal, request } = loading
   const segment = (tx: Sql, of: AskedSegment): Promise<SegmentPointer> =>
     openSegment(tx, context, { ...loading, sql: tx }, of)
-  if (sql.isTransaction) return { ...(await segment(sql, await asked())), record: null }
+  const judged = async (): Promise<AskedSegment> => {
+    const of = await asked()
+    const said = of.input.messages.findLast(({ role }) => role === 'user')
+    if (said) await judgeInput(of.agent.config, saidOf(said.content).content, { ...of.agent, ...loading.principal })
+    return of
+  }
+  if (sql.isTransaction) return { ...(await segment(sql, await judged())), record: null }
   const { credential_id } = principal
   const process_id = context.engine.worker_id
   const path = request.url.split('?', 1)[0] ?? request.url
@@ -54,7 +62,7 @@ export async function openOnce(
   await requestEnds()
   const claimed = await claimRequest(sql, { credential_id, hash, again, process_id })
   if (claimed) return { response_id: claimed.response_id, task_id: claimed.task_id, record: claimed.id }
-  const of = await asked()
+  const of = await judged()
   return sql.begin(async (tx) => {
     const opened = await segment(tx, of)
     return { ...opened, record: await recordRequest(tx, { ...opened, credential_id, hash, process_id }) }

@@ -12,7 +12,7 @@ import { cleanText } from '../../platform/clean-text.ts'
 import { listDeliveries, requireDelivery, type DeliveryRow, type WholeDelivery } from './deliveries.queries.ts'
 import { readBody } from './read-body.ts'
 import { markOf, renderInput } from './render.ts'
-import { decide, takeDelivery, type Delivery, type TakenBy } from './take-delivery.ts'
+import { decide, judgeDelivery, takeDelivery, type Delivery, type TakenBy } from './take-delivery.ts'
 import { loadTrigger } from './triggers.routes.ts'
 import type { TriggerRow } from './triggers.queries.ts'
 
@@ -24,8 +24,9 @@ export function triggerDeliveryRoutes(app: FastifyInstance, http: HttpContext, c
       const { sql, loaded, body, actor } = handling
       const delivery = await sampleOf(loaded, body)
       if (body.preview) return { ...wouldBe(loaded, delivery), delivery_id: null, task_id: null }
+      const taking = { isAgain: true, is_test: true }
+      await judgeDelivery(sql, loaded, delivery, taking)
       return sql.begin(async (tx) => {
-        const taking = { isAgain: true, is_test: true }
         const taken = await takeDelivery(tx, context, loaded, delivery, byCaller(handling), taking)
         const { delivery_id, task_id, status, decided, input } = taken
         const detail = { delivery_id, task_id }
@@ -56,8 +57,9 @@ export function triggerDeliveryRoutes(app: FastifyInstance, http: HttpContext, c
       const { trigger, delivery: earlier } = loaded
       const { headers, body } = earlier
       const delivery = { headers, body, id: newId('tdlv'), parsed: await readBody(trigger.source, { headers, body }) }
+      const taking = { isAgain: true, replay_of: earlier.id }
+      await judgeDelivery(sql, trigger, delivery, taking)
       return sql.begin(async (tx) => {
-        const taking = { isAgain: true, replay_of: earlier.id }
         const taken = await takeDelivery(tx, context, trigger, delivery, byCaller(handling), taking)
         const { delivery_id, task_id, status } = taken
         const { id: target, project_id } = trigger

@@ -16,7 +16,7 @@ import { hashOf } from '../../platform/crypto/hash-of.ts'
 import { newId } from '../../platform/ids.ts'
 import { isAddress, secretLabel } from './proofs.ts'
 import { readBody } from './read-body.ts'
-import { takeDelivery, type Delivery } from './take-delivery.ts'
+import { judgeDelivery, takeDelivery, type Delivery } from './take-delivery.ts'
 import { findByAddress, noteError, noteRefusal, triggerNotFound, type FoundTrigger } from './triggers.queries.ts'
 import { isNear, verify, type Received } from './verify.ts'
 
@@ -53,7 +53,9 @@ export function hookRoutes(app: FastifyInstance, http: HttpContext, context: Con
       }
       try {
         requireOwner(trigger)
-        const taken = await sql.begin((tx) => takeDelivery(tx, context, trigger, delivery, by, { isAgain: false }))
+        const taking = { isAgain: false }
+        await judgeDelivery(sql, trigger, delivery, taking)
+        const taken = await sql.begin((tx) => takeDelivery(tx, context, trigger, delivery, by, taking))
         const { delivery_id, task_id, status: became } = taken
         return new Answer(status, { delivery_id, task_id, status: became })
       } catch (error) {

@@ -9,6 +9,7 @@ import {
 } from '#contract/doors/trigger-sources.ts'
 import type { Context } from '../../context.ts'
 import { requireInput } from '../../engine/tools/data-schema.ts'
+import { judgeInput } from '../../engine/tools/schemas/schema-judge.ts'
 import { newId } from '../../platform/ids.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 import { requireRoom, requireWorking } from '../../resources/tasks/tasks.queries.ts'
@@ -17,7 +18,14 @@ import { deleteDoorThread, insertDoorThread } from '../door-keys.queries.ts'
 import { findThread, insertDelivery, nameThread, takeKey } from './deliveries.queries.ts'
 import { asText, matches, valueAt, type DeliveryView } from './paths.ts'
 import { markOf, renderInput, renderThreadKey, shortened } from './render.ts'
-import { holdTrigger, lockAgent, noteDelivery, triggerNotFound, type TriggerRow } from './triggers.queries.ts'
+import {
+  findAgentOf,
+  holdTrigger,
+  lockAgent,
+  noteDelivery,
+  triggerNotFound,
+  type TriggerRow,
+} from './triggers.queries.ts'
 import type { Received } from './verify.ts'
 
 /** On behalf of whom a delivery is taken. */
@@ -104,6 +112,19 @@ export function keyOf(trigger: TriggerRow, { body }: Received, view: DeliveryVie
     return { key: `id:${sender_id}`, sender_id, seconds: retention_days.trigger_deliveries * 86_400 }
   const key = `bytes:${createHash('sha256').update(body).digest('hex')}`
   return { key, sender_id: null, seconds: triggerBounds.same_bytes_hours * 3600 }
+}
+
+/**
+ * Lets the thread for schemas judge the object that a delivery becomes by the schema of its agent: before its transaction, because it
+ * may take its time.
+ */
+export async function judgeDelivery(sql: Sql, trigger: TriggerRow, delivery: Delivery, taking: Taking): Promise<void> {
+  if (!isObject(trigger.input)) return
+  const { reason, view } = decide(trigger, delivery, taking)
+  if (reason !== null) return
+  const agent = await findAgentOf(sql, trigger)
+  if (!agent) return
+  await judgeInput(agent.config, renderInput(trigger.input, view, markOf(delivery.id)), { ...trigger, ...agent })
 }
 
 /**

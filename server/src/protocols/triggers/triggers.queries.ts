@@ -231,6 +231,17 @@ export async function lockAgent(
   return row
 }
 
+/** What the agent of a trigger takes, and whose it is. */
+export async function findAgentOf(
+  sql: Sql,
+  { agent_id }: Pick<TriggerRow, 'agent_id'>,
+): Promise<{ config: Record<string, unknown>; org_id: string } | undefined> {
+  const [row] = await sql<{ config: Record<string, unknown>; org_id: string }>`
+    select jsonb_strip_nulls(jsonb_build_object('input_schema', a.config->'input_schema')) as config, p.org_id
+    from agent a join project p on p.id = a.project_id where a.id = ${agent_id}`
+  return row
+}
+
 /** Keeps a trigger from being deleted until the end of the transaction; false where it is gone. */
 export async function holdTrigger(tx: Sql, id: string): Promise<boolean> {
   return (await tx`select 1 from trigger where id = ${id} for key share`).length > 0

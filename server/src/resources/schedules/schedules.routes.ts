@@ -8,6 +8,7 @@ import * as operations from '#contract/tasks/schedules.ts'
 import type { Context } from '../../context.ts'
 import { requireKeptFiles } from '../../engine/files/input-files.ts'
 import { requireInput } from '../../engine/tools/data-schema.ts'
+import { judgeInput } from '../../engine/tools/schemas/schema-judge.ts'
 import { recordAudit } from '../../events/audit/audit.ts'
 import { handle, type Loading } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
@@ -62,6 +63,7 @@ export function scheduleRoutes(app: FastifyInstance, http: HttpContext, context:
     run: async ({ sql, loaded, body, principal, actor }) => {
       const agent = await requireAgent(sql, { id: body.agent_id, project_id: loaded.id })
       const { id: agent_id, project_id } = agent
+      await judgeInput(agent.config, body.input, { ...agent, ...principal })
       requireInput(agent.config, body.input)
       await requireKeptFiles(sql, project_id, body.input)
       const content: ScheduleContent = {
@@ -96,8 +98,12 @@ export function scheduleRoutes(app: FastifyInstance, http: HttpContext, context:
 
   handle(app, http, operations.updateSchedule, {
     load: loadSchedule,
-    run: ({ sql, loaded, body, actor }) =>
-      sql.begin(async (tx) => {
+    run: async ({ sql, loaded, body, principal, actor }) => {
+      if (body.input !== undefined) {
+        const { config } = await requireAgent(sql, { id: loaded.agent_id, project_id: loaded.project_id })
+        await judgeInput(config, body.input, { ...loaded, ...principal })
+      }
+      return sql.begin(async (tx) => {
         const before = await requireSchedule(tx, loaded, { lock: true })
         const content = changed(before, body)
         if (body.input !== undefined) {
@@ -110,7 +116,8 @@ export function scheduleRoutes(app: FastifyInstance, http: HttpContext, context:
         const states = { before: audited(before), after: audited(row) }
         await recordAudit(tx, actor, { action: 'schedule.updated', ...auditKey(row), ...states })
         return scheduleView(row)
-      }),
+      })
+    },
   })
 
   handle(app, http, operations.deleteSchedule, {

@@ -95,8 +95,8 @@ describe('typed tasks', () => {
       /config\.output_schema has a pattern that takes too long on some texts: properties\.a\.pattern is "\^\(a\+\)\+\$"/,
     )
     assert.match(
-      await fault({ type: 'object', properties: { a: { type: 'wrong' } } }),
-      /config\.output_schema is not a JSON Schema that can be used: .*properties\.a\.type must/,
+      await fault({ type: 'object', properties: { a: { type: 'strng' } } }),
+      /config\.output_schema is not a JSON Schema that can be used: .*properties\.a\.type: "strng" is not a type; allowed: .*did you mean "string"/,
     )
   })
 

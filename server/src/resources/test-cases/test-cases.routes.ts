@@ -5,6 +5,7 @@ import { projectId } from '#contract/core/project-id.ts'
 import * as operations from '#contract/tasks/test-cases.ts'
 import { requireKeptFiles } from '../../engine/files/input-files.ts'
 import { requireInput } from '../../engine/tools/data-schema.ts'
+import { judgeInput } from '../../engine/tools/schemas/schema-judge.ts'
 import { recordAudit } from '../../events/audit/audit.ts'
 import { handle, type Loading } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
@@ -27,6 +28,7 @@ export function testCaseRoutes(app: FastifyInstance, http: HttpContext): void {
     load: loadAgent,
     run: async ({ sql, loaded: { id: agent_id, project_id, config }, body, principal, actor }) => {
       const { name, input, expected = null } = body
+      await judgeInput(config, input, { ...principal, project_id })
       requireInput(config, input)
       await requireKeptFiles(sql, project_id, input)
       const content = { name: name.normalize('NFC'), input, expected, created_by: principal.user_id }
@@ -57,8 +59,9 @@ export function testCaseRoutes(app: FastifyInstance, http: HttpContext): void {
 
   handle(app, http, operations.updateTestCase, {
     load: loadTestCase,
-    run: ({ sql, loaded: { row, project_id, config }, body, actor }) =>
-      sql.begin(async (tx) => {
+    run: async ({ sql, loaded: { row, project_id, config }, body, principal, actor }) => {
+      await judgeInput(config, body.input, { ...principal, project_id })
+      return sql.begin(async (tx) => {
         const before = await requireTestCase(tx, row, { lock: true })
         if (body.input !== undefined) requireInput(config, body.input)
         await requireKeptFiles(tx, project_id, body.input)
@@ -67,7 +70,8 @@ export function testCaseRoutes(app: FastifyInstance, http: HttpContext): void {
         const change = { before: view(before, project_id), after: view(after, project_id) }
         await recordAudit(tx, actor, { action: 'test_case.updated', target: after.id, project_id, ...change })
         return change.after
-      }),
+      })
+    },
   })
 
   handle(app, http, operations.deleteTestCase, {

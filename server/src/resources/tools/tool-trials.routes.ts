@@ -31,7 +31,7 @@ export function toolTrialRoutes(app: FastifyInstance, http: HttpContext, context
 
   handle(app, http, tryOperation, {
     load: loadProject,
-    run: async ({ sql, loaded: { id }, body, actor }) => {
+    run: async ({ sql, loaded: { id }, body, principal: { org_id }, actor }) => {
       const draft = draftOf(egress, body)
       if (draft.kind === 'client')
         throw invalid({
@@ -42,7 +42,7 @@ export function toolTrialRoutes(app: FastifyInstance, http: HttpContext, context
       await record(sql, actor, 'project.tool_tried', id, draft)
       const pinned = await findDefinitions(context, id, draft)
       const { tool, arguments: args = {}, environment_variables: environment } = body
-      return tryTool(context, id, { draft, pinned, tool, args, environment })
+      return tryTool(context, { org_id, project_id: id }, { draft, pinned, tool, args, environment })
     },
   })
 }

@@ -5,6 +5,7 @@ import { checkArguments } from '../../engine/tools/arguments.ts'
 import { readBody } from '../../engine/tools/http/http-answer.ts'
 import { kindOf } from '../../engine/tools/kinds.ts'
 import type { Redaction } from '../../engine/tools/redaction.ts'
+import { judgeValue } from '../../engine/tools/schemas/schema-judge.ts'
 import { ToolError, type Tool } from '../../engine/tools/tool.ts'
 import type { PinnedTool } from '../../engine/tools/tool-rows.ts'
 import type { Egress, EgressAnswer, EgressRequest } from '../../platform/egress/safe-fetch.ts'
@@ -37,7 +38,7 @@ export interface TrialResult {
  */
 export async function tryTool(
   context: Pick<Context, 'sql' | 'secrets' | 'egress' | 'log' | 'tokens'>,
-  project_id: number,
+  { org_id, project_id }: { org_id: string; project_id: number },
   { draft, pinned, tool: wanted, args, environment }: Trial,
 ): Promise<TrialResult> {
   const { sql, log } = context
@@ -49,6 +50,7 @@ export async function tryTool(
   const started = performance.now()
   try {
     const tool = choose(opened.tools, draft, wanted)
+    await judgeValue(tool.parameters, args, { org_id, project_id })
     const fault = checkArguments(tool, args)
     if (fault !== undefined) return { ...nothingSent, error: { code: 'invalid_arguments', message: fault } }
     const outcome = await call(tool, args, project_id, redaction, signal)

@@ -19,27 +19,33 @@ const turns = new FairTurns({
 /** A thread that says nothing for so long is ended. Its own bounds count its processor time, so a busy machine makes it slow. */
 const answer_ms = 20_000
 const resourceLimits = { maxOldGenerationSizeMb: 256, maxYoungGenerationSizeMb: 32, stackSizeMb: 4 }
+/** The schemas of one request are judged for so long; those that are left are refused. */
+const body_ms = 10_000
 const busy = 'could not be checked now, because too many others wait; try again'
+const tooMany = `could not be checked: the schemas of one request may take ${body_ms / 1000} s`
 const never = new AbortController().signal
 
 /** Members of bodies that hold schemas. */
 const schemaMembers = new Set(['parameters', 'result_schema', 'input_schema', 'output_schema', 'inputSchema', 'schema'])
 /** So far down a body has schemas. */
 const levelsMax = 6
-const schemasMax = 300
 
 /** Finds out about every schema in the body of a request, before anything is done with it. */
 export async function judgeBody(body: unknown, party: Party): Promise<void> {
-  await judgeSchemas(schemasIn(body), party)
+  await judgeSchemas(schemasIn(body), party, performance.now() + body_ms)
 }
 
-/** Finds out whether schemas can be used. Never throws for what is wrong with one. */
-export async function judgeSchemas(schemas: readonly unknown[], party: Party): Promise<void> {
+/** Finds out whether schemas can be used, until `end_ms` of this process's clock. Never throws for what is wrong with one. */
+export async function judgeSchemas(schemas: readonly unknown[], party: Party, end_ms = Infinity): Promise<void> {
   for (const schema of schemas) {
     // What is too large to be compiled is refused without the thread.
     if (schemaExcess(schema) !== undefined) continue
     const key = verdictKey(schema)
     if (key === undefined || hasSchema(key)) continue
+    if (performance.now() > end_ms) {
+      keepSchema(key, { fault: tooMany, slow: undefined }, true)
+      continue
+    }
     const verdict = await ask<SchemaVerdict>({ schema }, party, () => hasSchema(key))
     if (verdict === 'known' || verdict === 'failed') continue
     if (verdict === 'busy') keepSchema(key, { fault: busy, slow: undefined }, true)
@@ -59,10 +65,26 @@ export async function judgeValue(schema: unknown, value: unknown, party: Party):
   keepValue(key, verdict === 'busy' || verdict === 'late' ? { outcome: 'late' } : verdict, true)
 }
 
+/** The same of the input of a task for an agent with an `input_schema`: an object, or its JSON. */
+export async function judgeInput(config: Record<string, unknown>, input: unknown, party: Party): Promise<void> {
+  const schema = config['input_schema']
+  if (!isObject(schema)) return
+  const value = typeof input === 'string' ? parsed(input) : input
+  if (isObject(value)) await judgeValue(schema, value, party)
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
 function schemasIn(body: unknown): unknown[] {
   const found: unknown[] = []
   const open: { value: unknown; depth: number }[] = [{ value: body, depth: 0 }]
-  for (let next = open.pop(); next && found.length < schemasMax; next = open.pop()) {
+  for (let next = open.pop(); next; next = open.pop()) {
     const { value, depth } = next
     if (typeof value !== 'object' || value === null || depth > levelsMax) continue
     for (const [name, member] of Object.entries(value)) {

@@ -3,8 +3,11 @@ import { isPlainSchema } from '../plain-schema.ts'
 import { slowPattern } from './slow-patterns.ts'
 import type { SchemaVerdict, ValueVerdict } from './schema-task.ts'
 
-/** Verdicts that are kept; the oldest go first. A batch has a thousand values, whose verdicts are read once all are there. */
-const schemasMax = 2000
+/**
+ * Verdicts that are kept; the oldest go first. A body of 1 MiB has at most so many schemas that are not plain, and a batch a thousand
+ * values; their verdicts are read once all are there.
+ */
+const schemasMax = 30_000
 const valuesMax = 2000
 /** Bytes of a plain schema that this thread compiles itself: it takes a few milliseconds at most. */
 const lightMax_bytes = 2048
