@@ -92,6 +92,19 @@ test(
       kept.push(...body.events.map(({ sequence, type }: any) => `${sequence} ${type}`))
     }
     assert.deepEqual(await everyRow(page, 'Events', kept.length), kept)
+
+    // What a page that is opened later fails to read, it reads again.
+    let failed = 0
+    await page.route(/\/events\?.*offset=0/, async (route) => {
+      if ((await page.getByRole('alert').count()) > 0) return route.fallback()
+      failed++
+      return route.abort()
+    })
+    await page.reload()
+    await page.locator(`[data-sequence="${ended.last_sequence}"]`).waitFor()
+    assert.deepEqual(await everyRow(page, 'Events', kept.length), kept)
+    assert.ok(failed > 0)
+    assert.equal(await page.getByRole('alert').count(), 0)
     checkPage(page)
     await page.context().close()
   },

@@ -11,6 +11,8 @@ const eventsPage = 100
 /** Changes are read this often at most: a person reads no faster. */
 const tell_ms = 60
 const refresh_ms = 350
+/** Entries whose reading failed because the service was away are read again after this time. */
+const retry_ms = 2000
 
 /** What a model writes at this moment. */
 interface Writing {
@@ -169,14 +171,20 @@ export class TaskLive {
   async #once(what: string, read: () => Promise<void>): Promise<void> {
     if (this.#reading.has(what)) return
     this.#reading.add(what)
-    try {
-      await read()
-    } catch (error) {
-      if (!this.#abort.signal.aborted) this.error = error
-      this.#tell()
-    } finally {
-      this.#reading.delete(what)
+    for (let isAgain = false; ; isAgain = true) {
+      try {
+        await read()
+        if (isAgain) this.error = undefined
+        break
+      } catch (error) {
+        if (this.#abort.signal.aborted) return
+        this.error = error
+        this.#tell()
+        if (isRefusal(error)) break
+        await new Promise((resolve) => setTimeout(resolve, retry_ms))
+      }
     }
+    this.#reading.delete(what)
   }
 
   #take(event: TaskStreamEvent): void {
@@ -256,7 +264,7 @@ export class TaskLive {
       this.error = undefined
       this.#tell()
     } catch (error) {
-      if (error instanceof APIError && error.status < 500 && error.status !== 429) throw error
+      if (isRefusal(error)) throw error
       // The service may be away for a moment: the same is asked for again.
       for (const index of wanted) this.#stale.add(index)
       this.#isTaskStale ||= isTask
@@ -281,4 +289,9 @@ export class TaskLive {
       for (const listener of this.#listeners) listener()
     }, tell_ms)
   }
+}
+
+/** Whether the service would answer the same again. */
+function isRefusal(error: unknown): boolean {
+  return error instanceof APIError && error.status < 500 && error.status !== 429
 }
