@@ -770,7 +770,6 @@ create table credential (
   type text not null default 'secret'::text,
   allowed_hosts text[],
   constraint credential_pkey PRIMARY KEY (id),
-  constraint credential_allowed_hosts_check CHECK (cardinality(allowed_hosts) > 0),
   constraint credential_type_check CHECK (type = ANY (ARRAY['secret'::text, 'oauth2'::text]))
 );
 

@@ -87,7 +87,7 @@ const Credential = Named(
     allowed_hosts: Nullable(
       Type.Array(Type.String(), {
         description:
-          'Where its value may be sent. Null: any host, of a credential that was kept before hosts were named.',
+          'Where its value may be sent. Empty: nowhere, until a tool is registered with it. Null: any host, of a credential that was kept before hosts were named.',
       }),
     ),
     status: Type.Optional(
@@ -156,8 +156,9 @@ export const createCredential = defineOperation({
   description:
     'A credential for tools of the project: `${credentials.NAME}` in their headers and URLs stands for it. A `secret` is the ' +
     '`value`. An `oauth2` credential stands for an access token that the service asks an issuer for and renews: give `issuer`, ' +
-    'or the endpoints, with `client_id` and `grant`; or `mcp_url` alone. `allowed_hosts` is required, but for `mcp_url`, whose host ' +
-    'it is then: a tool whose address is elsewhere is refused, when it is registered and at each call.',
+    'or the endpoints, with `client_id` and `grant`; or `mcp_url` alone. It is sent to its `allowed_hosts` alone: a tool whose address ' +
+    'is elsewhere is refused, when it is registered and at each call. Without them they are the host of `mcp_url`, or else the hosts ' +
+    'of the first tool that is registered with it.',
   scope: 'agents:write',
   bucket: 'tasks.action',
   body: Type.Object({

@@ -168,9 +168,13 @@ const optionalDefinitions = {
 export const TaskTool = Named(
   'TaskTool',
   Type.Object({
+    kind: Type.Optional(Choice(['client'], { description: 'The only kind that a task can bring.' })),
     name: toolNameText,
     description,
     parameters: Type.Optional(toolParameters),
+    strict: Type.Optional(
+      Type.Boolean({ description: 'Taken for clients that send it: arguments always have to fit `parameters`.' }),
+    ),
     safety: Type.Optional(toolSafety),
     ...definitions.client.properties,
   }),

@@ -1,4 +1,7 @@
-/** Where the value of a credential may be sent, as patterns; null of one that was kept before hosts were named: anywhere. */
+/**
+ * Where the value of a credential may be sent, as patterns. None: nowhere, until a tool is registered with it. Null of one that was kept
+ * before hosts were named: anywhere.
+ */
 export type AllowedHosts = readonly string[] | null
 
 /** A pattern, taken apart. */
@@ -43,7 +46,7 @@ export function mayBeSentTo(allowed: AllowedHosts, url: string): boolean {
 
 /** Whether hosts that were not allowed before are now. */
 export function allowsMore(before: AllowedHosts, after: readonly string[]): boolean {
-  return before !== null && after.some((pattern) => !before.includes(pattern))
+  return before !== null && before.length > 0 && after.some((pattern) => !before.includes(pattern))
 }
 
 /** The host and port of a URL as a pattern for it. */

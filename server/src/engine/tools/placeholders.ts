@@ -56,7 +56,7 @@ const credentialElsewhere = 'credential_not_allowed'
 /** Why a credential is not sent to the host of `target`, as a sentence. */
 export function elsewhere(name: string, allowed: readonly string[], target: string): string {
   const host = URL.canParse(target) ? new URL(target).host : target
-  return `The credential ${name} must not be sent to ${host.slice(0, 100)}: its allowed_hosts are ${allowed.join(', ')}.`
+  return `The credential ${name} must not be sent to ${host.slice(0, 100)}: ${allowed.length === 0 ? 'it names no host yet. Give it allowed_hosts, or register the tool again' : `its allowed_hosts are ${allowed.join(', ')}`}.`
 }
 
 /** Placeholders of a text that can never stand for anything. */

@@ -284,6 +284,22 @@ const unreadableError = {
   message: 'It was stored with another CADRE_SECRET_KEY. Set it again, or connect it again.',
 }
 
+/**
+ * Binds a credential that names no host yet to hosts; gives its id, or undefined where it has some by now. The statement waits for others
+ * that bind it.
+ */
+export async function bindHosts(
+  sql: Sql,
+  project_id: number,
+  name: string,
+  hosts: readonly string[],
+): Promise<string | undefined> {
+  const [row] = await sql<{ id: string }>`
+    update credential set allowed_hosts = ${[...hosts]}::text[], updated_at = now()
+    where project_id = ${project_id} and name = ${name} and cardinality(allowed_hosts) = 0 returning id`
+  return row?.id
+}
+
 /** Where the project's credentials of these names may be sent, by their names; null: anywhere. */
 export async function listAllowedHosts(
   sql: Sql,

@@ -61,14 +61,13 @@ export function checkChange(body: CredentialChange, type: 'secret' | 'oauth2'): 
 }
 
 /**
- * Where a new credential may be sent, as it is kept. Of an MCP server it is that server where nothing else is said. Throws the
- * problem `validation_error`.
+ * Where a new credential may be sent, as it is kept. Where nothing is said: of an MCP server that server, of others nowhere until a tool is
+ * registered with it. Throws the problem `validation_error`.
  */
 export function newHosts({ allowed_hosts, mcp_url }: NewCredential): string[] {
   if (allowed_hosts !== undefined) return normalHosts(allowed_hosts)
   const own = mcp_url === undefined ? undefined : patternOf(mcp_url)
-  if (own === undefined) throw invalid(required('allowed_hosts'))
-  return [own]
+  return own === undefined ? [] : [own]
 }
 
 function normalHosts(given: readonly string[]): string[] {

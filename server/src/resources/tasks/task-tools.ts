@@ -33,7 +33,12 @@ export function taskToolIssues(agentTools: unknown, tools: readonly Given[]): Is
 }
 
 /** A tool of a request as the task keeps it. */
-export function callerTool({ parameters = { type: 'object', properties: {} }, ...tool }: Given): CallerTool {
+export function callerTool({
+  parameters = { type: 'object', properties: {} },
+  kind: _kind,
+  strict: _strict,
+  ...tool
+}: Given): CallerTool {
   return {
     safety: clientSafety,
     timeout_seconds: bounds.client_tool_timeout_seconds_default,

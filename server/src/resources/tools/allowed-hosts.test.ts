@@ -29,18 +29,8 @@ const tool = (kind: string, definition: object) =>
   send('POST', '/tools', { name: `tool-${++count}`, description: 'A tool.', kind, [kind]: definition })
 const fieldOf = ({ status, body }: Awaited<ReturnType<typeof send>>) => [status, body.error?.details?.[0]?.field]
 
-it('a new credential names at least one host, and is answered with those that it names', async () => {
-  for (const allowed_hosts of [
-    undefined,
-    null,
-    [],
-    'a.test',
-    ['*'],
-    ['*.com'],
-    ['https://a.test'],
-    ['a.test/x'],
-    [''],
-  ]) {
+it('hosts of a new credential are hosts, at least one, and it is answered with those that it names', async () => {
+  for (const allowed_hosts of [[], 'a.test', ['*'], ['*.com'], ['https://a.test'], ['a.test/x'], ['']]) {
     const { status, body } = await send('POST', '/credentials', { name: 'NONE', value: secret, allowed_hosts })
     assert.deepEqual([status, body.error.code], [400, 'validation_error'], JSON.stringify(allowed_hosts))
     assert.match(body.error.details[0].field, /^allowed_hosts/)
@@ -82,6 +72,41 @@ it('a tool that would send a credential elsewhere is refused, whatever its kind,
   const trial = await send('POST', '/tools/try', { kind: 'http', http: { ...http, headers } })
   assert.equal(trial.body.error?.code, 'credential_not_allowed', JSON.stringify(trial.body))
   assert.deepEqual(asked, [])
+})
+
+it('a credential that names no host is bound to that of the first tool that is registered with it', async (t) => {
+  const asked: string[] = []
+  const answers = await startLocalServer(t, (request, response) => {
+    asked.push(String(request.headers.authorization))
+    response.end('an answer')
+  })
+  const { id, name, allowed_hosts } = await credential({ allowed_hosts: undefined })
+  assert.deepEqual(allowed_hosts, [])
+  const headers = { authorization: `Bearer \${credentials.${name}}` }
+  const http = { method: 'GET', url: `${answers.url}/x`, headers }
+  const trial = await send('POST', '/tools/try', { kind: 'http', http })
+  assert.deepEqual([trial.body.response?.status, asked], [200, [`Bearer ${secret}`]], JSON.stringify(trial.body))
+  assert.deepEqual((await send('GET', `/credentials/${id}`)).body.allowed_hosts, [])
+  const made = await Promise.all([tool('http', http), tool('http', { ...http, url: 'https://evil.test/' })])
+  assert.deepEqual(made.map(({ status }) => status).toSorted(), [201, 400])
+  const host = made[0].status === 201 ? new URL(answers.url).host : 'evil.test'
+  assert.deepEqual((await send('GET', `/credentials/${id}`)).body.allowed_hosts, [host])
+  const audit = await test.send('GET', `/api/v1/auth/audit?action=credential.updated`)
+  assert.match(
+    JSON.stringify(audit.body),
+    new RegExp(`"${id}".*"allowed_hosts":\\["${host}"\\]|"allowed_hosts":\\["${host}"\\].*"${id}"`),
+  )
+})
+
+it('an MCP server is asked for its tools with a credential that names no host, which is bound to it', async (t) => {
+  const mcp = await startMcpServer(t)
+  const { id, name } = await credential({ allowed_hosts: undefined })
+  const made = await tool('mcp', {
+    url: `${mcp.url}/mcp`,
+    headers: { authorization: `Bearer \${credentials.${name}}` },
+  })
+  assert.equal(made.status, 201, JSON.stringify(made.body))
+  assert.deepEqual((await send('GET', `/credentials/${id}`)).body.allowed_hosts, [new URL(mcp.url).host])
 })
 
 it('a call looks again: a credential whose hosts were narrowed is not sent, and one without hosts goes anywhere', async (t) => {

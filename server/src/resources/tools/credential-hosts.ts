@@ -1,9 +1,11 @@
 import { invalid, type Issue } from '#contract/core/problems.ts'
-import { mayBeSentTo } from '../../engine/credentials/allowed-hosts.ts'
+import { mayBeSentTo, patternOf } from '../../engine/credentials/allowed-hosts.ts'
+import type { Actor } from '#contract/accounts/audit.ts'
+import { recordAudit } from '../../events/audit/audit.ts'
 import { elsewhere, namedCredentials } from '../../engine/tools/placeholders.ts'
 import type { PinnedTool } from '../../engine/tools/tool-rows.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
-import { listAllowedHosts } from '../credentials/credentials.queries.ts'
+import { bindHosts, listAllowedHosts } from '../credentials/credentials.queries.ts'
 import type { ToolDraft } from './tool-content.ts'
 
 /**
@@ -22,12 +24,49 @@ export async function requireAllowedHosts(
   const issues = targetsOf(kind, definition, pinned).flatMap(({ field, url, within }) =>
     namedCredentials(within).flatMap((name): Issue[] => {
       const hosts = allowed.get(name) ?? null
-      if (hosts === null || mayBeSentTo(hosts, url)) return []
+      if (hosts === null || hosts.length === 0 || mayBeSentTo(hosts, url)) return []
       return [{ field, message: elsewhere(name, hosts, url).replace(/\.$/, ''), code: 'invalid_choice' }]
     }),
   )
   const [first, ...more] = issues
   if (first) throw invalid(first, ...more)
+}
+
+/**
+ * Binds credentials that name no host yet to those of a tool that is registered with them, in its transaction. Refuses the tool as
+ * `requireAllowedHosts` does where another one was first.
+ */
+export async function bindToHosts(
+  tx: Sql,
+  actor: Actor,
+  project_id: number,
+  draft: Pick<ToolDraft, 'kind' | 'definition'>,
+  pinned: readonly PinnedTool[] | null,
+): Promise<void> {
+  const names = namedCredentials(draft.definition)
+  if (names.length === 0) return
+  const allowed = await listAllowedHosts(tx, project_id, names)
+  const unbound = names.filter((name) => allowed.get(name)?.length === 0)
+  for (const name of unbound) {
+    const hosts = hostsFor(name, targetsOf(draft.kind, draft.definition, pinned))
+    const target = hosts.length > 0 ? await bindHosts(tx, project_id, name, hosts) : undefined
+    if (target === undefined) continue
+    const change = { before: { allowed_hosts: [] }, after: { allowed_hosts: hosts } }
+    await recordAudit(tx, actor, { action: 'credential.updated', target, project_id, ...change })
+  }
+  if (unbound.length > 0) await requireAllowedHosts(tx, project_id, draft, pinned)
+}
+
+/** Where a draft would send a credential that names no host yet, before it is known what is behind it. */
+export function hostsOfDraft({ kind, definition }: Pick<ToolDraft, 'kind' | 'definition'>, name: string): string[] {
+  const { base_url, headers } = definition
+  const base = kind === 'openapi' && typeof base_url === 'string' ? [{ field: '', url: base_url, within: headers }] : []
+  return hostsFor(name, [...targetsOf(kind, definition, null), ...base])
+}
+
+function hostsFor(name: string, targets: readonly Target[]): string[] {
+  const named = targets.filter(({ within }) => namedCredentials(within).includes(name))
+  return [...new Set(named.flatMap(({ url }) => patternOf(url) ?? []))]
 }
 
 interface Target {

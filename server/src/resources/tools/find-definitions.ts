@@ -10,6 +10,7 @@ import type { Pinning } from '../../engine/tools/opened.ts'
 import { makeRedaction, type Redaction } from '../../engine/tools/redaction.ts'
 import { ToolError } from '../../engine/tools/tool.ts'
 import type { PinnedTool } from '../../engine/tools/tool-rows.ts'
+import { hostsOfDraft } from './credential-hosts.ts'
 import type { ToolDraft } from './tool-content.ts'
 
 /** A document or a server has so long to say what its tools are. */
@@ -43,6 +44,9 @@ export async function openSecrets(
     })
     if (token) credentials.set(name, { value: token.value, allowed_hosts })
   }
+  for (const [name, { value, allowed_hosts }] of credentials)
+    if (allowed_hosts?.length === 0)
+      credentials.set(name, { value, allowed_hosts: hostsOfDraft({ kind, definition }, name) })
   return {
     redaction: makeRedaction([
       ...[...credentials.values()].map(({ value }) => value),

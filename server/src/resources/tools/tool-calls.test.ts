@@ -324,7 +324,8 @@ describe('tools on the side of the caller', () => {
     assert.equal((await call('POST', `${agent}/tasks`, { input: 'x', tools: [own, own] })).status, 400)
     const many = Array.from({ length: 129 }, (_, i) => ({ ...own, name: `tool_${i}` }))
     assert.equal((await call('POST', `${agent}/tasks`, { input: 'x', tools: many })).status, 400)
-    const task = await give(agent, 'look_up', { tools: [own] })
+    assert.equal((await call('POST', `${agent}/tasks`, { input: 'x', tools: [{ ...own, kind: 'http' }] })).status, 400)
+    const task = await give(agent, 'look_up', { tools: [{ kind: 'client', strict: true, ...own }] })
     const { tool_call } = (await claim('look_up')).body
     assert.equal(tool_call.task_id, task.id)
     await call('POST', `/tool-calls/${tool_call.id}/result`, { lease: tool_call.lease.token, output: 'shipped' })

@@ -14,7 +14,7 @@ import { offsetPagination } from '../../http/pagination.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 import { newId } from '../../platform/ids.ts'
 import { requireProject } from '../projects/projects.queries.ts'
-import { requireAllowedHosts } from './credential-hosts.ts'
+import { bindToHosts, requireAllowedHosts } from './credential-hosts.ts'
 import { findDefinitions } from './find-definitions.ts'
 import { toolTrialRoutes } from './tool-trials.routes.ts'
 import { listToolStatistics } from './tool-statistics.queries.ts'
@@ -47,6 +47,7 @@ export function toolRoutes(app: FastifyInstance, http: HttpContext, context: Con
       const content = { ...draft, pinned }
       return sql.begin(async (tx) => {
         const tool = { ...content, id: newId('tool'), project_id, created_by: principal.user_id }
+        await bindToHosts(tx, actor, project_id, draft, pinned)
         const row = await insertTool(tx, tool, bounds.tools_per_project)
         await recordAudit(tx, actor, { action: 'tool.created', target: row.id, project_id, after: auditedTool(row) })
         return toolView(row)
@@ -134,6 +135,7 @@ function change(
   pinsAnew: boolean,
 ) {
   return sql.begin(async (tx) => {
+    if (pinsAnew) await bindToHosts(tx, actor, before.project_id, content, content.pinned)
     const row = await updateTool(tx, before, content, pinsAnew)
     const { id: target, project_id } = row
     const changed = { before: auditedTool(before), after: auditedTool(row) }
