@@ -29,7 +29,7 @@ const service = await startProcess({
   CADRE_DATA_DIR: folder,
   CADRE_ADMIN_API_KEY: key,
   CADRE_RATE_LIMITS_SCALE: '1000000',
-  NODE_OPTIONS: `--import=${new URL('./live-heap.ts', import.meta.url).href}`,
+  NODE_OPTIONS: `--import=${new URL('./parts/live-heap.ts', import.meta.url).href}`,
 })
 try {
   console.log(`${new Date().toISOString()}, ${machine()}.`)

@@ -43,7 +43,7 @@ const env = {
   CADRE_DATA_DIR: folder,
   CADRE_ADMIN_API_KEY: key,
   CADRE_RATE_LIMITS_SCALE: '1000000',
-  NODE_OPTIONS: `--import=${new URL('./live-heap.ts', import.meta.url).href}`,
+  NODE_OPTIONS: `--import=${new URL('./parts/live-heap.ts', import.meta.url).href}`,
 }
 const services: RunningService[] = []
 const dispatcher = new Agent({ connections: claimers + 10, headersTimeout: 0, bodyTimeout: 0 })

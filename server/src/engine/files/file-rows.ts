@@ -50,7 +50,8 @@ export async function insertFile(sql: Sql, file: NewFile): Promise<boolean> {
 
 /**
  * Takes room for more bytes of a file that is being stored. Throws `quota_exceeded` where its project has no room for them,
- * and `file_not_found` where the project or the file was deleted meanwhile. In a transaction, under a lock of the project.
+ * and `file_not_found` where the project or the file was deleted meanwhile. In a transaction of its own, which holds a lock of
+ * the project and ends without waiting for the disk: a crash may lose what was taken only together with the bytes it was for.
  */
 export async function takeRoom(
   tx: Sql,
@@ -58,7 +59,9 @@ export async function takeRoom(
   bytes: number,
   limit_bytes: number,
 ): Promise<void> {
-  await tx`select pg_advisory_xact_lock(hashtextextended('files of project ' || ${project_id}::text, 0))`
+  await tx`
+    select set_config('synchronous_commit', 'off', true),
+      pg_advisory_xact_lock(hashtextextended('files of project ' || ${project_id}::text, 0))`
   const [stored] = await tx<{ files: number; bytes: number }>`
     select count(*) as files, coalesce(sum(bytes), 0)::bigint as bytes from file where project_id = ${project_id}`
   const used_bytes = stored?.bytes ?? 0
@@ -86,6 +89,7 @@ export async function findPiece(sql: Sql, file_id: string, index: number): Promi
 export interface FileFacts {
   name: string
   media_type: string
+  bytes: number
   sha256: string
 }
 
@@ -93,12 +97,12 @@ export interface FileFacts {
 export async function completeFile(
   sql: Sql,
   id: string,
-  { name, media_type, sha256 }: FileFacts,
+  { name, media_type, bytes, sha256 }: FileFacts,
   made: { task_id?: string; is_artifact?: boolean } = {},
 ): Promise<FileRow> {
   const { task_id = null, is_artifact = false } = made
   const [row] = await sql.run<FileRow>(sql.fragment`
-    update file f set name = ${name}, media_type = ${media_type}, sha256 = ${sha256}, task_id = coalesce(f.task_id, ${task_id}), is_artifact = ${is_artifact}
+    update file f set name = ${name}, media_type = ${media_type}, bytes = ${bytes}, sha256 = ${sha256}, task_id = coalesce(f.task_id, ${task_id}), is_artifact = ${is_artifact}
     where f.id = ${id} and f.sha256 is null returning ${fileColumns(sql)}`)
   if (!row) throw new Problem('file_not_found', { resource_type: 'file', resource_id: id })
   return row

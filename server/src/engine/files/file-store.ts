@@ -20,6 +20,7 @@ import {
   type FileStore,
 } from './file-rows.ts'
 import { headBytes, mediaTypeOf } from './media-type.ts'
+import { pieceTurns } from './turns.ts'
 
 /** Bytes of a piece of a file: what is in memory of it at a time, and a row of the database. */
 export const pieceBytes = 1_048_576
@@ -43,7 +44,6 @@ export interface ObjectWriter {
 /** A file whose bytes are stored, and which is not visible yet. */
 export interface BegunFile extends FileFacts {
   id: string
-  bytes: number
 }
 
 /** What a file is called and whose it is. */
@@ -53,6 +53,8 @@ export interface FileOrigin {
   name?: string | undefined
   /** The media type as its sender says. */
   declared?: string | undefined
+  /** How many bytes it has, where its sender says so: room for them is taken at once. */
+  bytes?: number | undefined
 }
 
 /** A file that a call of a tool makes. */
@@ -63,6 +65,9 @@ export interface MadeFile extends FileOrigin {
   is_artifact: boolean
   content: Buffer
 }
+
+/** Where the bytes of a whole file are. */
+export type StoredFile = Pick<FileRow, 'id' | 'project_id' | 'store' | 'bytes'>
 
 /** Stores files and reads them. */
 export interface Files {
@@ -78,7 +83,7 @@ export interface Files {
   /** Stores what a tool made, once for its call: a repeated one gets the file that there is. */
   make(file: MadeFile): Promise<FileRow>
   /** The bytes of a file from `start` up to `end`, not with it; throws `file_not_found` where it is deleted meanwhile. */
-  read(file: Pick<FileRow, 'id' | 'store' | 'bytes'>, start?: number, end?: number): AsyncIterable<Buffer>
+  read(file: StoredFile, start?: number, end?: number): AsyncIterable<Buffer>
   /** Removes objects whose rows are gone; gives whether there may be more. */
   sweepObjects(): Promise<boolean>
 }
@@ -103,25 +108,31 @@ export function makeFiles({ sql, project_bytes, objects }: FilesOptions): Files 
 
   const receiveInto = async (
     file: { id: string; name: string; project_id: number },
-    declared: string | undefined,
+    { declared, bytes = 0 }: Pick<FileOrigin, 'declared' | 'bytes'>,
     source: AsyncIterable<Buffer>,
   ): Promise<BegunFile> => {
     const writer = await objects?.write(file.id)
     const facts = factsOf()
+    const { project_id } = file
+    let room = 0
+    const needRoom = async (wanted: number): Promise<void> => {
+      if (wanted <= room) return
+      await pieceTurns.run(project_id, () => sql.begin((tx) => takeRoom(tx, file, wanted - room, project_bytes)))
+      room = wanted
+    }
     let index = 0
     try {
+      await needRoom(bytes)
       for await (const piece of pieces(source)) {
         facts.add(piece)
         if (facts.bytes() > fileBounds.bytes) throw fileTooLarge()
-        await sql.begin(async (tx) => {
-          await takeRoom(tx, file, piece.length, project_bytes)
-          if (!writer) await insertPiece(tx, file.id, index, piece)
-        })
-        await writer?.piece(piece)
+        await needRoom(facts.bytes())
+        if (writer) await writer.piece(piece)
+        else await pieceTurns.run(project_id, () => insertPiece(sql, file.id, index, piece))
         index += 1
       }
       await writer?.end()
-      return { id: file.id, name: file.name, bytes: facts.bytes(), ...(await facts.end(declared)) }
+      return { id: file.id, name: file.name, ...(await facts.end(declared)) }
     } catch (error) {
       await writer?.abort().catch(() => {})
       await objects?.remove(file.id).catch(() => {})
@@ -135,7 +146,7 @@ export function makeFiles({ sql, project_bytes, objects }: FilesOptions): Files 
       const file = await begin(origin)
       if (!file)
         throw new Problem('project_not_found', { resource_type: 'project', resource_id: `proj_${origin.project_id}` })
-      return receiveInto(file, origin.declared, source)
+      return receiveInto(file, origin, source)
     },
     complete: (tx, { id, name, ...facts }, made = {}) => completeFile(tx, id, { ...facts, name: fileName(name) }, made),
     async discard({ id }) {
@@ -155,7 +166,7 @@ export function makeFiles({ sql, project_bytes, objects }: FilesOptions): Files 
         if (completed) return completed
         throw new Problem('file_not_found', { resource_type: 'file', resource_id: call_key })
       }
-      const started = await receiveInto(file, origin.declared, Readable.from([content]))
+      const started = await receiveInto(file, { ...origin, bytes: content.length }, Readable.from([content]))
       return sql.begin(async (tx) => {
         const row = await completeFile(tx, started.id, started, { task_id, is_artifact })
         await nameFiles(tx, { task_id, project_id: origin.project_id }, [row.id])
@@ -163,7 +174,7 @@ export function makeFiles({ sql, project_bytes, objects }: FilesOptions): Files 
       })
     },
     read(file, start = 0, end = file.bytes) {
-      if (file.store === 'database') return readPieces(sql, file.id, start, end)
+      if (file.store === 'database') return readPieces(sql, file, start, end)
       if (!objects) throw new Error(`file ${file.id} is in an object store, and none is configured`)
       return objects.read(file.id, start, end)
     },
@@ -190,9 +201,11 @@ async function* pieces(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
       bytes += part.length
       at += part.length
       if (bytes < pieceBytes) continue
-      yield Buffer.concat(waiting)
+      const piece = Buffer.concat(waiting)
+      // Before it is stored, so that its bytes are in memory once.
       waiting = []
       bytes = 0
+      yield piece
     }
   }
   if (bytes > 0) yield Buffer.concat(waiting)
@@ -224,17 +237,33 @@ function factsOf() {
     bytes: () => bytes,
     async end(declared: string | undefined): Promise<Omit<FileFacts, 'name'>> {
       decode()
-      return { media_type: await mediaTypeOf(head, isText, declared), sha256: hash.digest('hex') }
+      return { media_type: await mediaTypeOf(head, isText, declared), bytes, sha256: hash.digest('hex') }
     },
   }
 }
 
-async function* readPieces(sql: Sql, id: string, start: number, end: number): AsyncGenerator<Buffer> {
-  for (let index = Math.floor(start / pieceBytes); index * pieceBytes < end; index += 1) {
-    const piece = await findPiece(sql, id, index)
+/** The next piece is read while the one before it is sent. */
+async function* readPieces(
+  sql: Sql,
+  { id, project_id }: Pick<StoredFile, 'id' | 'project_id'>,
+  start: number,
+  end: number,
+): AsyncGenerator<Buffer> {
+  const read = (index: number): Promise<Buffer | undefined> | undefined => {
+    if (index * pieceBytes >= end) return undefined
+    const piece = pieceTurns.run(project_id, () => findPiece(sql, id, index))
+    // Who reads on is told; who stopped before it need not know.
+    piece.catch(() => {})
+    return piece
+  }
+  let index = Math.floor(start / pieceBytes)
+  for (let next = read(index); next !== undefined;) {
+    const piece = await next
     if (!piece) throw new Problem('file_not_found', { resource_type: 'file', resource_id: id })
-    const from = Math.max(0, start - index * pieceBytes)
-    yield piece.subarray(from, end - index * pieceBytes)
+    const begin = index * pieceBytes
+    index += 1
+    next = read(index)
+    yield piece.subarray(Math.max(0, start - begin), end - begin)
   }
 }
 
@@ -252,6 +281,6 @@ async function sweepObjects(sql: Sql, objects: ObjectStore | undefined): Promise
 }
 
 /** All bytes of a file that is known to be small enough for memory. */
-export async function readWhole(files: Files, file: Pick<FileRow, 'id' | 'store' | 'bytes'>): Promise<Buffer> {
+export async function readWhole(files: Files, file: StoredFile): Promise<Buffer> {
   return Buffer.concat(await Array.fromAsync(files.read(file)))
 }

@@ -5,6 +5,8 @@ import type { FastifyRequest } from 'fastify'
 import { fileBounds } from '#contract/resources/files.ts'
 import { invalid, Problem } from '#contract/core/problems.ts'
 import { allowSlowBody, endSlowBody } from '../../http/connection/slow-bodies.ts'
+import { TooManyWait } from '../../platform/fair-turns.ts'
+import { uploadTurns, type ProjectTurns } from '../../engine/files/turns.ts'
 import { fileTooLarge, type BegunFile, type FileOrigin, type Files } from '../../engine/files/file-store.ts'
 
 /** Bytes that a form may have beside its file: names and boundaries. */
@@ -15,20 +17,35 @@ const partsMax = 10
 type Whose = Pick<FileOrigin, 'project_id' | 'created_by'>
 
 /**
- * Stores the file that a request uploads, as it comes: the body itself, or the part `file` of a form. Throws 400 for a body
- * that has none or is cut off, `file_too_large` and `quota_exceeded`; then nothing of it is left.
+ * Stores the file that a request uploads, as it comes: the body itself, or the part `file` of a form. Its body is read once it is
+ * its turn. Throws 400 for a body that has none or is cut off, `file_too_large`, `quota_exceeded`, and 503 where too many
+ * wait; then nothing of it is left.
  */
 export async function receiveUpload(
   files: Files,
   request: FastifyRequest,
   whose: Whose,
   name: string | undefined,
+  turns: ProjectTurns = uploadTurns,
 ): Promise<BegunFile> {
   if (request.headers['content-encoding'] !== undefined)
     throw invalid({ field: 'Content-Encoding', message: 'is not supported', code: 'invalid_format' })
-  // A large file on a slow connection takes longer than any other request may.
-  allowSlowBody(request.raw)
-  return receiveBody(files, request, whose, name).finally(() => endSlowBody(request.raw))
+  const gone = new AbortController()
+  const leave = (): void => gone.abort(cutOff(new Error('disconnected')))
+  request.raw.once('close', leave)
+  const receive = (): Promise<BegunFile> => {
+    // A large file on a slow connection takes longer than any other request may.
+    allowSlowBody(request.raw)
+    return receiveBody(files, request, whose, name).finally(() => endSlowBody(request.raw))
+  }
+  try {
+    return await turns.run(whose.project_id, receive, gone.signal)
+  } catch (error) {
+    if (!(error instanceof TooManyWait)) throw error
+    throw new Problem('service_unavailable', undefined, { headers: { 'retry-after': '5' }, cause: error })
+  } finally {
+    request.raw.off('close', leave)
+  }
 }
 
 async function receiveBody(
@@ -43,7 +60,7 @@ async function receiveBody(
   if (length > fileBounds.bytes + (isForm ? formBytes : 0)) throw fileTooLarge()
   if (isForm) return receiveForm(files, request.raw, declared!, whose, name)
   if (length === 0 && request.headers['transfer-encoding'] === undefined) throw missing('body')
-  return files.receive({ ...whose, name, declared }, bytesOf(request.raw))
+  return files.receive({ ...whose, name, declared, bytes: length }, bytesOf(request.raw))
 }
 
 /** The bytes of a body; one that ends too early is a fault of its sender. */

@@ -19,7 +19,8 @@ export function callFiles({ sql, files }: { sql: Sql; files: Files }, origin: Ca
   const { task_id, project_id, created_by, idempotency_key } = origin
   return {
     find: async (file_id) => (await findFiles(sql, project_id, [file_id])).get(file_id),
-    read: async (file, start, end) => Buffer.concat(await Array.fromAsync(files.read(file, start, end))),
+    read: async (file, start, end) =>
+      Buffer.concat(await Array.fromAsync(files.read({ ...file, project_id }, start, end))),
     async save({ name, declared, content }, place, is_artifact) {
       const call_key = `${idempotency_key}:${place}`
       try {

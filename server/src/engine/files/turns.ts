@@ -1,0 +1,41 @@
+import { FairTurns, type FairTurnsOptions } from '../../platform/fair-turns.ts'
+
+/** Places that projects take in turn. */
+export class ProjectTurns {
+  readonly #turns: FairTurns
+
+  constructor({ places, ofProject, waiting }: { places: number; ofProject: number; waiting: number }) {
+    const options: FairTurnsOptions = {
+      places,
+      ofOrganization: places,
+      ofProject,
+      waiting: { ofProject: waiting, ofOrganization: waiting, all: waiting },
+    }
+    this.#turns = new FairTurns(options)
+  }
+
+  /** Does something once there is a place. Throws `TooManyWait` where too many wait, and the reason of `signal`. */
+  async run<T>(project_id: number, work: () => Promise<T>, signal: AbortSignal = never): Promise<T> {
+    const release = await this.#turns.take({ org_id: '', project_id }, signal)
+    try {
+      return await work()
+    } finally {
+      release()
+    }
+  }
+}
+
+const never = new AbortController().signal
+
+/**
+ * Pieces that are stored or read at a time: each takes a connection, and most connections are for requests and tasks. One
+ * project leaves a place to the others.
+ */
+export const pieceTurns = new ProjectTurns({ places: 4, ofProject: 3, waiting: 10_000 })
+
+/**
+ * Uploads that are received at a time. Each has few pieces in memory; the bodies of those that wait are not read, so the memory
+ * of all together is bounded.
+ */
+export const uploadTurnsOptions = { places: 64, ofProject: 56, waiting: 500 } as const
+export const uploadTurns = new ProjectTurns(uploadTurnsOptions)
