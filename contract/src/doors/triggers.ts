@@ -281,7 +281,9 @@ export const createTrigger = defineOperation({
   bucket: 'tasks.action',
   body: Type.Object({
     agent_id: Type.String({ minLength: 1, maxLength: 100, description: 'Whose tasks it creates.' }),
-    name,
+    name: Type.Optional(
+      NameText(triggerBounds.name, 'For people; it need not be unique. The source, where nothing is said.'),
+    ),
     source: Choice(triggerSources, { description: 'Who sends, and so how a delivery proves itself.' }),
     secret: Type.Optional(secret),
     hmac: Type.Optional(HmacForm),

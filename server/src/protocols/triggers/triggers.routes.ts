@@ -60,7 +60,7 @@ export function triggerRoutes(app: FastifyInstance, http: HttpContext, context: 
         project_id: loaded.id,
       })
       const content: TriggerContent = {
-        name: body.name.normalize('NFC'),
+        name: (body.name ?? body.source).normalize('NFC'),
         hmac: body.hmac ?? null,
         filter: body.filter ?? [],
         input: body.input ?? null,
