@@ -1,3 +1,4 @@
+// test: quiet machine
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { startTestService, type TestService } from '../../../../test/harness.ts'
