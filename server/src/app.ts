@@ -7,6 +7,7 @@ import { isOurs } from './engine/dispatch/lease-tokens.ts'
 import { judgeBody } from './engine/tools/schemas/schema-judge.ts'
 import { registerCanonicalHost } from './http/connection/canonical-host.ts'
 import { basePathOf, registerBasePath } from './http/connection/base-path.ts'
+import { discardBody } from './http/connection/discard-body.ts'
 import { registerCors } from './http/connection/cors.ts'
 import { answerProblem } from './http/handle.ts'
 import { errorFormatOf, isProtocol } from './http/error-formats.ts'
@@ -125,9 +126,10 @@ export async function buildApp(
     if (!(await pages.answer(request, reply))) answerUnknownPath(http, routes, request, reply)
     return reply
   })
-  app.setErrorHandler((error: unknown, request, reply) =>
-    answerProblem(http, asProblem(error, request), request, reply, errorFormatOf(request)),
-  )
+  app.setErrorHandler(async (error: unknown, request, reply) => {
+    if (isTooLarge(error)) await discardBody(request.raw)
+    return answerProblem(http, asProblem(error, request), request, reply, errorFormatOf(request))
+  })
 
   probeRoutes(app, { sql: context.auth_sql, isReady: () => !context.stopping && context.engine.isReady() })
   referenceRoutes(app)
@@ -313,10 +315,18 @@ function readBodiesAsTheyCome(api: FastifyInstance): void {
   })
 }
 
+function codeOf(error: unknown): unknown {
+  return error instanceof Error && 'code' in error ? error.code : undefined
+}
+
+function isTooLarge(error: unknown): boolean {
+  return codeOf(error) === 'FST_ERR_CTP_BODY_TOO_LARGE'
+}
+
 /** Errors that the framework throws before a handler runs, as problems of the API (decisions D9, D13). */
 function asProblem(error: unknown, request: FastifyRequest): unknown {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined
-  if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') {
+  const code = codeOf(error)
+  if (isTooLarge(error)) {
     if (isProtocol(errorFormatOf(request))) return new Problem('request_too_large')
     const body_bytes = request.routeOptions.bodyLimit ?? bounds.body_bytes
     return invalid({

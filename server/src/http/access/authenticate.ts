@@ -151,7 +151,11 @@ export async function authenticate(
       'x-ratelimit-remaining-requests': String(
         Math.max(0, general.hour - (bucket === 'general' ? row.hour_used : row.general_used)),
       ),
-      'x-ratelimit-reset-requests': String(row.hour_reset),
+      // Clients of OpenAI read how long that is.
+      'x-ratelimit-reset-requests':
+        operation.error_format === 'openai'
+          ? `${Math.max(0, row.hour_reset - Math.floor(Number(row.now)))}s`
+          : String(row.hour_reset),
       'x-ratelimit-limit-tokens': String(settings.tokens_per_hour),
       'x-ratelimit-remaining-tokens': String(Math.max(0, settings.tokens_per_hour - row.tokens_used)),
       'x-ratelimit-reset-tokens': String(row.hour_reset),

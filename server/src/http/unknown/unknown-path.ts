@@ -24,7 +24,10 @@ export interface Route {
   pattern: RegExp
 }
 
-/** A path that no operation has: 404; one that has other methods: 405 with `Allow` (decision D12). */
+/**
+ * A path that no operation has: 404; one that has other methods: 405 with `Allow` (decision D12). Clients of OpenAI get 404 for both: what
+ * is not served there is partly below paths that are.
+ */
 export function answerUnknownPath(
   context: HttpContext,
   routes: readonly Route[],
@@ -34,9 +37,10 @@ export function answerUnknownPath(
   const path = request.url.split('?', 1)[0] ?? '/'
   const allowed = [...new Set(routes.filter(({ pattern }) => pattern.test(path)).map(({ method }) => method))].sort()
   // A path whose method is known got here by a parameter that no identifier can be: it names nothing.
+  const format = errorFormatOfPath(request.url)
   const problem =
-    allowed.length === 0 || allowed.includes(request.method)
+    allowed.length === 0 || allowed.includes(request.method) || format === 'openai'
       ? new Problem('path_not_found')
       : new Problem('method_not_allowed', { allowed }, { headers: { allow: allowed.join(', ') } })
-  answerProblem(context, problem, request, reply, errorFormatOfPath(request.url))
+  answerProblem(context, problem, request, reply, format)
 }

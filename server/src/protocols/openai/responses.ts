@@ -39,7 +39,7 @@ export function responseRoutes(app: FastifyInstance, http: HttpContext, context:
     receive: (loading, validated) =>
       receiveAsked(doorFiles, loading, loadAsked, () => {
         const body = validated().body as Record<string, unknown>
-        return { body, input: readInput(body['input'] ?? []), conversation: conversationOf(body['conversation']) }
+        return { body, input: readInput(body['input'] ?? []), conversation: conversationOf(body) }
       }),
     run: async (handling) => {
       const body = handling.body as Record<string, unknown>
@@ -132,10 +132,8 @@ async function askedOf(
 ): Promise<AskedSegment> {
   const agent = await requireModel(loading, body['model'], loadAsked)
   const options = readOptions(body, agent.config)
-  const { previous_response_id, conversation } = body
-  if (previous_response_id && conversation)
-    throw badParameter('conversation', 'previous_response_id and conversation exclude each other.')
-  const conversation_id = conversationOf(conversation)
+  const { previous_response_id } = body
+  const conversation_id = conversationOf(body)
   if (conversation_id !== undefined) await requireConversation(loading.sql, conversation_id, loading.principal)
   if (body['input'] === undefined || body['input'] === null)
     throw badParameter('input', 'input is required.', 'missing_required_parameter')
@@ -158,8 +156,10 @@ async function askedOf(
   }
 }
 
-/** The id of a conversation, as a text or in an object; undefined where there is none. */
-function conversationOf(conversation: unknown): string | undefined {
+/** The id of a request's conversation, given as a text or in an object; undefined where there is none. */
+function conversationOf({ conversation, previous_response_id }: Record<string, unknown>): string | undefined {
+  if (previous_response_id && conversation)
+    throw badParameter('conversation', 'previous_response_id and conversation exclude each other.')
   const id = isObject(conversation) ? conversation['id'] : conversation
   if (id === undefined || id === null) return undefined
   if (typeof id === 'string') return id

@@ -1,0 +1,108 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { openaiBounds } from '#contract/doors/openai.ts'
+import { eventually, type Reply, type TestService } from '../../../test/harness.ts'
+import { shareTestService } from '../../../test/shared-service.ts'
+
+let service: TestService
+let project: string
+let model: string
+before(async () => {
+  service = await shareTestService()
+  project = `/api/v1/projects/${(await service.send('POST', '/api/v1/projects', { body: { name: 'errors' } })).body.id}`
+  model = (await makeAgent()).id
+})
+after(() => service.stop())
+
+async function makeAgent(): Promise<{ id: string }> {
+  const { body } = await service.send('POST', `${project}/agents`, {
+    body: { name: `agent ${Math.random()}`, config: { model: 'builtin/echo' } },
+  })
+  await eventually(async () => (await service.send('GET', `${project}/agents/${body.id}`)).body.status === 'running')
+  return body
+}
+const respond = (body: object, options: { idempotencyKey?: string } = {}): Promise<Reply> =>
+  service.send('POST', '/v1/responses', {
+    body: { model, input: 'x', ...body },
+    ...(options.idempotencyKey && { headers: { 'idempotency-key': options.idempotencyKey } }),
+  })
+const told = ({ status, body, headers }: Reply) => {
+  assert.deepEqual(Object.keys(body.error).toSorted(), ['code', 'message', 'param', 'type'])
+  const { type, param, code } = body.error
+  return [status, type, code, param, headers.get('x-should-retry')]
+}
+const invalid = 'invalid_request_error'
+
+describe('a request to the OpenAI door is refused', () => {
+  it('as the protocol says, where it cannot be served', async () => {
+    const stopped = await makeAgent()
+    await service.send('POST', `${project}/agents/${stopped.id}/stop`)
+    assert.deepEqual(told(await respond({ model: stopped.id })), [400, invalid, 'agent_not_running', null, 'false'])
+    assert.deepEqual(told(await respond({ model: 'none' })), [404, invalid, 'model_not_found', 'model', 'false'])
+    const unknown = { previous_response_id: 'resp_none', conversation: 'conv_none' }
+    const { previous_response_id, conversation } = unknown
+    assert.deepEqual(told(await respond({ previous_response_id })), [
+      ...[400, invalid, 'previous_response_not_found', 'previous_response_id', 'false'],
+    ])
+    assert.deepEqual(told(await respond({ conversation })).slice(0, 3), [404, invalid, 'conversation_not_found'])
+    assert.deepEqual(told(await respond(unknown)), [400, invalid, 'invalid_value', 'conversation', 'false'])
+    const idempotencyKey = `errors-${model}`
+    assert.equal((await respond({}, { idempotencyKey })).status, 200)
+    const reused = await respond({ input: 'y' }, { idempotencyKey })
+    assert.deepEqual(told(reused), [422, invalid, 'idempotency_key_reused', null, 'false'])
+  })
+
+  it('for the parameter that cannot be served', async () => {
+    for (const type of ['mcp', 'file_search', 'code_interpreter', 'computer_use_preview'])
+      assert.deepEqual(told(await respond({ tools: [{ type: 'function', name: 'f' }, { type }] })), [
+        ...[400, invalid, 'unsupported_parameter', 'tools[1]', 'false'],
+      ])
+    const prompt = await respond({ prompt: { id: 'pmpt_1' } })
+    assert.deepEqual(told(prompt), [400, invalid, 'unsupported_parameter', 'prompt', 'false'])
+    const messages = [{ role: 'user', content: 'x' }]
+    for (const [param, value] of Object.entries({ n: 2, logprobs: true, audio: {}, prediction: {} }))
+      assert.deepEqual(
+        told(await service.send('POST', '/v1/chat/completions', { body: { model, messages, [param]: value } })),
+        [400, invalid, 'unsupported_parameter', param, 'false'],
+      )
+  })
+
+  it('with 404 unknown_url, where the protocol has something that is not served', async () => {
+    const paths = [
+      ...['/responses/compact', '/responses/input_tokens', '/embeddings', '/files', '/assistants', '/threads'],
+      ...['/realtime', '/chat/completions/chatcmpl-x/messages'],
+    ]
+    for (const path of paths)
+      assert.deepEqual(
+        told(await service.send('POST', `/v1${path}`, { body: {} })),
+        [404, invalid, 'unknown_url', null, 'false'],
+        path,
+      )
+    const stored = await service.send('GET', '/v1/chat/completions')
+    assert.deepEqual(told(stored), [404, invalid, 'unknown_url', null, 'false'])
+  })
+
+  it('with 413 that also a client reads that was still sending, and takes what is as large as it may be', async () => {
+    const body = JSON.stringify({ model, input: 'x'.repeat(openaiBounds.body_bytes) })
+    for (const chunked of [false, true]) {
+      const reply = await fetch(`${service.url}/v1/responses`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${service.owner.api_key}`, 'content-type': 'application/json' },
+        ...(chunked ? { body: new Blob([body]).stream(), duplex: 'half' } : { body }),
+      } as RequestInit)
+      const { error } = (await reply.json()) as { error: { code: string } }
+      assert.deepEqual([reply.status, error.code], [413, 'request_too_large'])
+      assert.equal(reply.headers.get('x-should-retry'), 'false')
+    }
+  })
+})
+
+it('every answer of the OpenAI door tells the request, the task and what is left of the rate', async () => {
+  const reply = await respond({})
+  assert.equal(reply.headers.get('cadre-task-id'), reply.body.cadre.task_id)
+  assert.match(reply.headers.get('x-request-id')!, /^req_/)
+  for (const name of ['limit', 'remaining'])
+    assert.match(reply.headers.get(`x-ratelimit-${name}-requests`) ?? '', /^\d+$/)
+  const reset = /^(\d+)s$/.exec(reply.headers.get('x-ratelimit-reset-requests') ?? '')
+  assert.ok(reset && Number(reset[1]) <= 3600, 'the reset is no number of seconds')
+})
