@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { readFile } from 'node:fs/promises'
 import { after, before, test } from 'node:test'
 import { eventually } from '../../server/test/harness.ts'
 import { isLongRun } from '../../server/test/long-run.ts'
@@ -498,60 +497,3 @@ test('many thousand lines of a log scroll, and what comes meanwhile moves nothin
   checkPage(page)
   await page.context().close()
 })
-
-test(
-  'files are dropped and pasted into the playground, shown with their task, and what it made is downloaded',
-  inBrowser,
-  async () => {
-    const png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
-    const call = { name: 'save_file', arguments: { name: 'total.csv', content: 'total\n8.00\n' } }
-    const { id } = await agent('saver', [{ tool_calls: [call] }, { text: 'Saved.' }], { tools: ['save_file'] })
-    const page = await cadre.open(`/p/${project}/playground?agent=${id}`)
-    const field = page.getByLabel('Message')
-    await field.fill('What does it cost?')
-    for (const [event, name, data] of [
-      ['drop', 'receipt.png', png],
-      ['paste', 'notes.txt', btoa('coffee 3.20')],
-    ] as const)
-      await field.evaluate(
-        (target: any, [type, filename, base64]) => {
-          const { DataTransfer, DragEvent, ClipboardEvent } = globalThis as any
-          const transfer = new DataTransfer()
-          transfer.items.add(new File([Uint8Array.from(atob(base64), (c) => c.charCodeAt(0))], filename))
-          const init = { bubbles: true, cancelable: true, dataTransfer: transfer, clipboardData: transfer }
-          target.dispatchEvent(type === 'drop' ? new DragEvent('drop', init) : new ClipboardEvent('paste', init))
-        },
-        [event, name, data] as const,
-      )
-    const attached = page.getByRole('list', { name: 'Attached files' })
-    await attached.getByRole('link', { name: 'notes.txt' }).waitFor()
-    const isShown = (): Promise<unknown> =>
-      page.getByRole('img', { name: 'receipt.png' }).evaluate((image: any) => image.naturalWidth === 1)
-    await eventually(isShown, 60_000)
-    await attached
-      .getByRole('listitem')
-      .filter({ hasText: 'notes.txt' })
-      .getByRole('button', { name: 'Remove' })
-      .click()
-    await checkScreen(page, 'playground-files')
-    await page.getByRole('button', { name: 'Send' }).click()
-    const made = await eventually(async () => {
-      const { body } = await cadre.send('GET', `/api/v1/projects/${project}/agents/${id}/tasks?status=completed`)
-      return body.tasks[0]
-    }, 120_000)
-    assert.deepEqual(
-      made.input[0].content.map(({ type }: { type: string }) => type),
-      ['image', 'text'],
-    )
-    await page.goto(`/p/${project}/tasks/${made.id}`)
-    await eventually(isShown, 60_000)
-    const downloads = page.waitForEvent('download')
-    await page.getByRole('region', { name: 'Artifacts' }).getByRole('link', { name: 'total.csv' }).click()
-    const download = await downloads
-    assert.equal(download.suggestedFilename(), 'total.csv')
-    assert.equal(await readFile(await download.path(), 'utf8'), 'total\n8.00\n')
-    await checkScreen(page, 'task-files')
-    checkPage(page)
-    await page.context().close()
-  },
-)

@@ -9,6 +9,8 @@ import { shots, type Shot } from './shots.ts'
 
 /** A picture of the documentation is not larger. */
 const kept_bytes = 100_000
+/** Other machines smooth letters in another way; a part of a page that is moved or gone is more than this. */
+const differenceMax = 0.02
 
 /**
  * `npm run screenshots`: pictures of every page of the console on a service with demonstration data, light and dark, on a desk, a tablet
@@ -72,9 +74,6 @@ async function approve(page: Page, studio: Page, group: string, shot: Shot, demo
   await mkdir(dirname(path), { recursive: true })
   await writeFile(path, await lookOf(page, studio, shot, demo))
 }
-
-/** Other machines smooth letters in another way; a part of a page that is moved or gone is more than this. */
-const differenceMax = 0.02
 
 async function compare(page: Page, studio: Page, group: string, shot: Shot, demo: Demo): Promise<void> {
   page.setDefaultTimeout(20_000)

@@ -17,9 +17,12 @@ const shown: readonly string[] = ['image/png', 'image/jpeg', 'image/gif', 'image
 export function FileLine({
   project_id,
   file: { file_id, name, media_type, bytes },
+  isSmall = false,
 }: {
   project_id: string
   file: { file_id: string; name: string; media_type: string; bytes: number }
+  /** With a small picture, beside something else that matters more. */
+  isSmall?: boolean
 }) {
   const url = contentUrl(project_id, file_id)
   return (
@@ -29,7 +32,7 @@ export function FileLine({
           src={url}
           alt={name}
           loading="lazy"
-          className="h-40 w-auto max-w-64 shrink-0 rounded border border-line object-contain"
+          className={`${isSmall ? 'h-12 max-w-24' : 'h-40 max-w-64'} w-auto shrink-0 rounded border border-line object-contain`}
         />
       )}
       <a href={url} download={name} className="truncate">
@@ -47,17 +50,20 @@ function filesIn(input: Task['input']): string[] {
   return [...new Set(parts.flatMap((part) => ('file_id' in part ? [part.file_id] : [])))]
 }
 
-/** The files that came with a task. */
-export function InputFiles({ task: { input, project_id } }: { task: Task }) {
-  const ids = filesIn(input).slice(0, 20)
+/** Files that are shown of a list at most. */
+const shownFiles = 20
+
+/** Files that something names, as lines; a name alone of those that are gone. */
+function NamedFiles({ label, project_id, ids }: { label: string; project_id: string; ids: readonly string[] }) {
+  const some = ids.slice(0, shownFiles)
   const files = useQuery({
-    queryKey: ['project', project_id, 'files', 'named', ids],
-    queryFn: () => Promise.all(ids.map((id) => Promise.resolve(api.files.get(project_id, id)).catch(() => id))),
-    enabled: ids.length > 0,
+    queryKey: ['project', project_id, 'files', 'named', some],
+    queryFn: () => Promise.all(some.map((id) => Promise.resolve(api.files.get(project_id, id)).catch(() => id))),
+    enabled: some.length > 0,
   })
-  if (ids.length === 0) return null
+  if (some.length === 0) return null
   return (
-    <ul aria-label="Files of the input" className="mt-2 space-y-1">
+    <ul aria-label={label} className="mt-2 space-y-1">
       {files.data?.map((file) =>
         typeof file === 'string' ? (
           <li key={file} className="text-sm text-soft">
@@ -71,6 +77,33 @@ export function InputFiles({ task: { input, project_id } }: { task: Task }) {
       )}
     </ul>
   )
+}
+
+/** The files that came with a task. */
+export function InputFiles({ task: { input, project_id } }: { task: Task }) {
+  return <NamedFiles label="Files of the input" project_id={project_id} ids={filesIn(input)} />
+}
+
+/** How a text names a file that stood in its place. */
+const nameInText = /\s*\[(?:image|file) (file_[0-9a-z]{26})\]/g
+
+/** What a person said, with the files that it names in their place. */
+export function SaidWithFiles({ project_id, text }: { project_id: string; text: string }) {
+  const ids = [...text.matchAll(nameInText)].map(([, id]) => id!)
+  const words = ids.length > 0 ? text.replaceAll(nameInText, '').trim() : text
+  return (
+    <>
+      {words !== '' && <p className="break-words whitespace-pre-wrap">{words}</p>}
+      <NamedFiles label="Files of the message" project_id={project_id} ids={[...new Set(ids)]} />
+    </>
+  )
+}
+
+/** The files that a tool returned, or that came with a person's answer. */
+export function StepFiles({ project_id, output }: { project_id: string; output: unknown }) {
+  const { parts = [] } = (output ?? {}) as { parts?: { file_id?: string }[] }
+  const ids = parts.flatMap(({ file_id }) => file_id ?? [])
+  return <NamedFiles label="Files of the result" project_id={project_id} ids={ids} />
 }
 
 /** The files that a task has made so far. */

@@ -9,6 +9,9 @@ test('a message of parts is read as the texts of its parts', () => {
     { type: 'text' as const, text: 'Two' },
   ]
   assert.equal(contentText(parts), 'One\nTwo')
+  const picture = { type: 'image' as const, file_id: 'file_1' }
+  assert.equal(contentText([picture, ...parts]), 'One\nTwo')
+  assert.equal(contentText([picture, { ...picture, type: 'file' }]), '[image]\n[file]')
   assert.deepEqual(messagesOf([{ role: 'user', content: parts }]), [{ role: 'user', text: 'One\nTwo' }])
 })
 

@@ -4,11 +4,11 @@ import type { Task } from './types.ts'
 /** Characters of an input's JSON that stand in for a title. */
 const titleMost = 300
 
-/** What a message says: its text, or the texts of its parts; a picture or file by its kind. */
+/** What a message says: its text, or the texts of its parts; where there are none, which kinds of files it has. */
 export function contentText(content: MessageContent): string {
-  return typeof content === 'string'
-    ? content
-    : content.map((part) => (part.type === 'text' ? part.text : `[${part.type}]`)).join('\n')
+  if (typeof content === 'string') return content
+  const texts = content.flatMap((part) => (part.type === 'text' ? [part.text] : []))
+  return (texts.length > 0 ? texts : content.map(({ type }) => `[${type}]`)).join('\n')
 }
 
 /** An input that is messages, with what each says; undefined of a text or an object. */

@@ -1,8 +1,9 @@
 import { useState } from 'react'
+import { useAttachments, WithAttachments } from '../../task-parts/attachments.tsx'
 import { Button } from '../../ui/button.tsx'
 import { Panel } from '../../ui/page.tsx'
 import { InputField } from '../playground/input-field.tsx'
-import { blankInput, readInput } from '../playground/input.ts'
+import { blankInput, readWithFiles } from '../playground/input.ts'
 import { Output } from '../playground/output.tsx'
 import { useBlankInput } from '../playground/use-input-schema.ts'
 import { useRuns } from '../playground/use-runs.ts'
@@ -27,10 +28,17 @@ export function TryPanel({
 }) {
   const [text, setText] = useState(() => (input_schema ? blankInput(input_schema) : hello))
   useBlankInput(input_schema, setText, hello)
-  const read = readInput(text, input_schema)
+  const attachments = useAttachments(project_id)
+  const read = readWithFiles(text, input_schema, attachments)
   const { runs, begin, stop, isRunning } = useRuns(project_id)
   const run = runs.at(-1)
-  const reason = isRunning ? 'The last task is still running' : 'fault' in read ? read.fault : undefined
+  const reason = isRunning
+    ? 'The last task is still running'
+    : attachments.isUploading
+      ? 'A file is being uploaded'
+      : 'fault' in read
+        ? read.fault
+        : undefined
   const hint = isChanged
     ? 'Your changes are saved as a new version first.'
     : 'Runs as a normal task: stored, counted and billed.'
@@ -39,10 +47,17 @@ export function TryPanel({
     if (isChanged && !(await saveFirst())) return
     await begin({ agent_id, thread_id: undefined, input: read.input })
   }
+  const inputField = <InputField schema={input_schema} text={text} hint={hint} rows={3} onChange={setText} />
   return (
     <Panel title="Try it">
       <div className="space-y-3 p-4">
-        <InputField schema={input_schema} text={text} hint={hint} rows={3} onChange={setText} />
+        {input_schema ? (
+          inputField
+        ) : (
+          <WithAttachments project_id={project_id} attachments={attachments}>
+            {inputField}
+          </WithAttachments>
+        )}
         {input_schema && <p className="text-sm text-soft">{hint}</p>}
         <div className="flex flex-wrap gap-2">
           <Button kind="primary" reason={reason} onClick={() => void start()}>

@@ -1,10 +1,11 @@
 import { formatCount } from '../../format.ts'
 import { useEffect, useRef } from 'react'
+import { SaidWithFiles } from '../../task-parts/files.tsx'
 import { Prose } from '../../task-parts/prose.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
 import { Skeleton } from '../../ui/skeleton.tsx'
 import { useEarlier } from './conversation.ts'
-import { textOf } from './input.ts'
+import { saidOf } from './input.ts'
 import { Output } from './output.tsx'
 import type { Run } from './use-runs.ts'
 
@@ -40,7 +41,7 @@ export function Column({ project_id, agent_id, name, runs, isConversation, threa
         )}
         {shown.map((run) => (
           <div key={run.key} ref={run.key === newestKey ? newest : undefined} className="space-y-3">
-            {isConversation && <Said text={textOf(run.input)} />}
+            {isConversation && <Said project_id={project_id} text={saidOf(run.input)} />}
             <Output run={run} project_id={project_id} />
           </div>
         ))}
@@ -70,7 +71,7 @@ function Earlier({ project_id, thread_id, here }: { project_id: string; thread_i
         <p className="text-sm text-soft">{formatCount(earlier.data.older)} older messages are not shown.</p>
       )}
       {messages.map(({ id, role, content }) => {
-        if (role === 'user') return <Said key={id} text={content} />
+        if (role === 'user') return <Said key={id} project_id={project_id} text={content} />
         if (role !== 'assistant' || content === '') return null
         return (
           <div key={id} className="rounded-md border border-line bg-panel p-3 break-words">
@@ -82,11 +83,11 @@ function Earlier({ project_id, thread_id, here }: { project_id: string; thread_i
   )
 }
 
-function Said({ text }: { text: string }) {
+function Said({ project_id, text }: { project_id: string; text: string }) {
   return (
     <div className="ml-8 rounded-md bg-accent-soft p-3">
       <p className="text-sm text-soft">You</p>
-      <p className="break-words whitespace-pre-wrap">{text}</p>
+      <SaidWithFiles project_id={project_id} text={text} />
     </div>
   )
 }

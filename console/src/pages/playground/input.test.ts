@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { blankInput, readInput, textOf } from './input.ts'
+import { blankInput, readInput, readWithFiles, saidOf, textOf } from './input.ts'
 
 test('a list of messages is read as one, all else is a text, and a broken list is an error', () => {
   const messages = [
@@ -25,4 +25,32 @@ test('where the agent has an input schema an object is read, and nothing else', 
 test('an object that was kept as a test case is read again as it was', () => {
   const input = { city: 'Berlin', days: [1, 2] }
   assert.deepEqual(readInput(textOf(input), { type: 'object' }), { input })
+})
+
+test('attached files go with a text or alone, and never get lost beside a list of messages', () => {
+  const attached = (count: number) => ({
+    files: Array.from({ length: count }) as never,
+    input: (text: string) => [{ role: 'user' as const, content: [{ type: 'text' as const, text: `files, ${text}` }] }],
+  })
+  const files = attached(1)
+  assert.deepEqual(readWithFiles('See', undefined, files), { input: files.input('See') })
+  assert.deepEqual(readWithFiles(' ', undefined, files), { input: files.input('') })
+  assert.ok('fault' in readWithFiles('[{"role": "user", "content": "Hello"}]', undefined, files))
+  assert.deepEqual(readWithFiles('See', undefined, attached(0)), { input: 'See' })
+  assert.ok('fault' in readWithFiles(' ', undefined, attached(0)))
+  assert.deepEqual(readWithFiles('{"city": "Berlin"}', { type: 'object' }, files), { input: { city: 'Berlin' } })
+})
+
+test('a message with files is said as threads say it, and other inputs as they are', () => {
+  const content = [
+    { type: 'image' as const, file_id: 'file_1' },
+    { type: 'text' as const, text: 'See' },
+  ]
+  assert.equal(saidOf([{ role: 'user', content }]), '[image file_1]\n\nSee')
+  const two = [
+    { role: 'user' as const, content: 'a' },
+    { role: 'assistant' as const, content: 'b' },
+  ]
+  assert.equal(saidOf(two), textOf(two))
+  assert.equal(saidOf('Hello'), 'Hello')
 })

@@ -2,6 +2,7 @@ import { isObject } from '#contract/core/merge-patch.ts'
 import type { NewTask } from '#sdk/types.ts'
 import { skeletonOf } from '../../agents/schema-skeleton.ts'
 import { notJson } from '../../agents/schema-text.ts'
+import type { Attachments } from '../../task-parts/attachments.tsx'
 
 export type TaskInput = NewTask['input']
 type Messages = Extract<TaskInput, readonly unknown[]>
@@ -26,6 +27,20 @@ export function readInput(text: string, schema?: object): { input: TaskInput } |
   }
 }
 
+/** The same of a text with files, which need no words. */
+export function readWithFiles(
+  text: string,
+  schema: object | undefined,
+  attachments: Pick<Attachments, 'files' | 'input'>,
+): { input: TaskInput } | { fault: string } {
+  const isAlone = attachments.files.length === 0
+  if (!schema && !isAlone && text.trim() === '') return { input: attachments.input('') }
+  const read = readInput(text, schema)
+  if ('fault' in read || isAlone || schema) return read
+  if (typeof read.input !== 'string') return { fault: 'Attached files go with a text. In a list, name them by file_id' }
+  return { input: attachments.input(read.input) }
+}
+
 function readObject(text: string): { input: TaskInput } | { fault: string } {
   if (text === '') return { fault: 'This agent takes a JSON object' }
   try {
@@ -43,6 +58,17 @@ function isMessages(value: unknown[]): value is Messages {
 /** An input as a person reads it. */
 export function textOf(input: TaskInput): string {
   return typeof input === 'string' ? input : JSON.stringify(input, null, 2)
+}
+
+/** An input as it was said: the words of a single message of a person, with the names of files that stand in it as threads name them. */
+export function saidOf(input: TaskInput): string {
+  const [message, ...more] = Array.isArray(input) ? input : []
+  if (more.length > 0 || message?.role !== 'user' || typeof message.content === 'string') return textOf(input)
+  return message.content
+    .map((part) =>
+      part.type === 'text' ? part.text : 'file_id' in part ? `[${part.type} ${part.file_id}]` : '[image]',
+    )
+    .join('\n\n')
 }
 
 /** What an input begins with: the members that a schema requires. */

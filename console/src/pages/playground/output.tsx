@@ -4,6 +4,7 @@ import { Check, CircleAlert, FoldVertical, LoaderCircle, ShieldQuestion } from '
 import { useEffect, useState } from 'react'
 import { paths } from '../../paths.ts'
 import { Answer } from '../../task-parts/answer.tsx'
+import { FileLine } from '../../task-parts/files.tsx'
 import { DataTree } from '../../ui/texts/data-tree.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
 import { Status } from '../../ui/status.tsx'
@@ -89,6 +90,12 @@ function Shown(item: Item & { project_id: string; task_id: string | undefined })
         ) : (
           <p className="whitespace-pre-wrap">{item.text}</p>
         )}
+      </div>
+    )
+  if (item.kind === 'artifact')
+    return (
+      <div className="px-1">
+        <FileLine project_id={item.project_id} file={{ ...item, file_id: item.id }} />
       </div>
     )
   if (item.kind === 'compaction')

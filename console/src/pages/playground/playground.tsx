@@ -14,13 +14,13 @@ import { ErrorBox } from '../../ui/error-box.tsx'
 import { PageHeader } from '../../ui/page.tsx'
 import { Skeleton } from '../../ui/skeleton.tsx'
 import { useSearchText } from '../../search-state.ts'
+import { useAttachments, WithAttachments } from '../../task-parts/attachments.tsx'
 import { Advanced } from './advanced.tsx'
-import { useAttachments, WithAttachments } from './attachments.tsx'
 import { Cases } from './cases.tsx'
 import { Column } from './column.tsx'
 import { newThread } from './conversation.ts'
 import { InputField } from './input-field.tsx'
-import { readInput, textOf } from './input.ts'
+import { readWithFiles, textOf } from './input.ts'
 import { asSdk } from './snippets.ts'
 import { useTestCases } from './test-cases.ts'
 import { useBlankInput, useInputSchema } from './use-input-schema.ts'
@@ -59,8 +59,7 @@ export default function Playground() {
   const outputSchema = readSchema(schemaText)
   const typed: More = 'schema' in outputSchema && outputSchema.schema ? { output_schema: outputSchema.schema } : {}
   const more: More = { ...typed, ...(version === undefined ? {} : { agent_version: version }) }
-  const typedInput = readInput(text, schema)
-  const read = 'fault' in typedInput ? typedInput : { input: attachments.with(typedInput.input) }
+  const read = readWithFiles(text, schema, attachments)
   const isRunning = first.isRunning || second.isRunning
   const hasTwo = other_id !== undefined || open?.expected != null
   const names = useAgentNames(project_id, [agent_id, other_id])

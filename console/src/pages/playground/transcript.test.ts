@@ -53,3 +53,14 @@ test('each compaction is shown once, in its place', () => {
     ['message', 'compaction'],
   )
 })
+
+test('a file that a task has made is shown in its place, once', () => {
+  const artifact = { file_id: 'file_1', name: 'a.png', media_type: 'image/png', bytes: 70, sha256: 'x', step_id: 's' }
+  const { items } = told(
+    ['tool.called', { step_id: 's', index: 1, tool: 'save_file' }],
+    ['artifact.created', artifact],
+    ['artifact.created', artifact],
+  )
+  assert.deepEqual(items[1], { kind: 'artifact', id: 'file_1', name: 'a.png', media_type: 'image/png', bytes: 70 })
+  assert.equal(items.length, 2)
+})

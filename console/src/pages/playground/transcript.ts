@@ -12,6 +12,7 @@ export type Item =
       state: 'running' | 'completed' | 'failed'
       error?: string
     }
+  | { kind: 'artifact'; id: string; name: string; media_type: string; bytes: number }
   | { kind: 'compaction'; id: string }
   | { kind: 'approval'; id: string; name: string; isOpen: boolean }
 
@@ -42,6 +43,10 @@ interface Data {
   index?: number
   tool?: string
   approval_id?: string
+  file_id?: string
+  name?: string
+  media_type?: string
+  bytes?: number
   usage?: Transcript['usage']
   error?: { code: string; message: string }
   output?: { data?: unknown } | null
@@ -56,6 +61,10 @@ export function after(known: Transcript, { type, data, sequence }: TaskStreamEve
     index,
     tool = '',
     approval_id = '',
+    file_id = '',
+    name = '',
+    media_type = '',
+    bytes = 0,
     text = '',
     content = '',
     usage,
@@ -103,6 +112,8 @@ export function after(known: Transcript, { type, data, sequence }: TaskStreamEve
         state: 'failed',
         ...(error ? { error: error.message } : {}),
       })
+    case 'artifact.created':
+      return put({ kind: 'artifact', id: file_id, name, media_type, bytes })
     case 'context.compacted':
       return put({ kind: 'compaction', id: `compaction ${step_id || sequence}` })
     case 'approval.requested':

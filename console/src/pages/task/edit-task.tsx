@@ -1,6 +1,7 @@
 import { useState, type FormEvent } from 'react'
 import { notJson } from '../../agents/schema-text.ts'
 import { api } from '../../api/client.ts'
+import { useAttachments, WithAttachments } from '../../task-parts/attachments.tsx'
 import { Button } from '../../ui/button.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
@@ -25,6 +26,7 @@ export function EditTask({
   const [fault, setFault] = useState<string>()
   const [error, setError] = useState<unknown>()
   const [isSending, setSending] = useState(false)
+  const attachments = useAttachments(task.project_id)
 
   async function send(event: FormEvent): Promise<void> {
     event.preventDefault()
@@ -32,7 +34,7 @@ export function EditTask({
     setError(undefined)
     let input: Task['input']
     try {
-      input = isText ? text : (JSON.parse(text) as Task['input'])
+      input = isText ? attachments.input(text) : (JSON.parse(text) as Task['input'])
     } catch (cause) {
       return setFault(notJson(cause))
     }
@@ -47,29 +49,38 @@ export function EditTask({
     }
   }
 
+  const field = (
+    <Field
+      label={isText ? 'Input' : Array.isArray(task.input) ? 'Messages, as JSON' : 'Input, as JSON'}
+      hint={`A new task of the same agent, as it is now, with the limits of this one. ${task.thread_id === null ? '' : 'It runs outside of the thread. '}This task stays as it is.`}
+      {...(fault === undefined ? {} : { fault })}
+    >
+      <TextArea
+        rows={Math.min(16, text.split('\n').length + 3)}
+        value={text}
+        onChange={({ target }) => setText(target.value)}
+        spellCheck={isText}
+        required={attachments.files.length === 0}
+        className={isText ? '' : 'font-mono text-sm'}
+      />
+    </Field>
+  )
   return (
     <Dialog isOpen={isOpen} close={close} title="Edit and run again" width="max-w-2xl">
       <form onSubmit={(event) => void send(event)} className="space-y-3">
-        <Field
-          label={isText ? 'Input' : Array.isArray(task.input) ? 'Messages, as JSON' : 'Input, as JSON'}
-          hint={`A new task of the same agent, as it is now, with the limits of this one. ${task.thread_id === null ? '' : 'It runs outside of the thread. '}This task stays as it is.`}
-          {...(fault === undefined ? {} : { fault })}
-        >
-          <TextArea
-            rows={Math.min(16, text.split('\n').length + 3)}
-            value={text}
-            onChange={({ target }) => setText(target.value)}
-            spellCheck={isText}
-            required
-            className={isText ? '' : 'font-mono text-sm'}
-          />
-        </Field>
+        {isText ? (
+          <WithAttachments project_id={task.project_id} attachments={attachments}>
+            {field}
+          </WithAttachments>
+        ) : (
+          field
+        )}
         {error !== undefined && <ErrorBox error={error} />}
         <div className="flex justify-end gap-2">
           <Button kind="ghost" onClick={close}>
             Close
           </Button>
-          <Button kind="primary" type="submit" disabled={isSending}>
+          <Button kind="primary" type="submit" disabled={isSending || attachments.isUploading}>
             {isSending ? 'Sending…' : 'Run'}
           </Button>
         </div>

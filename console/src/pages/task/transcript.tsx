@@ -10,7 +10,7 @@ import { CancelReceipt } from './cancel-receipt.tsx'
 import { formatCost, formatDuration, stepDuration_ms } from '../../format.ts'
 import { Time } from '../../ui/time.tsx'
 import type { TaskLive } from './task-live.ts'
-import { Artifacts, InputFiles } from '../../task-parts/files.tsx'
+import { Artifacts, InputFiles, StepFiles } from '../../task-parts/files.tsx'
 import { messagesOf } from '../../task-parts/input-words.ts'
 import { Prose } from '../../task-parts/prose.tsx'
 import { ReasoningSummary } from './reasoning-summary.tsx'
@@ -103,6 +103,7 @@ export function Transcript({
                 )}
                 {entry.kind === 'step' && (
                   <StepEntry
+                    project_id={live.project}
                     step={live.steps.get(entry.index)}
                     index={entry.index}
                     taskError={task?.error?.message}
@@ -178,12 +179,14 @@ function Said({ heading, text, thought }: { heading: string; text: string; thoug
 }
 
 function StepEntry({
+  project_id,
   step,
   index,
   taskError,
   isSelected,
   onSelect,
 }: {
+  project_id: string
   step: Step | undefined
   index: number
   /** What the answer says already. */
@@ -234,6 +237,7 @@ function StepEntry({
       )}
       {step.type === 'compaction' && <CompactionLines step={step} />}
       {isTool && <ToolLines step={step} />}
+      {isTool && <StepFiles project_id={project_id} output={step.output} />}
       {error && (
         <p className="mt-1 text-sm text-bad">
           {error.message} <code className="text-xs">{error.code}</code>

@@ -8,6 +8,8 @@ import { useProjectId } from '../../api/queries.ts'
 import { formatCount } from '../../format.ts'
 import { paths } from '../../paths.ts'
 import { useSearchText } from '../../search-state.ts'
+import { useAttachments, WithAttachments } from '../../task-parts/attachments.tsx'
+import { SaidWithFiles } from '../../task-parts/files.tsx'
 import { Prose } from '../../task-parts/prose.tsx'
 import { textOf } from '../../task-parts/value-view.tsx'
 import { Button } from '../../ui/button.tsx'
@@ -51,7 +53,7 @@ export default function ThreadPage() {
   const agent = agent_id === undefined ? 'agent' : (names.get(agent_id) ?? agent_id)
   const refused = useDisabledReason('agents')
   const send = useMutation({
-    mutationFn: (input: string) => api.tasks.create(project_id, agent_id!, { input, thread_id: id }),
+    mutationFn: (input: Task['input']) => api.tasks.create(project_id, agent_id!, { input, thread_id: id }),
     onSuccess: () => queries.invalidateQueries({ queryKey: ['project', project_id, 'tasks'] }),
   })
   const remove = async () => {
@@ -117,7 +119,7 @@ export default function ThreadPage() {
                     task={tasks.data?.items.find((one) => one.id === message.task_id)}
                   />
                 )}
-                <Said message={message} agent={agent} />
+                <Said project_id={project_id} message={message} agent={agent} />
               </li>
             ))}
           </ol>
@@ -133,11 +135,12 @@ export default function ThreadPage() {
           <Panel className="sticky bottom-2 mt-5 p-3 shadow-lg">
             <ErrorBox error={send.error} />
             <Composer
+              project_id={project_id}
               agent={agent}
               isBusy={send.isPending}
               refused={refused}
-              submit={async (text) => {
-                await send.mutateAsync(text)
+              submit={async (input) => {
+                await send.mutateAsync(input)
               }}
             />
           </Panel>
@@ -196,7 +199,15 @@ function TaskLine({
 }
 
 /** A message by its role: what a person said at the right, what the agent said at the left, calls of tools as one line. */
-function Said({ message: { role, content, tool_calls }, agent }: { message: ThreadMessage; agent: string }) {
+function Said({
+  project_id,
+  message: { role, content, tool_calls },
+  agent,
+}: {
+  project_id: string
+  message: ThreadMessage
+  agent: string
+}) {
   if (role === 'tool')
     return (
       <details className="ml-3 border-l-2 border-line pl-3">
@@ -208,7 +219,7 @@ function Said({ message: { role, content, tool_calls }, agent }: { message: Thre
     return (
       <div className="ml-auto w-fit max-w-[85%] rounded-lg bg-accent-soft px-4 py-2">
         <p className="sr-only">User</p>
-        <p className="break-words whitespace-pre-wrap">{content}</p>
+        <SaidWithFiles project_id={project_id} text={content} />
       </div>
     )
   return (
@@ -232,24 +243,30 @@ function Said({ message: { role, content, tool_calls }, agent }: { message: Thre
 }
 
 function Composer({
+  project_id,
   agent,
   isBusy,
   refused,
   submit,
 }: {
+  project_id: string
   agent: string
   isBusy: boolean
   refused: string | undefined
-  submit: (text: string) => Promise<void>
+  submit: (input: Task['input']) => Promise<void>
 }) {
   const [text, setText] = useState('')
-  const reason = refused ?? (text.trim() === '' ? 'Write a message' : undefined)
+  const attachments = useAttachments(project_id)
+  const isEmpty = text.trim() === '' && attachments.files.length === 0
+  const reason =
+    refused ?? (attachments.isUploading ? 'A file is being uploaded' : isEmpty ? 'Write a message' : undefined)
   const send = async (): Promise<void> => {
     if (reason !== undefined || isBusy) return
     try {
-      await submit(text)
+      await submit(attachments.input(text))
       // What was refused stays in the field.
       setText('')
+      attachments.clear()
     } catch {
       // It is shown above.
     }
@@ -266,9 +283,11 @@ function Composer({
         void send()
       }}
     >
-      <Field label={`Message to ${agent}`}>
-        <TextArea rows={2} value={text} onKeyDown={onKey} onChange={({ target }) => setText(target.value)} />
-      </Field>
+      <WithAttachments project_id={project_id} attachments={attachments}>
+        <Field label={`Message to ${agent}`}>
+          <TextArea rows={2} value={text} onKeyDown={onKey} onChange={({ target }) => setText(target.value)} />
+        </Field>
+      </WithAttachments>
       <div className="mt-2 flex items-center justify-between gap-2">
         <span className="text-sm text-soft max-sm:hidden">Ctrl Enter sends it</span>
         <Button kind="primary" type="submit" className="ml-auto" reason={reason} disabled={isBusy}>

@@ -1,7 +1,7 @@
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link, useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
-import type { Thread } from '#sdk/types.ts'
+import type { NewTask, Thread } from '#sdk/types.ts'
 import { useAgentNames } from '../../agents/agent-names.ts'
 import { AgentPicker } from '../../agents/agent-picker.tsx'
 import { api } from '../../api/client.ts'
@@ -9,6 +9,7 @@ import { useProjectId } from '../../api/queries.ts'
 import { formatCount } from '../../format.ts'
 import { paths } from '../../paths.ts'
 import { useSearchText } from '../../search-state.ts'
+import { useAttachments, WithAttachments } from '../../task-parts/attachments.tsx'
 import { Button } from '../../ui/button.tsx'
 import { curlOf } from '../../ui/copy-as-curl.tsx'
 import { CodeBlock } from '../../ui/copy.tsx'
@@ -47,7 +48,7 @@ export default function Threads() {
     begin.reset()
   }
   const begin = useMutation({
-    mutationFn: async ({ agent, input }: { agent: string; input: string }) => {
+    mutationFn: async ({ agent, input }: { agent: string; input: NewTask['input'] }) => {
       const { id } = await api.threads.create(project_id, { agent_id: agent })
       await api.tasks.create(project_id, agent, { input, thread_id: id })
       return id
@@ -168,26 +169,37 @@ function BeginForm({
   project_id: string
   agent_id: string | undefined
   isBusy: boolean
-  submit: (agent_id: string, input: string) => void
+  submit: (agent_id: string, input: NewTask['input']) => void
 }) {
   const [agent, setAgent] = useState(agent_id)
-  const [input, setInput] = useState('')
-  const reason = agent === undefined ? 'Choose an agent' : input.trim() === '' ? 'Write the first message' : undefined
+  const [text, setText] = useState('')
+  const attachments = useAttachments(project_id)
+  const isEmpty = text.trim() === '' && attachments.files.length === 0
+  const reason =
+    agent === undefined
+      ? 'Choose an agent'
+      : attachments.isUploading
+        ? 'A file is being uploaded'
+        : isEmpty
+          ? 'Write the first message'
+          : undefined
   return (
     <form
       className="space-y-4"
       onSubmit={(event) => {
         event.preventDefault()
-        if (agent !== undefined && reason === undefined) submit(agent, input)
+        if (agent !== undefined && reason === undefined) submit(agent, attachments.input(text))
       }}
     >
       <div>
         <div className="mb-1 font-medium">Agent</div>
         <AgentPicker project_id={project_id} label="Agent" value={agent} onChange={setAgent} />
       </div>
-      <Field label="First message">
-        <TextArea rows={3} value={input} onChange={({ target }) => setInput(target.value)} />
-      </Field>
+      <WithAttachments project_id={project_id} attachments={attachments}>
+        <Field label="First message">
+          <TextArea rows={3} value={text} onChange={({ target }) => setText(target.value)} />
+        </Field>
+      </WithAttachments>
       <div className="flex justify-end">
         <Button kind="primary" type="submit" reason={reason} disabled={isBusy}>
           Send

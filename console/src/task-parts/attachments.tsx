@@ -1,11 +1,14 @@
 import { useRef, useState, type ReactNode } from 'react'
 import { isImageType } from '#contract/resources/files.ts'
-import type { FileObject } from '../../../../sdk/src/types.ts'
-import { api } from '../../api/client.ts'
-import { FileLine, tooLarge } from '../../task-parts/files.tsx'
-import { Button } from '../../ui/button.tsx'
-import { ErrorBox } from '../../ui/error-box.tsx'
-import type { TaskInput } from './input.ts'
+import type { FileObject, NewTask } from '#sdk/types.ts'
+import { api } from '../api/client.ts'
+import { Button } from '../ui/button.tsx'
+import { ErrorBox } from '../ui/error-box.tsx'
+import { FileLine, tooLarge } from './files.tsx'
+
+type TaskInput = NewTask['input']
+/** What a message says: a text, or the parts of one. */
+type Content = Extract<TaskInput, readonly unknown[]>[number]['content']
 
 /** Files that go with a message. */
 export interface Attachments {
@@ -15,8 +18,10 @@ export interface Attachments {
   add: (files: Iterable<globalThis.File>) => void
   remove: (id: string) => void
   clear: () => void
-  /** An input with the files before its words; other inputs name their files themselves. */
-  with: (input: TaskInput) => TaskInput
+  /** What a message says with the files before its words: the words alone where there are no files. */
+  content: (text: string) => Content
+  /** The same as the input of a task. */
+  input: (text: string) => TaskInput
 }
 
 /** Uploads files as they are attached. */
@@ -37,6 +42,14 @@ export function useAttachments(project_id: string): Attachments {
       setOpen((count) => count - 1)
     }
   }
+  const content = (text: string): Content => {
+    if (files.length === 0) return text
+    const parts = files.map(({ id, media_type }) => ({
+      type: isImageType(media_type) ? ('image' as const) : ('file' as const),
+      file_id: id,
+    }))
+    return text.trim() === '' ? parts : [...parts, { type: 'text' as const, text }]
+  }
   return {
     files,
     isUploading: open > 0,
@@ -46,19 +59,16 @@ export function useAttachments(project_id: string): Attachments {
       for (const file of added) void upload(file)
     },
     remove: (id) => setFiles((known) => known.filter((file) => file.id !== id)),
-    clear: () => setFiles([]),
-    with: (input) => {
-      if (files.length === 0 || typeof input !== 'string') return input
-      const parts = files.map(({ id, media_type }) => ({
-        type: isImageType(media_type) ? ('image' as const) : ('file' as const),
-        file_id: id,
-      }))
-      return [{ role: 'user', content: [...parts, { type: 'text', text: input }] }]
+    clear: () => {
+      setFiles([])
+      setError(undefined)
     },
+    content,
+    input: (text) => (files.length === 0 ? text : [{ role: 'user', content: content(text) }]),
   }
 }
 
-/** A field into which files may be dropped or pasted, with those that are there below it. */
+/** What is written into, where files may be dropped and pasted too, with those that are attached below it. */
 export function WithAttachments({
   project_id,
   attachments,
@@ -113,7 +123,7 @@ export function WithAttachments({
         <ul aria-label="Attached files" className="space-y-1">
           {attachments.files.map((file) => (
             <li key={file.id} className="flex items-center justify-between gap-2">
-              <FileLine project_id={project_id} file={{ ...file, file_id: file.id }} />
+              <FileLine project_id={project_id} file={{ ...file, file_id: file.id }} isSmall />
               <Button size="small" kind="ghost" onClick={() => attachments.remove(file.id)}>
                 Remove
               </Button>
