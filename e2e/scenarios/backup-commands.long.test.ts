@@ -5,6 +5,8 @@ import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import type pg from 'pg'
+import { clientSql } from '../../server/src/platform/postgres/database.ts'
+import { insertTestAgent } from '../../server/test/agents.ts'
 import { eventually } from '../../server/test/harness.ts'
 import { makeInstallations, otherKey, refuse, succeed, type Installations } from './installations.ts'
 import { startCommand } from '../process.ts'
@@ -36,6 +38,22 @@ describe('cadre backup', () => {
       env: { PATH: process.env.PATH, ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
     })
+
+  it('says how many files have their bytes elsewhere, and so does the restore', async () => {
+    const file = join(folder, 'outside.tar.gz')
+    const before = await succeed(env, ['backup', '-o', join(folder, 'inside.tar.gz')])
+    assert.doesNotMatch(before.stderr, /object store/)
+    const { project_id } = await insertTestAgent(clientSql(client))
+    await client.query(
+      `insert into file (id, project_id, name, media_type, bytes, sha256, store, created_by)
+        select 'file_' || n, $1, 'x', 'text/plain', 3000000, 'x', 's3', 'user_1' from generate_series(1, 2) n`,
+      [project_id],
+    )
+    const said = /^The bytes of 2 files \(6\.0 MB\) are in the object store and not in the backup\./m
+    assert.match((await succeed(env, ['backup', '-o', file])).stderr, said)
+    const to = { ...embedded('outside'), CADRE_SECRET_KEY: otherKey }
+    assert.match((await succeed(to, ['restore', file])).stderr, said)
+  })
 
   it('writes to standard output nothing but the archive', async () => {
     const child = streaming()

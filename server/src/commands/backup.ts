@@ -1,6 +1,7 @@
 import { stat } from 'node:fs/promises'
 import { backUp } from '../backup/back-up.ts'
 import { BackupError } from '../backup/backup-error.ts'
+import { filesOutside } from '../backup/files-outside.ts'
 import { archiveFile, openOutputFile, standardOutput } from '../backup/output-file.ts'
 import { count, makeProgress, megabytes } from '../backup/progress.ts'
 import type { Config } from '../config/config.ts'
@@ -17,6 +18,8 @@ export const backup = defineCommand({
     '`cadre restore` loads the file into an empty database, embedded or not, of this version or a later one.\n' +
     'The secret key is not in the backup: keep a copy of it elsewhere. It is CADRE_SECRET_KEY, or the file secret.key of the data ' +
     'folder. Environment variables of agents, credentials and webhook secrets cannot be decrypted without it.\n' +
+    'Files of agents whose bytes are in an S3-compatible store (CADRE_FILES_S3_BUCKET) are in the backup by name and digest alone: back up ' +
+    'the bucket after it.\n' +
     'The file appears under its name once it is complete. Its mode is 0600.',
   examples: [
     'cadre backup',
@@ -47,7 +50,7 @@ export const backup = defineCommand({
     const began_ms = performance.now()
     const file = isStream ? undefined : await archiveFile(options.output, new Date())
     try {
-      return await withInstallation(call, { schema: 'any' }, async ({ connection, config }) => {
+      return await withInstallation(call, { schema: 'any' }, async ({ connection, config, sql }) => {
         const secret_key = options['include-secret-key'] ? await findKey(config) : undefined
         const output = file === undefined ? standardOutput() : await openOutputFile(file, options)
         try {
@@ -65,6 +68,8 @@ export const backup = defineCommand({
           say(
             `Saved ${count(rows)} rows as of ${manifest.created_at} in ${((performance.now() - began_ms) / 1000).toFixed(1)} s${size}.`,
           )
+          const outside = await filesOutside(sql)
+          if (outside !== undefined) say(`${outside} Back up its bucket now: then every file has its bytes.`)
           if (secret_key) call.note('The backup contains the secret key. Protect the file like the key.')
           else if (manifest.key_id !== null)
             say(

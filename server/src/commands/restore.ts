@@ -1,6 +1,7 @@
 import { readArchive, type ArchiveContent } from '../backup/archive-reader.ts'
 import { BackupError } from '../backup/backup-error.ts'
 import { dropSecrets, type DroppedSecrets } from '../backup/drop-secrets.ts'
+import { filesOutside } from '../backup/files-outside.ts'
 import { count, makeProgress } from '../backup/progress.ts'
 import { prepareRehearsal } from '../backup/rehearse.ts'
 import { requireEmpty, requireKnownMigrations, restore as restoreArchive } from '../backup/restore.ts'
@@ -55,13 +56,14 @@ export const restore = defineCommand({
         ? undefined
         : chooseSecretKey(content, await keyHere(config), `${config.data_dir}/secret.key`)
       let dropped: DroppedSecrets | undefined
+      let outside: string | undefined
       const need = { alone: true, make: true, schema: 'any' } as const
       const { migrated, queued } = await withInstallation(call, need, async ({ connection, sql, log }) => {
         await requireEmpty(sql)
         // Before the data: were it interrupted between the two, nothing could read what is there.
         if (key?.isNew) await keepKey(config, key.text)
         const secrets = isDropping ? makeSecrets(await anyKey(config)) : undefined
-        return restoreArchive({
+        const restored = await restoreArchive({
           file,
           content,
           connection,
@@ -73,10 +75,16 @@ export const restore = defineCommand({
           },
           signal: call.signal,
         })
+        outside = await filesOutside(sql)
+        return restored
       })
       if (key?.isNew) call.note(`The secret key from the backup was written to ${config.data_dir}/secret.key.`)
       if (migrated.length > 0) say(`Migrated from the backup's version: ${migrated.join(', ')}.`)
       if (dropped) sayDropped(dropped, call.note)
+      if (outside !== undefined)
+        call.note(
+          `${outside} Set CADRE_FILES_S3_BUCKET and its keys to that store, or to one that its bucket was restored to.`,
+        )
       const rows = content.checksums.tables.reduce((sum, table) => sum + table.rows, 0)
       say(
         `Restored ${count(rows)} rows as of ${content.manifest.created_at} in ${((performance.now() - began_ms) / 1000).toFixed(1)} s. ` +

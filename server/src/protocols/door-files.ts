@@ -1,8 +1,8 @@
 import type { FastifyRequest } from 'fastify'
 import { Problem } from '#contract/core/problems.ts'
 import type { Context } from '../context.ts'
-import { findFiles } from '../engine/files/file-rows.ts'
-import type { BegunFile } from '../engine/files/file-store.ts'
+import { findFiles, findOfTask, nameFiles } from '../engine/files/file-rows.ts'
+import type { BegunFile, Files } from '../engine/files/file-store.ts'
 import { receiveUrls, type NamedUrl, type ReceivedUrls } from '../engine/files/input-files.ts'
 import type { Sql } from '../platform/postgres/database.ts'
 
@@ -66,6 +66,30 @@ export function makeDoorFiles({ files, egress }: Pick<Context, 'files' | 'egress
     /** The files that came with a request. */
     of: (request: FastifyRequest): ReceivedFiles => all.get(request) ?? new ReceivedFiles(),
   }
+}
+
+/**
+ * Makes what came with a request files of a task that runs, by their URLs. A client that sends its whole conversation again sends
+ * the same bytes again: those are the file that the task has.
+ */
+export async function keepOfTask(
+  { sql, files }: { sql: Sql; files: Files },
+  { task_id, project_id }: { task_id: string; project_id: number },
+  received: ReceivedFiles,
+): Promise<Map<string, { id: string }>> {
+  const kept = new Map<string, { id: string }>()
+  for (const url of received.byUrl.keys()) {
+    const file = await sql.begin(async (tx) => {
+      const known = await findOfTask(tx, task_id, received.byUrl.get(url)!)
+      if (known) return known
+      const [begun] = received.take(tx, [{ url, field: '' }])
+      const made = await files.complete(tx, begun!, { task_id })
+      await nameFiles(tx, { task_id, project_id }, [made.id])
+      return made
+    })
+    kept.set(url, file)
+  }
+  return kept
 }
 
 export type DoorFiles = ReturnType<typeof makeDoorFiles>

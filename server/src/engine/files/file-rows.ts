@@ -130,6 +130,17 @@ export async function findOfCall(sql: Sql, call_key: string): Promise<FileRow | 
   return row
 }
 
+/** A file of a task that has the same bytes and the same name; undefined where it has none. */
+export async function findOfTask(
+  sql: Sql,
+  task_id: string,
+  { sha256, name }: Pick<FileFacts, 'sha256' | 'name'>,
+): Promise<{ id: string } | undefined> {
+  const [row] = await sql<{ id: string }>`
+    select id from file where task_id = ${task_id} and sha256 = ${sha256} and name = ${name} order by id limit 1`
+  return row
+}
+
 /** Removes what a call that was cut off had begun. */
 export async function deleteBegunByCall(sql: Sql, call_key: string): Promise<void> {
   await sql`delete from file where call_key = ${call_key} and sha256 is null`

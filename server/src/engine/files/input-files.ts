@@ -69,6 +69,8 @@ function hasFiles(content: MessageContent): boolean {
 
 /** Pictures of an input that were given by URLs, by those: stored, and not visible yet. */
 export type ReceivedUrls = ReadonlyMap<string, BegunFile>
+/** Which files URLs have become. */
+type FileIds = ReadonlyMap<string, { id: string }>
 
 /**
  * Stores pictures that are given as data or by address, each URL once; addresses are fetched through the guarded way
@@ -103,7 +105,7 @@ export async function receiveUrls(
 }
 
 /** An input whose URLs are the files that were made of them. */
-export function withFiles(input: TaskInput, received: ReceivedUrls): TaskInput {
+export function withFiles(input: TaskInput, received: FileIds): TaskInput {
   if (!Array.isArray(input)) return input
   return input.map((message) => {
     if (typeof message.content === 'string') return message
@@ -112,7 +114,7 @@ export function withFiles(input: TaskInput, received: ReceivedUrls): TaskInput {
 }
 
 /** The same of what one message says. */
-export function contentWithFiles(content: MessageContent, received: ReceivedUrls): MessageContent {
+export function contentWithFiles(content: MessageContent, received: FileIds): MessageContent {
   if (typeof content === 'string') return content
   return content.map((part) => {
     if (part.type === 'text') return part

@@ -13,16 +13,22 @@ import { Answer, handle } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
 import { newId } from '../../platform/ids.ts'
 import { requireLease } from '../../resources/work/leases.queries.ts'
+import { keepOfTask, makeDoorFiles, requireNamedFiles } from '../door-files.ts'
 import { badParameter } from '../openai/problems.ts'
 import { chatForm, responseForm, type AnswerForm, type Asked } from './answer-forms.ts'
 import { digested, readAsk } from './read-ask.ts'
+
+/** What is asked of which model. */
+type AskedModel = Pick<Parameters<Context['engine']['work']['callModel']>[1], 'model' | 'ask' | 'max_tokens'>
 
 /** A comment this often keeps a quiet stream open. */
 const keepAlive_ms = 15_000
 
 /** The models of a task's agent for its worker: every call is journaled. */
-export function workModelRoutes(app: FastifyInstance, http: HttpContext, { engine, log }: Context): void {
+export function workModelRoutes(app: FastifyInstance, http: HttpContext, context: Context): void {
+  const { engine, files, log } = context
   const { work } = engine
+  const doorFiles = makeDoorFiles(context)
 
   handle(app, http, operations.listWorkModels, {
     load: requireLease,
@@ -39,7 +45,12 @@ export function workModelRoutes(app: FastifyInstance, http: HttpContext, { engin
   ] as const) {
     handle(app, http, operation, {
       load: requireLease,
-      run: async ({ loaded, body }) => {
+      receive: async (loading, validated) => {
+        const { project_id } = await requireLease(loading)
+        const { urls } = readAsk(validated().body as Record<string, unknown>, dialect).files
+        return doorFiles.receive(loading.request, { project_id, created_by: loading.principal.user_id }, urls)
+      },
+      run: async ({ sql, loaded, body, request }) => {
         if (work.callsUnderWay(loaded) >= gatewayBounds.calls_at_once)
           throw new Problem('queue_full', undefined, {
             message: `A worker may have ${gatewayBounds.calls_at_once} calls under way at a time.`,
@@ -53,11 +64,14 @@ export function workModelRoutes(app: FastifyInstance, http: HttpContext, { engin
             message: `The agent has no model named ${String(asked).slice(0, 100)}; it has ${names.join(', ')}.`,
             members: { param: 'model' },
           })
-        return { model, ...readAsk(body, dialect) }
+        const { ask, max_tokens, files: asks } = readAsk(body, dialect)
+        await requireNamedFiles(sql, loaded.project_id, asks.named)
+        const received = await keepOfTask({ sql, files }, loaded, doorFiles.of(request))
+        return { model, max_tokens, ask: ask(received) }
       },
       finish: async ({ loaded, body }, answer, reply) => {
         const request = body as Record<string, unknown>
-        const { model, ask, max_tokens } = answer.body as { model: string } & ReturnType<typeof readAsk>
+        const { model, ask, max_tokens } = answer.body as AskedModel
         const form = formOf(request, dialect)
         const digest = digestOf(digested(dialect, request))
         const asked = { model, ask, max_tokens, digest, signal: untilClosed(reply) }

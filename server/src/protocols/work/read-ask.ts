@@ -3,22 +3,29 @@ import { efforts } from '#contract/models/model-dials.ts'
 import { conversation } from '../../engine/conversation/conversation.ts'
 import type { ModelAsk } from '../../engine/models/model.ts'
 import type { InputMessage } from '#contract/tasks/tasks.ts'
+import { withFiles } from '../../engine/files/input-files.ts'
+import type { AskedFiles } from '../door-files.ts'
 import { badParameter } from '../openai/problems.ts'
 import { readChatMessages, readInput } from '../openai/read-input.ts'
 import { readOptions } from '../openai/read-options.ts'
 
-/** What a request to the gateway asks of a model. Throws 400 with `param`. */
-export function readAsk(
-  body: Record<string, unknown>,
-  dialect: 'chat' | 'responses',
-): { ask: ModelAsk; max_tokens: number | undefined } {
+/** What a request to the gateway asks of a model. */
+export interface ReadAsk {
+  /** In words of the engine, with the files that came as data or by address by their identifiers. */
+  ask(received: ReadonlyMap<string, { id: string }>): ModelAsk
+  max_tokens: number | undefined
+  files: AskedFiles
+}
+
+/** Reads a request to the gateway. Throws 400 with `param`. */
+export function readAsk(body: Record<string, unknown>, dialect: 'chat' | 'responses'): ReadAsk {
   if (dialect === 'responses' && body['previous_response_id'])
     throw badParameter(
       'previous_response_id',
       'The gateway keeps no responses: send the whole conversation as input.',
       'unsupported_parameter',
     )
-  const { messages } = dialect === 'chat' ? readChatMessages(body['messages']) : readInput(body['input'])
+  const { messages, urls, named } = dialect === 'chat' ? readChatMessages(body['messages']) : readInput(body['input'])
   const { caller, output_schema } = readOptions(body, {
     doors: { openai: { overrides: ['temperature', 'reasoning'] } },
   })
@@ -26,16 +33,17 @@ export function readAsk(
   const all = [...system, ...messages]
   if (all.length === 0) throw badParameter('input', 'input must have at least one item.')
   return {
-    ask: {
+    files: { urls, named },
+    ask: (received) => ({
       system_prompt: undefined,
-      messages: conversation({ input: all, steps: [] }),
+      messages: conversation({ input: withFiles(all, received), steps: [] }),
       tools: (caller.tools ?? []).map(({ name, description, parameters }) => ({ name, description, parameters })),
       tool_choice: caller.tool_choice,
       parallel_tool_calls: caller.parallel_tool_calls,
       temperature: caller.temperature,
       effort: caller.effort ?? effortOf(body),
       output_schema,
-    },
+    }),
     max_tokens: caller.max_output_tokens,
   }
 }

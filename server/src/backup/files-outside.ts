@@ -1,0 +1,17 @@
+import type { Sql } from '../platform/postgres/database.ts'
+import { count, megabytes } from './progress.ts'
+
+/**
+ * Says which bytes no archive of this database has, because they are in an object store; undefined where there are none. Works with
+ * any schema.
+ */
+export async function filesOutside(sql: Sql): Promise<string | undefined> {
+  const [table] = await sql<{ is: boolean }>`select to_regclass('file') is not null as is`
+  if (!table?.is) return undefined
+  const [outside] = await sql<{ files: number; bytes: number }>`
+    select count(*) as files, coalesce(sum(bytes), 0)::bigint as bytes from file where store = 's3' and sha256 is not null`
+  const { files, bytes } = outside!
+  return files === 0
+    ? undefined
+    : `The bytes of ${files === 1 ? '1 file' : `${count(files)} files`} (${megabytes(bytes)}) are in the object store and not in the backup.`
+}
