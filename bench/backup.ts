@@ -12,7 +12,7 @@ import {
   type EmbeddedPostgres,
 } from '../server/src/platform/embedded-postgres/embedded-postgres.ts'
 import { migrate } from '../server/src/platform/postgres/migrate.ts'
-import { insertTestAgent } from '../server/test/agents.ts'
+import { insertTestAgent } from '../server/test/fixtures.ts'
 import { load, machine } from './figures.ts'
 import { readOptions } from './parts/options.ts'
 

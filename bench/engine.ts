@@ -9,7 +9,7 @@ import { openDatabase, type Sql } from '../server/src/platform/postgres/database
 import { startEmbeddedPostgres } from '../server/src/platform/embedded-postgres/embedded-postgres.ts'
 import { migrate } from '../server/src/platform/postgres/migrate.ts'
 import { makeSecrets } from '../server/src/platform/crypto/secrets.ts'
-import { insertTestAgent, newTestTask } from '../server/test/agents.ts'
+import { insertTestAgent, newTestTask } from '../server/test/fixtures.ts'
 import { readOptions } from './parts/options.ts'
 
 /**

@@ -14,7 +14,7 @@ import { startEmbeddedPostgres } from '../server/src/platform/embedded-postgres/
 import { migrate } from '../server/src/platform/postgres/migrate.ts'
 import { makeEgress } from '../server/src/platform/egress/safe-fetch.ts'
 import { makeSecrets } from '../server/src/platform/crypto/secrets.ts'
-import { insertTestAgent, newTestTask } from '../server/test/agents.ts'
+import { insertTestAgent, newTestTask } from '../server/test/fixtures.ts'
 import { startFakeModelServer } from '../server/test/fake-models/fake-model-server.ts'
 import { costSettings, costsBetween, readCosts } from './costs.ts'
 import { machine, load, percentile, summarize } from './figures.ts'

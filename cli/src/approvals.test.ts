@@ -6,6 +6,7 @@ import { after, before, test } from 'node:test'
 import { eventually, type TestService } from '../../server/test/harness.ts'
 import { shareTestService } from '../../server/test/shared-service.ts'
 import { Runner } from '../test/runner.ts'
+import { createProject } from '../../server/test/fixtures.ts'
 
 let service: TestService
 let home: string
@@ -16,8 +17,8 @@ const runner = new Runner()
 before(async () => {
   service = await shareTestService()
   home = await mkdtemp(join(tmpdir(), 'cadre-approvals-'))
-  const { body: project } = await service.send('POST', '/api/v1/projects', { body: { name: 'approvals' } })
-  path = `/api/v1/projects/${project.id}`
+  const project = await createProject(service.send, 'approvals')
+  path = project.path
   const config = {
     model: 'builtin/script',
     tools: ['run_javascript'],

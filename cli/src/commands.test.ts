@@ -8,6 +8,7 @@ import { runCommand } from '../../e2e/process.ts'
 import { type TestService } from '../../server/test/harness.ts'
 import { shareTestService } from '../../server/test/shared-service.ts'
 import { Runner } from '../test/runner.ts'
+import { createProject } from '../../server/test/fixtures.ts'
 
 let service: TestService
 let home: string
@@ -125,7 +126,7 @@ test('a key is kept for its service alone', async () => {
 })
 
 test('the value of a credential is read from standard input, and not asked for where another type is named', async () => {
-  const { body: project } = await service.send('POST', '/api/v1/projects', { body: { name: 'asked-for' } })
+  const project = await createProject(service.send, 'asked-for')
   const create = ['credentials', 'create', '-p', String(project.id), '--json=name,type,allowed_hosts']
   const env = { CADRE_API_KEY: service.owner.api_key }
   const secret = await cadre(
@@ -187,7 +188,7 @@ test(
   'a file is uploaded with its bytes, listed, downloaded, given to an agent and deleted',
   { timeout: 120_000 },
   async () => {
-    const { body: project } = await service.send('POST', '/api/v1/projects', { body: { name: 'with-files' } })
+    const project = await createProject(service.send, 'with-files')
     const env = { CADRE_API_KEY: service.owner.api_key, CADRE_PROJECT: String(project.id) }
     const path = join(home, 'notes.txt')
     await writeFile(path, 'We open at nine.\n')
@@ -197,21 +198,21 @@ test(
     assert.deepEqual([name, bytes], ['notes.txt', 17])
     assert.match((await cadre(['files', 'list'], '', env)).stdout, new RegExp(id))
     assert.equal((await cadre(['files', 'download', id], '', env)).stdout, 'We open at nine.\n')
-    const agents = `/api/v1/projects/${project.id}/agents`
+    const agents = `${project.path}/agents`
     const { body: agent } = await service.send('POST', agents, {
       body: { name: 'echo', config: { model: 'builtin/echo' } },
     })
     const words = ['tasks', 'run', agent.id, 'Sum it up.', '--file', path, '--idempotency-key', 'with-a-file', '--json']
     const run = await cadre(words, '', env)
     assert.equal(run.code, 0, run.stderr)
-    const { body: tasks } = await service.send('GET', `/api/v1/projects/${project.id}/tasks`)
+    const { body: tasks } = await service.send('GET', `${project.path}/tasks`)
     const [task] = tasks.tasks
     const [part, text] = task.input[0].content
     assert.deepEqual([part.type, text], ['file', { type: 'text', text: 'Sum it up.' }])
-    const { body: sent } = await service.send('GET', `/api/v1/projects/${project.id}/files/${part.file_id}`)
+    const { body: sent } = await service.send('GET', `${project.path}/files/${part.file_id}`)
     assert.deepEqual([sent.name, sent.bytes], ['notes.txt', 17])
     assert.equal((await cadre(words, '', env)).code, 0, 'the same command is the same task')
-    const again = await service.send('GET', `/api/v1/projects/${project.id}/tasks`)
+    const again = await service.send('GET', `${project.path}/tasks`)
     assert.equal(again.body.pagination.total, 1)
     const artifacts = await cadre(['tasks', 'artifacts', task.id, '--json'], '', env)
     assert.deepEqual([artifacts.code, JSON.parse(artifacts.stdout)], [0, { artifacts: [] }])

@@ -9,6 +9,7 @@ import { type TestService } from '../../server/test/harness.ts'
 import { shareTestService } from '../../server/test/shared-service.ts'
 import { Runner } from '../test/runner.ts'
 import { changeProfile } from './config/config.ts'
+import { createProject } from '../../server/test/fixtures.ts'
 
 const runner = new Runner()
 let service: TestService
@@ -19,9 +20,9 @@ let agent_id: string
 before(async () => {
   service = await shareTestService()
   home = await mkdtemp(join(tmpdir(), 'cadre-names-'))
-  const { body: project } = await service.send('POST', '/api/v1/projects', { body: { name: 'called-so' } })
+  const project = await createProject(service.send, 'called-so')
   const body = { name: 'echo', config: { model: 'builtin/echo' } }
-  const { body: agent } = await service.send('POST', `/api/v1/projects/${project.id}/agents`, { body })
+  const { body: agent } = await service.send('POST', `${project.path}/agents`, { body })
   project_id = project.id
   agent_id = agent.id
   env = { HOME: home, XDG_CONFIG_HOME: home, CADRE_BASE_URL: service.url, CADRE_API_KEY: service.owner.api_key }

@@ -8,6 +8,7 @@ import type { Locator, Page } from 'playwright-core'
 import { eventually } from '../../server/test/harness.ts'
 import { inBrowser } from './chromium.ts'
 import { checkPage, checkScreen, choose, startConsole, type TestConsole } from './console.ts'
+import { createProject } from '../../server/test/fixtures.ts'
 
 let cadre: TestConsole
 let project: number
@@ -324,7 +325,7 @@ test('an agent is exported to a file, and made from it in another project', inBr
   const file = await readFile(await download.path())
   assert.ok(!file.includes('not to be seen'))
 
-  const { body: abroad } = await cadre.send('POST', '/api/v1/projects', { body: { name: 'abroad' } })
+  const abroad = await createProject(cadre.send, 'abroad')
   await page.goto(`/p/${abroad.id}/agents/new`)
   const input = page.getByLabel('File of an agent')
   await input.setInputFiles({ name: 'list.json', mimeType: 'application/json', buffer: Buffer.from('[1]') })
@@ -333,8 +334,8 @@ test('an agent is exported to a file, and made from it in another project', inBr
   await page.getByText('Environment variables are not copied').waitFor()
   await page.getByRole('button', { name: 'Create the agent' }).click()
   await page.waitForURL((url) => !url.pathname.endsWith('/new'))
-  const { body: list } = await cadre.send('GET', `/api/v1/projects/${abroad.id}/agents`)
-  const { body: made } = await cadre.send('GET', `/api/v1/projects/${abroad.id}/agents/${list.agents[0].id}`)
+  const { body: list } = await cadre.send('GET', `${abroad.path}/agents`)
+  const { body: made } = await cadre.send('GET', `${abroad.path}/agents/${list.agents[0].id}`)
   assert.deepEqual(
     [made.name, made.description, made.metadata.tags, made.metadata.team, made.config.system_prompt, made.config.tools],
     ['traveller', 'Goes abroad', ['eu'], 'blue', 'Be kind.', ['current_time']],

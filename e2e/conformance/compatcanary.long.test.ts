@@ -9,6 +9,7 @@ import {
   startFakeModelServer,
 } from '../../server/test/fake-models/fake-model-server.ts'
 import { eventually, startTestService, type TestService } from '../../server/test/harness.ts'
+import { createProject } from '../../server/test/fixtures.ts'
 
 /** Probes that do not pass yet: none may be added. */
 const baseline: readonly string[] = []
@@ -29,8 +30,8 @@ before(async () => {
     return { do: 'answer', text: format?.type === 'json_schema' ? '{"status":"ok"}' : 'CANARY_OK' }
   })
   service = await startTestService({ OPENAI_BASE_URL: provider.base_url, OPENAI_API_KEY: 'sk-canary' })
-  const { body: project } = await service.send('POST', '/api/v1/projects', { body: { name: 'canary' } })
-  const path = `/api/v1/projects/${project.id}/agents`
+  const project = await createProject(service.send, 'canary')
+  const path = `${project.path}/agents`
   const { body: agent } = await service.send('POST', path, {
     body: { name: 'helper', config: { model: 'openai/gpt-4o-mini' } },
   })

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { after, before, it } from 'node:test'
 import { promisify } from 'node:util'
 import { eventually, startTestService, type TestService } from '../../server/test/harness.ts'
+import { createProject } from '../../server/test/fixtures.ts'
 
 const root = new URL('../..', import.meta.url).pathname
 let service: TestService
@@ -12,8 +13,8 @@ let agent: string
 
 before(async () => {
   service = await startTestService({ CADRE_DOORS: 'a2a,agui' })
-  const project = (await service.send('POST', '/api/v1/projects', { body: { name: 'support' } })).body
-  const agents = `/api/v1/projects/${project.id}/agents`
+  const project = await createProject(service.send, 'support')
+  const agents = `${project.path}/agents`
   const doors = { a2a: { published: true }, agui: { published: true } }
   const { body } = await service.send('POST', agents, {
     body: { name: 'helper', config: { model: 'builtin/echo', doors } },

@@ -7,13 +7,14 @@ import { join } from 'node:path'
 import { it } from 'node:test'
 import { promisify } from 'node:util'
 import { eventually, startTestService } from '../../server/test/harness.ts'
+import { createAgent, createProject } from '../../server/test/fixtures.ts'
 
 const root = new URL('../..', import.meta.url).pathname
 
 it('the tool, the program and the requests of the guide to tools on your side run as they stand', async (t) => {
   const service = await startTestService()
   t.after(() => service.stop())
-  const project = (await service.send('POST', '/api/v1/projects', { body: { name: 'shop' } })).body
+  const project = await createProject(service.send, 'shop')
   const guide = await readFile(join(root, 'docs/guides/client-tools.md'), 'utf8')
   const shells = guide
     .split('```bash\n')
@@ -31,10 +32,9 @@ it('the tool, the program and the requests of the guide to tools on your side ru
   const shell = async (text: string): Promise<any> =>
     JSON.parse((await promisify(execFile)('bash', ['-c', text], { env })).stdout || 'null')
   assert.equal((await shell(register)).kind, 'client')
-  const path = `/api/v1/projects/${project.id}`
+  const path = project.path
   const config = { model: 'builtin/script', tools: ['refund'] }
-  const agent = (await service.send('POST', `${path}/agents`, { body: { name: 'cashier', config } })).body
-  await eventually(async () => (await service.send('GET', `${path}/agents/${agent.id}`)).body.status === 'running')
+  const agent = await createAgent(service.send, path, { name: 'cashier', config })
   const calls = [{ name: 'refund', arguments: { order: '4711', amount: 12.5 } }]
   const input = JSON.stringify([{ tool_calls: calls }, { text: '{{tool_result}}' }])
   const give = async () => (await service.send('POST', `${path}/agents/${agent.id}/tasks`, { body: { input } })).body

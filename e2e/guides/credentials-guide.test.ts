@@ -8,6 +8,7 @@ import { issuerClients, TokenIssuer } from '../../server/test/fakes/token-issuer
 import { eventually, startTestService } from '../../server/test/harness.ts'
 import { comeBack, startTokenServer } from '../../server/test/fakes/token-world.ts'
 import { runCommand, startCommand, temporaryFolder } from '../process.ts'
+import { createProject } from '../../server/test/fixtures.ts'
 
 const root = new URL('../..', import.meta.url).pathname
 const guide = readFileSync(join(root, 'docs/guides/credentials.md'), 'utf8')
@@ -45,8 +46,8 @@ it(
     })
     const service = await startTestService({ CADRE_EGRESS_ALLOW: 'loopback' })
     t.after(() => service.stop())
-    const { body: project } = await service.send('POST', '/api/v1/projects', { body: { name: 'guide' } })
-    const base = `/api/v1/projects/${project.id}`
+    const project = await createProject(service.send, 'guide')
+    const base = project.path
     const folder = await temporaryFolder()
     t.after(() => folder.remove())
     const env = {

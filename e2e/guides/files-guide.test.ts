@@ -8,6 +8,7 @@ import { it } from 'node:test'
 import { promisify } from 'node:util'
 import { readConfig } from '../../server/src/config/config.ts'
 import { eventually, startTestService } from '../../server/test/harness.ts'
+import { createProject } from '../../server/test/fixtures.ts'
 
 const root = new URL('../..', import.meta.url).pathname
 const guide = readFileSync(join(root, 'docs/guides/files.md'), 'utf8')
@@ -18,8 +19,8 @@ const mark = '<<next>>'
 it('the examples of the guide to files run as they stand', { timeout: 240_000 }, async (t) => {
   const service = await startTestService()
   t.after(() => service.stop())
-  const { body: project } = await service.send('POST', '/api/v1/projects', { body: { name: 'guide' } })
-  const agents = `/api/v1/projects/${project.id}/agents`
+  const project = await createProject(service.send, 'guide')
+  const agents = `${project.path}/agents`
   const config = { model: 'builtin/echo' }
   const { body: agent } = await service.send('POST', agents, { body: { name: 'echo', config } })
   await eventually(async () => (await service.send('GET', `${agents}/${agent.id}`)).body.status === 'running')

@@ -5,14 +5,15 @@ import { join } from 'node:path'
 import { it } from 'node:test'
 import { promisify } from 'node:util'
 import { eventually, startTestService } from '../../server/test/harness.ts'
+import { createProject } from '../../server/test/fixtures.ts'
 
 const root = new URL('../..', import.meta.url).pathname
 
 it('the program and the configurations of the guide to MCP clients work as they stand', async (t) => {
   const service = await startTestService()
   t.after(() => service.stop())
-  const project = (await service.send('POST', '/api/v1/projects', { body: { name: 'support' } })).body
-  const agents = `/api/v1/projects/${project.id}/agents`
+  const project = await createProject(service.send, 'support')
+  const agents = `${project.path}/agents`
   const guide = await readFile(join(root, 'docs/guides/mcp.md'), 'utf8')
   const blocks = (kind: string): string[] =>
     guide

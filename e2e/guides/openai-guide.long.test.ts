@@ -5,14 +5,15 @@ import { join } from 'node:path'
 import { it } from 'node:test'
 import { promisify } from 'node:util'
 import { eventually, startTestService } from '../../server/test/harness.ts'
+import { createProject } from '../../server/test/fixtures.ts'
 
 const root = new URL('../..', import.meta.url).pathname
 
 it('the program of the guide to OpenAI clients runs as it stands', async (t) => {
   const service = await startTestService()
   t.after(() => service.stop())
-  const project = (await service.send('POST', '/api/v1/projects', { body: { name: 'support' } })).body
-  const agents = `/api/v1/projects/${project.id}/agents`
+  const project = await createProject(service.send, 'support')
+  const agents = `${project.path}/agents`
   const body = { name: 'helper', config: { model: 'builtin/echo' } }
   const agent = (await service.send('POST', agents, { body })).body
   await eventually(async () => (await service.send('GET', `${agents}/${agent.id}`)).body.status === 'running')

@@ -6,6 +6,7 @@ import { after, before, it } from 'node:test'
 import { promisify } from 'node:util'
 import { eventually, startTestService, type TestService } from '../../server/test/harness.ts'
 import { python, withPython } from '../python/python.ts'
+import { createProject } from '../../server/test/fixtures.ts'
 
 const root = new URL('../..', import.meta.url).pathname
 
@@ -15,9 +16,9 @@ let env: NodeJS.ProcessEnv
 let programs: (language: string) => string[]
 before(async () => {
   service = await startTestService()
-  const { body } = await service.send('POST', '/api/v1/projects', { body: { name: 'refunds' } })
-  path = `/api/v1/projects/${body.id}`
-  env = { ...process.env, CADRE_URL: service.url, CADRE_API_KEY: service.owner.api_key, PROJECT: `proj_${body.id}` }
+  const project = await createProject(service.send, 'refunds')
+  path = project.path
+  env = { ...process.env, CADRE_URL: service.url, CADRE_API_KEY: service.owner.api_key, PROJECT: `proj_${project.id}` }
   const guide = await readFile(join(root, 'docs/guides/remote-agents.md'), 'utf8')
   programs = (language) =>
     [...guide.matchAll(new RegExp(`\`\`\`${language}\n([^]+?)\n\`\`\``, 'g'))].map(([, text]) => text!)

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { it } from 'node:test'
 import { promisify } from 'node:util'
 import { startTestService } from '../../server/test/harness.ts'
+import { createProject } from '../../server/test/fixtures.ts'
 
 const root = new URL('../..', import.meta.url).pathname
 
@@ -19,7 +20,7 @@ it('the tool on your machine of the guide to tools runs as it stands', async (t)
   const [, name = '', value = ''] = /^(\w+)=(\S+) npx cadre serve$/.exec(serve!) ?? []
   const service = await startTestService({ [name]: value })
   t.after(() => service.stop())
-  const { body: project } = await service.send('POST', '/api/v1/projects', { body: { name: 'store' } })
+  const project = await createProject(service.send, 'store')
 
   const folder = await mkdtemp(join(tmpdir(), 'cadre-guide-'))
   t.after(() => rm(folder, { recursive: true }))

@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { eventually, makeTestDatabase, sender } from '../../server/test/harness.ts'
 import { databaseEnvironment, refusedStart, startProcess, temporaryFolder } from '../process.ts'
+import { createProject } from '../../server/test/fixtures.ts'
 
 const guide = readFileSync(new URL('../../docs/guides/running-in-production.md', import.meta.url), 'utf8')
 /** What the guide tells to set, `ignore_startup_parameters` in it. */
@@ -53,8 +54,8 @@ describe('behind PgBouncer in session mode', () => {
       const service = await startProcess(through(pooler))
       try {
         const send = sender(service.url, env.CADRE_ADMIN_API_KEY)
-        const { body: project } = await send('POST', '/api/v1/projects', { body: { name: 'pooled' } })
-        const agents = `/api/v1/projects/${project.id}/agents`
+        const project = await createProject(send, 'pooled')
+        const agents = `${project.path}/agents`
         const { body: agent } = await send('POST', agents, {
           body: { name: 'echo', config: { model: 'builtin/echo' } },
         })

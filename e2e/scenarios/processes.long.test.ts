@@ -6,6 +6,7 @@ import { after, before, describe, it } from 'node:test'
 import { buckets } from '#contract/core/limits.ts'
 import { eventually, makeTestDatabase, sender, type Send } from '../../server/test/harness.ts'
 import { databaseEnvironment, runCommand, type RunningService, startProcess, temporaryFolder } from '../process.ts'
+import { createProject } from '../../server/test/fixtures.ts'
 
 const api_key = `cadre_${'ffee112233445566'.repeat(2)}`
 const patience_ms = 60_000
@@ -40,7 +41,7 @@ describe('a service of three processes behind one port, with its embedded databa
       { words: ['--processes', String(count)] },
     )
     send = sender(service.url, api_key)
-    project = `/api/v1/projects/${(await send('POST', '/api/v1/projects', { body: { name: 'parts' } })).body.id}`
+    project = (await createProject(send, 'parts')).path
   })
   after(async () => {
     await service.end('SIGKILL')

@@ -5,6 +5,7 @@ import { eventually, makeTestDatabase, sender, type Send } from '../../server/te
 import { startWebhookReceiver, type WebhookReceiver } from '../../server/test/fakes/webhook-receiver.ts'
 import { testSecret } from '../../server/test/webhooks.ts'
 import { databaseEnvironment, runCommand, type RunningService, startProcess } from '../process.ts'
+import { createProject } from '../../server/test/fixtures.ts'
 
 const api_key = `cadre_${'00112233445566aa'.repeat(2)}`
 const patience_ms = 60_000
@@ -42,7 +43,7 @@ describe('processes of different roles on one database', () => {
     }
     api = await startProcess(env, { words: ['--role', 'api'] })
     send = sender(api.url, api_key)
-    project = `/api/v1/projects/${(await send('POST', '/api/v1/projects', { body: { name: 'roles' } })).body.id}`
+    project = (await createProject(send, 'roles')).path
     const config = { model: 'builtin/script' }
     agent = (await send('POST', `${project}/agents`, { body: { name: 'player', config } })).body.id
     await eventually(async () => (await send('GET', `${project}/agents/${agent}`)).body.status === 'running')

@@ -4,6 +4,7 @@ import { eventually, makeTestDatabase, sender } from '../../server/test/harness.
 import { type Balancer, startBalancer } from '../cluster/balancer.ts'
 import { databaseEnvironment, type RunningService, startProcess } from '../process.ts'
 import { startLoad } from '../workload/steady-load.ts'
+import { createProject } from '../../server/test/fixtures.ts'
 
 const api_key = `cadre_${'aabbccddeeff0011'.repeat(2)}`
 /** Modest, because other tests share the machine; `bench/rolling.ts` has the figure of 500. */
@@ -35,8 +36,8 @@ describe('processes that are replaced one after the other, under load (promise R
 
   it('answer every request, and end every task that was accepted', async () => {
     const send = sender(balancer.url, api_key)
-    const { body: project } = await send('POST', '/api/v1/projects', { body: { name: 'rolling' } })
-    const agents = `/api/v1/projects/${project.id}/agents`
+    const project = await createProject(send, 'rolling')
+    const agents = `${project.path}/agents`
     const { body: agent } = await send('POST', agents, { body: { name: 'echo', config: { model: 'builtin/echo' } } })
     let number = 0
     const read = { method: 'GET', path: `${agents}/${agent.id}`, status: 200 } as const

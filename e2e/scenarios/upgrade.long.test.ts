@@ -13,6 +13,7 @@ import {
   temporaryFolder,
 } from '../process.ts'
 import { startLoad } from '../workload/steady-load.ts'
+import { createProject } from '../../server/test/fixtures.ts'
 
 const api_key = `cadre_${'0a1b2c3d4e5f6789'.repeat(2)}`
 const patience_ms = 60_000
@@ -55,8 +56,8 @@ describe('a version and the one before it on one database (promise R15)', () => 
       `-- runs-with: ${last}\nalter table agent add column later text not null default 'none';\ncreate table later (id bigint primary key);\n`,
     )
     const send = sender(old.url, api_key)
-    const { body: project } = await send('POST', '/api/v1/projects', { body: { name: 'both' } })
-    const agents = `/api/v1/projects/${project.id}/agents`
+    const project = await createProject(send, 'both')
+    const agents = `${project.path}/agents`
     const { body: agent } = await send('POST', agents, { body: { name: 'echo', config: { model: 'builtin/echo' } } })
     let number = 0
     const load = startLoad(old.url, {

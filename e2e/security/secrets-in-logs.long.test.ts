@@ -21,6 +21,7 @@ import { type OtlpReceiver, startOtlpReceiver } from '../../server/test/fakes/ot
 import { startWebhookReceiver, type WebhookReceiver } from '../../server/test/fakes/webhook-receiver.ts'
 import { type Database, openDatabase, sqlState } from '../../server/src/platform/postgres/database.ts'
 import { databaseEnvironment, type RunningService, startProcess } from '../process.ts'
+import { createProject } from '../../server/test/fixtures.ts'
 
 /**
  * A service at the most talkative level, to which everything secret is given that there is, rightly and wrongly, also
@@ -259,7 +260,7 @@ describe('a service that logs all it can', () => {
   })
 
   it('works for agents with secrets', async () => {
-    const { body: made } = await send('POST', '/api/v1/projects', { body: { name: 'canaries' } })
+    const made = await createProject(send, 'canaries')
     const project = `/api/v1/projects/proj_${made.id}`
     const value = secret('credential', 'canary-credential-of-a-project')
     await send('POST', `${project}/credentials`, { body: { name: 'KEY', value, allowed_hosts: ['127.0.0.1'] } })

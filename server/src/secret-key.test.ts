@@ -3,6 +3,7 @@ import { after, before, describe, it } from 'node:test'
 import { makeSecrets, WrongSecretKeyAtStart } from './platform/crypto/secrets.ts'
 import { eventually, makeTestDatabase, sender, startOn, type Send } from '../test/harness.ts'
 import type { Service } from './service.ts'
+import { createProject } from '../test/fixtures.ts'
 
 const first_key = 'a secret key for tests, 32 characters'
 const CADRE_SECRET_KEY = 'another secret key, of 32 characters or more'
@@ -37,7 +38,7 @@ describe('a service with another secret key than that of its database', () => {
     const started = await startOn(database.connection)
     api_key = started.first_owner!.api_key
     use(started)
-    project = `/api/v1/projects/${(await send('POST', '/api/v1/projects', { body: { name: 'keys' } })).body.id}`
+    project = (await createProject(send, 'keys')).path
     credential = (
       await send('POST', `${project}/credentials`, {
         body: { name: 'KEY', value: 'canary', allowed_hosts: ['api.example.com'] },

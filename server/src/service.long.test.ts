@@ -17,6 +17,7 @@ import {
 } from '../test/harness.ts'
 import { shareTestService } from '../test/shared-service.ts'
 import { testServer, type TestServer } from '../test/postgres.ts'
+import { createProject } from '../test/fixtures.ts'
 
 /** Shared by the tests, which start separate services. */
 let server: TestServer
@@ -143,7 +144,7 @@ describe('a service that stops', () => {
   it('hands its tasks back while the last requests are still being sent', async () => {
     const test = await shareTestService()
     const other = await startAnother(test)
-    const { body: project } = await test.send('POST', '/api/v1/projects', { body: { name: 'handed-back' } })
+    const project = await createProject(test.send, 'handed-back')
     const agents = `/api/v1/projects/proj_${project.id}/agents`
     const config = { model: 'builtin/script' }
     const { body: agent } = await test.send('POST', agents, { body: { name: 'slow', config } })
@@ -206,8 +207,8 @@ describe('two services on one database', () => {
     const other = await startAnother(test)
     try {
       assert.equal(other.first_owner, undefined)
-      const { body: project } = await test.send('POST', '/api/v1/projects', { body: { name: 'shared' } })
-      const { body } = await sender(other.url, test.owner.api_key)('GET', `/api/v1/projects/${project.id}`)
+      const project = await createProject(test.send, 'shared')
+      const { body } = await sender(other.url, test.owner.api_key)('GET', project.path)
       assert.deepEqual(body, project)
     } finally {
       await other.stop()

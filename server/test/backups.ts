@@ -8,7 +8,7 @@ import { requireKnownMigrations, restore, type Restored, type RestoreOptions } f
 import { useOf } from '../src/backup/table-uses.ts'
 import { openDatabase, type Database, type Sql } from '../src/platform/postgres/database.ts'
 import { newId } from '../src/platform/ids.ts'
-import { insertTestAgent } from './agents.ts'
+import { insertTestAgent } from './fixtures.ts'
 import { makeTestDatabase } from './harness.ts'
 import { testServer } from './postgres.ts'
 

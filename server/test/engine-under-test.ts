@@ -10,7 +10,7 @@ import { makeTools } from '../src/engine/tools/tools.ts'
 import { openDatabase, type Sql } from '../src/platform/postgres/database.ts'
 import { makeEgress } from '../src/platform/egress/safe-fetch.ts'
 import { makeSecrets } from '../src/platform/crypto/secrets.ts'
-import { insertTestAgent, newTestTask } from './agents.ts'
+import { insertTestAgent, newTestTask } from './fixtures.ts'
 import { eventually, makeTestDatabase } from './harness.ts'
 
 /** A task as its row shows it. */

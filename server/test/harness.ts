@@ -50,7 +50,7 @@ export async function makeTestDatabase(): Promise<{ connection: pg.ClientConfig;
   const name = `test_${randomBytes(8).toString('hex')}`
   await onServer(server.connection, async (admin) => {
     await makeTemplate(admin, server.connection)
-    await admin.query(`create database ${name} template cadre_template`)
+    await admin.query(`create database ${name} template cadre_template strategy file_copy`)
   })
   return {
     connection: { ...server.connection, database: name },

@@ -3,6 +3,7 @@ import { after, before, describe, it } from 'node:test'
 import pg from 'pg'
 import { startFakeModelServer, type FakeModelServer } from './fake-models/fake-model-server.ts'
 import { eventually, startTestService, type TestService } from './harness.ts'
+import { createProject } from './fixtures.ts'
 
 /** Statements that one request makes, and how many of them end a transaction that waits for the disk. */
 interface Cost {
@@ -59,8 +60,8 @@ describe('hot paths', () => {
   before(async () => {
     model = await startFakeModelServer()
     test = await startTestService({ CADRE_PROVIDER_FAKE_BASE_URL: model.base_url })
-    const { body: project } = await test.send('POST', '/api/v1/projects', { body: { name: 'hot-paths' } })
-    agents = `/api/v1/projects/${project.id}/agents`
+    const project = await createProject(test.send, 'hot-paths')
+    agents = `${project.path}/agents`
     const script = JSON.stringify([{ tool_calls: [{ name: 'current_time', arguments: {} }] }, { text: 'Done.' }])
     for (const [name, config] of Object.entries({
       answers: { model: 'fake/model' },

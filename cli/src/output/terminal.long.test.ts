@@ -12,6 +12,7 @@ import { eventually, startTestService, type TestService } from '../../../server/
 import { skipInShortRun } from '../../../server/test/long-run.ts'
 import { OAuthDriver } from '../../../server/test/oauth.ts'
 import { runCommand, startCommand } from '../../../e2e/process.ts'
+import { createProject } from '../../../server/test/fixtures.ts'
 
 const root = new URL('../../..', import.meta.url).pathname
 const noScript = spawnSync('script', ['--version']).error ? 'SKIPPED: `script` of util-linux is not installed' : false
@@ -23,8 +24,8 @@ let agent_id: string
 before(async () => {
   service = await startTestService({ CADRE_PUBLIC_URL: '' })
   home = await mkdtemp(join(tmpdir(), 'cadre-terminal-'))
-  const { body: project } = await service.send('POST', '/api/v1/projects', { body: { name: 'terminal' } })
-  const path = `/api/v1/projects/${project.id}/agents`
+  const project = await createProject(service.send, 'terminal')
+  const path = `${project.path}/agents`
   const { body: agent } = await service.send('POST', path, {
     body: { name: 'echo', config: { model: 'builtin/echo' } },
   })

@@ -14,6 +14,7 @@ import { addProjectsWatch } from '../commands/projects/watch.ts'
 import { addTasksWatch } from '../commands/tasks/watch.ts'
 import { makeProgram } from '../define.ts'
 import { leaves } from '../output/help-tree.ts'
+import { createProject } from '../../../server/test/fixtures.ts'
 
 const timeout = { timeout: 120_000 }
 let service: TestService
@@ -23,8 +24,8 @@ let agents: string
 before(async () => {
   service = await shareTestService()
   home = await mkdtemp(join(tmpdir(), 'cadre-streaming-'))
-  const { body: project } = await service.send('POST', '/api/v1/projects', { body: { name: 'streaming' } })
-  agents = `/api/v1/projects/${project.id}/agents`
+  const project = await createProject(service.send, 'streaming')
+  agents = `${project.path}/agents`
   env = {
     HOME: home,
     XDG_CONFIG_HOME: home,

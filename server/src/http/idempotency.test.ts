@@ -4,6 +4,7 @@ import { makeKey, makePerson, makeSession, ownerOf } from '../../test/actors.ts'
 import { eventually, sender, startAnother, type Reply, type SendOptions, type TestService } from '../../test/harness.ts'
 import { shareTestService } from '../../test/shared-service.ts'
 import { sweepIdempotency } from './idempotency.ts'
+import { createProject } from '../../test/fixtures.ts'
 
 let test: TestService
 let project_id: number
@@ -237,10 +238,10 @@ describe('an Idempotency-Key', () => {
 describe('an answer', () => {
   it('of 4xx is kept, also when it would be another one now', async () => {
     await test.sql`delete from project where name = 'kept-fault'`
-    const { body: taken } = await test.send('POST', '/api/v1/projects', { body: { name: 'kept-fault' } })
+    const taken = await createProject(test.send, 'kept-fault')
     const first = await post('/api/v1/projects', { name: 'kept-fault' })
     assert.deepEqual([first.status, first.body.error.code], [400, 'PROJECT_NAME_TAKEN'])
-    await test.send('DELETE', `/api/v1/projects/${taken.id}`)
+    await test.send('DELETE', taken.path)
     const again = await post('/api/v1/projects', { name: 'kept-fault' })
     assert.deepEqual([again.status, isReplay(again), again.body], [400, true, first.body])
   })

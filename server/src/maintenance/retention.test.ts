@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { after, before, describe, it } from 'node:test'
-import { insertTestAgent } from '../../test/agents.ts'
+import { insertTestAgent } from '../../test/fixtures.ts'
 import { makeTestDatabase } from '../../test/harness.ts'
 import { useOf } from '../backup/table-uses.ts'
 import type { NewTask } from '../engine/commands/new-task.ts'

@@ -7,6 +7,7 @@ import { eventually, type Reply, type TestService } from '../harness.ts'
 import { shareTestService } from '../shared-service.ts'
 import { sizeOf } from '../long-run.ts'
 import { makePace, type Pace } from './pace.ts'
+import { createAgent, createProject } from '../fixtures.ts'
 
 /** On a busy machine of two cores; the models together take less than 40 s in a long run. */
 const time_ms = sizeOf({ short: 500, long: 1500 })
@@ -17,8 +18,7 @@ let agent: string
 
 before(async () => {
   service = await shareTestService()
-  const { body } = await service.send('POST', '/api/v1/projects', { body: { name: 'races' } })
-  project = `/api/v1/projects/${body.id}`
+  project = (await createProject(service.send, 'races')).path
   agent = await makeAgent('races')
 })
 after(() => service.stop())
@@ -29,8 +29,7 @@ async function makeAgent(name: string): Promise<string> {
     tools: ['current_time', 'request_input'],
     tool_policies: { current_time: 'ask' },
   }
-  const { body } = await service.send('POST', `${project}/agents`, { body: { name, config } })
-  await eventually(async () => (await service.send('GET', `${project}/agents/${body.id}`)).body.status === 'running')
+  const body = await createAgent(service.send, project, { name, config })
   return body.id
 }
 

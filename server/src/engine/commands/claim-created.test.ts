@@ -3,6 +3,7 @@ import { after, before, describe, it } from 'node:test'
 import { newId } from '../../platform/ids.ts'
 import { eventually, startTestService, type TestService } from '../../../test/harness.ts'
 import type { AgentStanding, NewTask } from './new-task.ts'
+import { createProject } from '../../../test/fixtures.ts'
 
 /** Costs about 4 s: a service with one slot. */
 describe('a task that is created where a slot is free', () => {
@@ -12,8 +13,8 @@ describe('a task that is created where a slot is free', () => {
 
   before(async () => {
     test = await startTestService({ CADRE_WORKER_SLOTS: '1' })
-    const { body: project } = await test.send('POST', '/api/v1/projects', { body: { name: 'claimed' } })
-    agents = `/api/v1/projects/${project.id}/agents`
+    const project = await createProject(test.send, 'claimed')
+    agents = `${project.path}/agents`
     const id = await make('echo', { model: 'builtin/echo' })
     agent = { id, project_id: project.id, version: 0, status: 'running', settles_to: null }
   })

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { insertTestAgent } from '../../../test/agents.ts'
+import { insertTestAgent } from '../../../test/fixtures.ts'
 import { makeTestDatabase } from '../../../test/harness.ts'
 import { jsonb, openDatabase, type Database, type Sql } from '../../platform/postgres/database.ts'
 import { newId } from '../../platform/ids.ts'

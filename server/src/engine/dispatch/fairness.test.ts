@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { insertTestAgent, newTestTask } from '../../../test/agents.ts'
+import { insertTestAgent, newTestTask } from '../../../test/fixtures.ts'
 import { openEngine, witnessModel, witnessTable } from '../../../test/engine-process.ts'
 import { eventually, makeTestDatabase } from '../../../test/harness.ts'
 import { sizeOf } from '../../../test/long-run.ts'

@@ -1,15 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { pino } from 'pino'
-import { insertTestAgent, newTestTask } from '../../../test/agents.ts'
-import {
-  openEngine,
-  startEngineProcess,
-  witnessModel,
-  witnessTable,
-  type EngineProcessOptions,
-} from '../../../test/engine-process.ts'
-import { eventually, makeTestDatabase } from '../../../test/harness.ts'
+import { insertTestAgent, newTestTask } from '../../../test/fixtures.ts'
+import { openCrashWorld, openEngine, witnessModel, type CrashWorld } from '../../../test/engine-process.ts'
+import { eventually } from '../../../test/harness.ts'
 import { sizeOf } from '../../../test/long-run.ts'
 import { openDatabase, type Sql } from '../../platform/postgres/database.ts'
 import { reapWorker } from '../maintenance/leases.ts'
@@ -17,65 +11,30 @@ import type { NewTask } from '../commands/new-task.ts'
 import { openQueue } from '../queue/queue.ts'
 
 /** Tasks are created here. Workers are separate processes, which are killed. */
-const createdAtOnce = 8
-
 describe('workers that die', () => {
-  let database: Awaited<ReturnType<typeof makeTestDatabase>>
-  let here: Awaited<ReturnType<typeof openEngine>>
+  let world: CrashWorld
   let sql: Sql
   let agent: NewTask['agent']
 
   before(async () => {
-    database = await makeTestDatabase()
-    here = await openEngine({
-      connection: database.connection,
-      slots: 0,
-      data_dir: 'api',
-      model: (all) => witnessModel(all, { calls: 1, call_ms: 0 }),
-    })
-    sql = here.sql
-    await sql.script(witnessTable)
+    world = await openCrashWorld()
+    sql = world.sql
     agent = await insertTestAgent(sql)
   })
-  after(async () => {
-    await here.close()
-    await database.drop()
-  })
+  after(() => world.close())
 
-  const options = (more: Partial<EngineProcessOptions>): EngineProcessOptions => ({
-    connection: database.connection,
-    slots: 8,
-    data_dir: 'worker',
-    calls: 1,
-    call_ms: 10,
-    ...more,
-  })
-  const create = async (count: number, name: string): Promise<string[]> => {
-    const tasks = Array.from({ length: count }, (_, i) => newTestTask(agent, `${name} ${i}`))
-    // As many at once as find a connection at once: a busy machine gives none within the time of a pool.
-    for (let from = 0; from < count; from += createdAtOnce)
-      await Promise.all(
-        tasks.slice(from, from + createdAtOnce).map((task) => sql.begin((tx) => here.engine.enqueue(tx, task))),
-      )
-    return tasks.map(({ id }) => id)
-  }
-  const finished = (ids: string[], timeout_ms?: number) =>
-    eventually(async () => {
-      const [row] = await sql<{
-        open: number
-      }>`select count(*) as open from task where id = any(${ids}) and finished_at is null`
-      return row!.open === 0
-    }, timeout_ms)
+  const create = (count: number, name: string): Promise<string[]> =>
+    world.create(...Array.from({ length: count }, (_, i) => newTestTask(agent, `${name} ${i}`)))
   const calls = (name: string) => sql<{ input: string; turn: number; pid: number }>`
     select input, turn, pid from witness where input like ${`${name} %`} order by id`
 
   it('a task survives its killed worker, goes on from its last finished step and finishes once', async () => {
-    const first = await startEngineProcess(options({ calls: 6, call_ms: 100 }))
+    const first = await world.startWorker({ calls: 6, call_ms: 100 })
     const [id] = await create(1, 'survivor')
     await eventually(async () => (await calls('survivor')).length === 3)
     await first.kill()
-    const second = await startEngineProcess(options({ calls: 6, call_ms: 5 }))
-    await finished([id!])
+    const second = await world.startWorker({ calls: 6, call_ms: 5 })
+    await world.finished([id!])
 
     const seen = await calls('survivor')
     const byFirst = seen.filter(({ pid }) => pid === first.child.pid).map(({ turn }) => turn)
@@ -108,25 +67,25 @@ describe('workers that die', () => {
   })
 
   it('the successor of a killed worker has its tasks back within a second', async () => {
-    const first = await startEngineProcess(options({ call_ms: 60_000 }))
+    const first = await world.startWorker({ call_ms: 60_000 })
     const ids = await create(4, 'at-once')
     await eventually(async () => (await calls('at-once')).length === 4)
     await first.kill()
-    const second = await startEngineProcess(options({ call_ms: 1 }))
+    const second = await world.startWorker({ call_ms: 1 })
     const started = performance.now()
-    await finished(ids)
+    await world.finished(ids)
     assert.ok(performance.now() - started < 1000, `it took ${performance.now() - started} ms`)
     await second.stop()
   })
 
   it('another worker takes over within seconds, without waiting for a lease to end', async () => {
-    const first = await startEngineProcess(options({ data_dir: 'one', call_ms: 60_000 }))
+    const first = await world.startWorker({ data_dir: 'one', call_ms: 60_000 })
     const ids = await create(3, 'neighbour')
     await eventually(async () => (await calls('neighbour')).length === 3)
-    const second = await startEngineProcess(options({ data_dir: 'two', call_ms: 1 }))
+    const second = await world.startWorker({ data_dir: 'two', call_ms: 1 })
     await first.kill()
     const killed = performance.now()
-    await finished(ids, 15_000)
+    await world.finished(ids, 15_000)
     assert.ok(performance.now() - killed < 8000, `it took ${performance.now() - killed} ms`)
     await second.stop()
   })
@@ -134,19 +93,19 @@ describe('workers that die', () => {
   it('a worker that was only taken for dead goes on with a task that comes back to it', async () => {
     let begun = 0
     const worker = await openEngine({
-      connection: database.connection,
+      connection: world.connection,
       slots: 4,
       data_dir: 'lively',
       // The call that is given up would end while the other one is under way.
       model: (all) => witnessModel(all, { calls: 1, call_ms: begun++ === 0 ? 1000 : 3000 }),
     })
-    const pool = openDatabase({ connection: database.connection })
+    const pool = openDatabase({ connection: world.connection })
     const queue = openQueue({ database: pool, log: pino({ level: 'silent' }) })
     const [id] = await create(1, 'lively')
     await eventually(async () => (await calls('lively')).length === 1)
     const [row] = await sql<{ worker_id: string }>`select worker_id from task where id = ${id!}`
     await reapWorker(sql, queue, row!.worker_id)
-    await finished([id!])
+    await world.finished([id!])
     const [task] = await sql`select status, attempt from task where id = ${id!}`
     assert.deepEqual(task, { status: 'completed', attempt: 2 })
     assert.equal((await calls('lively')).length, 2, 'only the call that was given up is repeated')
@@ -157,14 +116,14 @@ describe('workers that die', () => {
 
   it('a task is failed once too many workers died under it', async () => {
     const task = newTestTask(agent, 'poison 0', { max_attempts: 2 })
-    await sql.begin((tx) => here.engine.enqueue(tx, task))
+    await world.create(task)
     for (let death = 1; death <= 2; death++) {
-      const worker = await startEngineProcess(options({ call_ms: 60_000 }))
+      const worker = await world.startWorker({ call_ms: 60_000 })
       await eventually(async () => (await calls('poison')).length === death)
       await worker.kill()
     }
-    const last = await startEngineProcess(options({}))
-    await finished([task.id])
+    const last = await world.startWorker({})
+    await world.finished([task.id])
     const [row] = await sql<{
       status: string
       error: { code: string }
@@ -175,12 +134,10 @@ describe('workers that die', () => {
   })
 
   it('two workers never run the same task, also where they share a folder', async () => {
-    const workers = await Promise.all(
-      [1, 2].map(() => startEngineProcess(options({ calls: 2, call_ms: 1, slots: 16 }))),
-    )
+    const workers = await Promise.all([1, 2].map(() => world.startWorker({ calls: 2, call_ms: 1, slots: 16 })))
     const count = sizeOf({ short: 80, long: 300 })
     const ids = await create(count, 'shared')
-    await finished(ids, 30_000)
+    await world.finished(ids, 30_000)
     const seen = await calls('shared')
     assert.equal(new Set(seen.map(({ input, turn }) => `${input}/${turn}`)).size, 2 * count)
     assert.equal(seen.length, 2 * count, 'each call was made once')
@@ -192,14 +149,14 @@ describe('workers that die', () => {
   })
 
   it('a worker that is stopped hands its tasks on, and their order of steps is kept', async () => {
-    const first = await startEngineProcess(options({ calls: 20, call_ms: 50 }))
+    const first = await world.startWorker({ calls: 20, call_ms: 50 })
     const ids = await create(3, 'handed')
     await eventually(async () => (await calls('handed')).length >= 6)
     await first.stop()
     const [held] = await sql`select count(*) as n from task where id = any(${ids}) and worker_id is not null`
     assert.deepEqual(held, { n: 0 })
-    const second = await startEngineProcess(options({ calls: 20, call_ms: 1 }))
-    await finished(ids)
+    const second = await world.startWorker({ calls: 20, call_ms: 1 })
+    await world.finished(ids)
     const seen = await calls('handed')
     assert.equal(seen.length, 60, 'no call is repeated: each had ended before the stop')
     const [row] = await sql`select max(crashes) as crashes, min(attempt) as attempt from task where id = any(${ids})`

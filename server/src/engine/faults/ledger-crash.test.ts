@@ -1,48 +1,25 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { insertTestAgent, newTestTask } from '../../../test/agents.ts'
-import {
-  openEngine,
-  startEngineProcess,
-  witnessModel,
-  witnessTable,
-  type EngineProcessOptions,
-} from '../../../test/engine-process.ts'
-import { eventually, makeTestDatabase } from '../../../test/harness.ts'
+import { insertTestAgent, newTestTask } from '../../../test/fixtures.ts'
+import { openCrashWorld, type CrashWorld, type EngineProcessOptions } from '../../../test/engine-process.ts'
+import { eventually } from '../../../test/harness.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 import { newId } from '../../platform/ids.ts'
 import type { NewTask } from '../commands/new-task.ts'
 
 /** Tasks are created here. Workers are separate processes, which are killed. A call uses two tokens. */
 describe('budgets of workers that die', () => {
-  let database: Awaited<ReturnType<typeof makeTestDatabase>>
-  let here: Awaited<ReturnType<typeof openEngine>>
+  let world: CrashWorld
   let sql: Sql
 
   before(async () => {
-    database = await makeTestDatabase()
-    here = await openEngine({
-      connection: database.connection,
-      slots: 0,
-      data_dir: 'api',
-      model: (all) => witnessModel(all, { calls: 1, call_ms: 0 }),
-    })
-    sql = here.sql
-    await sql.script(witnessTable)
+    world = await openCrashWorld()
+    sql = world.sql
   })
-  after(async () => {
-    await here.close()
-    await database.drop()
-  })
+  after(() => world.close())
 
-  const options = (more: Partial<EngineProcessOptions>): EngineProcessOptions => ({
-    connection: database.connection,
-    slots: 16,
-    data_dir: 'worker',
-    calls: 1,
-    call_ms: 5,
-    ...more,
-  })
+  const startWorker = (more: Partial<EngineProcessOptions> = {}) =>
+    world.startWorker({ slots: 16, call_ms: 5, ...more })
   const setBudget = async (agent: NewTask['agent'], max_tokens: number): Promise<string> => {
     const id = newId('budget')
     await sql`
@@ -56,24 +33,21 @@ describe('budgets of workers that die', () => {
       await sql<{ spent_tokens: number; held_tokens: number }>`
       select spent_tokens, held_tokens from budget where id = ${id}`
     )[0]!
-  const create = async (agent: NewTask['agent'], count: number): Promise<string[]> => {
-    const tasks = Array.from({ length: count }, (_, i) => newTestTask(agent, `spend ${i}`))
-    await Promise.all(tasks.map((task) => sql.begin((tx) => here.engine.enqueue(tx, task))))
-    return tasks.map(({ id }) => id)
-  }
+  const create = (agent: NewTask['agent'], count: number): Promise<string[]> =>
+    world.create(...Array.from({ length: count }, (_, i) => newTestTask(agent, `spend ${i}`)))
   const open = async (ids: string[]) =>
     (await sql<{ n: number }>`select count(*) as n from task where id = any(${ids}) and finished_at is null`)[0]!.n
 
   it('what a killed worker held is given back by the worker that goes on with its tasks', async () => {
     const agent = await insertTestAgent(sql)
     const budget = await setBudget(agent, 1_000_000)
-    const first = await startEngineProcess(options({ call_ms: 60_000 }))
+    const first = await startWorker({ call_ms: 60_000 })
     const ids = await create(agent, 6)
     await eventually(async () => (await budgetOf(budget)).held_tokens > 6 * 4096)
     await first.kill()
     const held = (await budgetOf(budget)).held_tokens
     assert.ok(held > 6 * 4096 && held < 7 * 4200, `${held}`)
-    const second = await startEngineProcess(options({}))
+    const second = await startWorker()
     await eventually(async () => (await open(ids)) === 0)
     assert.deepEqual(await budgetOf(budget), { spent_tokens: 12, held_tokens: 0 })
     await second.stop()
@@ -82,7 +56,7 @@ describe('budgets of workers that die', () => {
   it('two workers share a budget that holds one call at a time, and every task has its turn', async () => {
     const agent = await insertTestAgent(sql)
     const budget = await setBudget(agent, 5000)
-    const workers = await Promise.all([1, 2].map((n) => startEngineProcess(options({ data_dir: `worker ${n}` }))))
+    const workers = await Promise.all([1, 2].map((n) => startWorker({ data_dir: `worker ${n}` })))
     const ids = await create(agent, 24)
     let highest = 0
     await eventually(async () => {

@@ -3,6 +3,7 @@ import { after, before, describe, it } from 'node:test'
 import { eventually, type TestService } from '../../../test/harness.ts'
 import { shareTestService } from '../../../test/shared-service.ts'
 import { jsonb } from '../../platform/postgres/database.ts'
+import { createProject } from '../../../test/fixtures.ts'
 
 const patience_ms = 60_000
 
@@ -13,8 +14,7 @@ describe('a worker that was never told', () => {
   let project: string
   before(async () => {
     test = await shareTestService()
-    const { body } = await test.send('POST', '/api/v1/projects', { body: { name: 'unheard' } })
-    project = `/api/v1/projects/${body.id}`
+    project = (await createProject(test.send, 'unheard')).path
     agents = `${project}/agents`
   })
   after(() => test.stop())

@@ -1,19 +1,13 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test'
-import { insertTestAgent, newTestTask } from '../../../test/agents.ts'
-import {
-  openEngine,
-  startEngineProcess,
-  witnessModel,
-  witnessTable,
-  type EngineProcess,
-} from '../../../test/engine-process.ts'
+import { insertTestAgent, newTestTask } from '../../../test/fixtures.ts'
+import { openCrashWorld, type CrashWorld, type EngineProcess } from '../../../test/engine-process.ts'
 import {
   type FakeBehaviour,
   type FakeModelServer,
   startFakeModelServer,
 } from '../../../test/fake-models/fake-model-server.ts'
-import { eventually, makeTestDatabase } from '../../../test/harness.ts'
+import { eventually } from '../../../test/harness.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 
 const never = new Promise<void>(() => {})
@@ -28,25 +22,16 @@ const hang: FakeBehaviour = { do: 'hold', pieces: 0, until: never, text: '' }
 // About 10 s: workers that are killed with -9 in the middle of what only their provider can read.
 describe('a worker that is killed', () => {
   let server: FakeModelServer
-  let database: Awaited<ReturnType<typeof makeTestDatabase>>
-  let here: Awaited<ReturnType<typeof openEngine>>
+  let world: CrashWorld
   let sql: Sql
   const processes: EngineProcess[] = []
   before(async () => {
     server = await startFakeModelServer()
-    database = await makeTestDatabase()
-    here = await openEngine({
-      connection: database.connection,
-      slots: 0,
-      data_dir: 'api',
-      model: (all) => witnessModel(all, { calls: 1, call_ms: 0 }),
-    })
-    sql = here.sql
-    await sql.script(witnessTable)
+    world = await openCrashWorld()
+    sql = world.sql
   })
   after(async () => {
-    await here.close()
-    await database.drop()
+    await world.close()
     await server.close()
   })
   beforeEach(() => {
@@ -60,11 +45,8 @@ describe('a worker that is killed', () => {
 
   const startWorker = async () => {
     const at = { api_key: 'sk-fake', base_url: server.base_url }
-    const worker = await startEngineProcess({
-      connection: database.connection,
+    const worker = await world.startWorker({
       slots: 4,
-      data_dir: 'worker',
-      calls: 1,
       call_ms: 0,
       models: { openai: { ...at, protocol: 'responses' }, anthropic: at, default_model: 'x' },
     })
@@ -72,9 +54,9 @@ describe('a worker that is killed', () => {
     return worker
   }
   const give = async (config: object): Promise<string> => {
-    const task = newTestTask(await insertTestAgent(sql, { tools: ['safe'], ...config }), 'Go on.')
-    await sql.begin((tx) => here.engine.enqueue(tx, task))
-    return task.id
+    const agent = await insertTestAgent(sql, { tools: ['safe'], ...config })
+    const [id] = await world.create(newTestTask(agent, 'Go on.'))
+    return id!
   }
   /** Kills the worker once the server has got so many requests in all, and starts another. */
   const killAt = async (worker: EngineProcess, requests: number): Promise<void> => {

@@ -1,57 +1,29 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { insertTestAgent, newTestTask } from '../../../test/agents.ts'
-import {
-  openEngine,
-  startEngineProcess,
-  witnessTable,
-  witnessTools,
-  type EngineProcess,
-} from '../../../test/engine-process.ts'
-import { eventually, makeTestDatabase } from '../../../test/harness.ts'
+import { insertTestAgent, newTestTask } from '../../../test/fixtures.ts'
+import { openCrashWorld, witnessTools, type CrashWorld, type EngineProcess } from '../../../test/engine-process.ts'
+import { eventually } from '../../../test/harness.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 import { scriptModel } from '../models/builtin/builtin-script.ts'
 import type { NewTask } from '../commands/new-task.ts'
 
 /** Tasks are created here. The worker that calls tools is a separate process, which is killed during a call. */
 describe('a call of a tool that was cut by a crash', () => {
-  let database: Awaited<ReturnType<typeof makeTestDatabase>>
-  let here: Awaited<ReturnType<typeof openEngine>>
+  let world: CrashWorld
   let sql: Sql
   let agent: NewTask['agent']
-  const workers: EngineProcess[] = []
 
   before(async () => {
-    database = await makeTestDatabase()
-    const { connection } = database
-    here = await openEngine({ connection, slots: 0, data_dir: 'api', model: () => scriptModel, tools: witnessTools })
-    sql = here.sql
-    await sql.script(witnessTable)
+    world = await openCrashWorld(() => scriptModel, witnessTools)
+    sql = world.sql
     agent = await insertTestAgent(sql, { tools: ['safe', 'keyed', 'unsafe', 'wait', 'request_input'] })
   })
-  after(async () => {
-    for (const worker of workers) if (worker.child.exitCode === null) await worker.kill()
-    await here.close()
-    await database.drop()
-  })
+  after(() => world.close())
 
-  const startWorker = async (): Promise<EngineProcess> => {
-    const { connection } = database
-    const worker = await startEngineProcess({
-      connection,
-      slots: 8,
-      data_dir: 'w',
-      calls: 0,
-      call_ms: 0,
-      scripted: true,
-    })
-    workers.push(worker)
-    return worker
-  }
+  const startWorker = (): Promise<EngineProcess> => world.startWorker({ scripted: true })
   const give = async (...steps: object[]): Promise<string> => {
-    const task = newTestTask(agent, JSON.stringify(steps))
-    await sql.begin((tx) => here.engine.enqueue(tx, task))
-    return task.id
+    const [id] = await world.create(newTestTask(agent, JSON.stringify(steps)))
+    return id!
   }
   const read = async (id: string) => {
     const [task] = await sql<{
@@ -95,7 +67,7 @@ describe('a call of a tool that was cut by a crash', () => {
       assert.equal((await read(id)).output?.content, `The tool said: call 2 of ${safety}`)
       const [step] = await sql`select attempt, status from task_step where task_id = ${id} and type = 'tool_call'`
       assert.deepEqual(step, { attempt: 2, status: 'completed' })
-      await workers.at(-1)!.kill()
+      await world.workers.at(-1)!.kill()
     })
   }
 
@@ -114,7 +86,7 @@ describe('a call of a tool that was cut by a crash', () => {
       const [approval_id] = wait.approval_ids
       const resolve = () =>
         sql.begin((tx) =>
-          here.engine.resolveApproval(tx, approval_id!, { reason: null, ...resolution, user_id: 'user_x' }),
+          world.engine.resolveApproval(tx, approval_id!, { reason: null, ...resolution, user_id: 'user_x' }),
         )
       const both = await Promise.allSettled([resolve(), resolve()])
       assert.deepEqual(both.map(({ status }) => status).sort(), ['fulfilled', 'rejected'], 'the first answer wins')
@@ -124,20 +96,20 @@ describe('a call of a tool that was cut by a crash', () => {
       const events = await eventsOf(id)
       for (const type of ['approval.requested', 'task.waiting', 'approval.resolved', 'task.resumed', 'task.completed'])
         assert.ok(events.includes(type), type)
-      await workers.at(-1)!.kill()
+      await world.workers.at(-1)!.kill()
     })
   }
 
   it('is uncertain in the receipt where the task is canceled meanwhile', async () => {
     const id = await cut('unsafe')
     await until(id, 'waiting')
-    await sql.begin((tx) => here.engine.cancel(tx, id, { reason: null, mode: 'graceful', user_id: 'user_x' }))
+    await sql.begin((tx) => world.engine.cancel(tx, id, { reason: null, mode: 'graceful', user_id: 'user_x' }))
     const [event] = await sql<{ data: { effects: unknown[]; uncertain: { tool: string }[] } }>`
       select data from task_event where task_id = ${id} and type = 'task.canceled'`
     assert.deepEqual([event!.data.effects.length, event!.data.uncertain.map(({ tool }) => tool)], [0, ['unsafe']])
     const [approval] = await sql`select status from approval where task_id = ${id}`
     assert.deepEqual(approval, { status: 'expired' })
-    await workers.at(-1)!.kill()
+    await world.workers.at(-1)!.kill()
   })
 
   it('does not take the other calls of its answer with it: those that had ended are not made again', async () => {
@@ -162,7 +134,7 @@ describe('a call of a tool that was cut by a crash', () => {
       { name: 'keyed', attempt: 1 },
     ])
     assert.equal(await callsOf(id), 4)
-    await workers.at(-1)!.kill()
+    await world.workers.at(-1)!.kill()
   })
 
   it('is no matter for a task that waits: for a moment or for a message, it holds no worker', async () => {
@@ -177,11 +149,11 @@ describe('a call of a tool that was cut by a crash', () => {
     assert.deepEqual([(await read(timer)).wait?.reason, (await read(asks)).wait?.reason], ['timer', 'input'])
     await startWorker()
     const sent = await sql.begin((tx) =>
-      here.engine.sendMessage(tx, asks, { content: 'the blue one', user_id: 'user_x' }),
+      world.engine.sendMessage(tx, asks, { content: 'the blue one', user_id: 'user_x' }),
     )
     assert.equal(sent.outcome, 'sent')
     await Promise.all([until(timer, 'completed'), until(asks, 'completed')])
     assert.equal((await read(asks)).output?.content, 'You said the blue one')
-    await workers.at(-1)!.kill()
+    await world.workers.at(-1)!.kill()
   })
 })

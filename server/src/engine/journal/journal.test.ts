@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { pino } from 'pino'
-import { insertTestAgent, newTestTask } from '../../../test/agents.ts'
+import { insertTestAgent, newTestTask } from '../../../test/fixtures.ts'
 import { makeTestDatabase } from '../../../test/harness.ts'
 import { openBus } from '../../events/streams/streams-bus.ts'
 import { openHub } from '../../events/streams/streams-hub.ts'

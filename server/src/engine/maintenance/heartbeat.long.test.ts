@@ -4,14 +4,8 @@ import { once } from 'node:events'
 import { after, before, describe, it } from 'node:test'
 import type { Worker } from 'node:worker_threads'
 import { pino } from 'pino'
-import { insertTestAgent, newTestTask } from '../../../test/agents.ts'
-import {
-  openEngine,
-  startEngineProcess,
-  witnessModel,
-  witnessTable,
-  type EngineProcessOptions,
-} from '../../../test/engine-process.ts'
+import { insertTestAgent, newTestTask } from '../../../test/fixtures.ts'
+import { openCrashWorld, type CrashWorld, type EngineProcessOptions } from '../../../test/engine-process.ts'
 import { eventually, makeTestDatabase } from '../../../test/harness.ts'
 import { newId } from '../../platform/ids.ts'
 import { openDatabase, type Database, type Sql } from '../../platform/postgres/database.ts'
@@ -98,33 +92,22 @@ describe('a worker says that it lives', () => {
 })
 
 describe('a process that does not answer', () => {
-  let database: Awaited<ReturnType<typeof makeTestDatabase>>
-  let here: Awaited<ReturnType<typeof openEngine>>
+  let world: CrashWorld
   let sql: Sql
   let agent: NewTask['agent']
 
   before(async () => {
-    database = await makeTestDatabase()
-    here = await openEngine({
-      connection: database.connection,
-      slots: 0,
-      data_dir: 'api',
-      model: (all) => witnessModel(all, { calls: 1, call_ms: 0 }),
-    })
-    sql = here.sql
-    await sql.script(witnessTable)
+    world = await openCrashWorld()
+    sql = world.sql
     agent = await insertTestAgent(sql)
   })
-  after(async () => {
-    await here.close()
-    await database.drop()
-  })
+  after(() => world.close())
 
   const start = (data_dir: string, more: Partial<EngineProcessOptions> = {}) =>
-    startEngineProcess({ connection: database.connection, slots: 4, data_dir, calls: 1, call_ms: 10, ...more })
+    world.startWorker({ slots: 4, data_dir, ...more })
   const create = async (input: string): Promise<string> => {
     const task = newTestTask(agent, input)
-    await sql.begin((tx) => here.engine.enqueue(tx, task))
+    await world.create(task)
     return task.id
   }
   const finished = (id: string, timeout_ms?: number) =>

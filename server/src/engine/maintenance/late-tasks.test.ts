@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { eventually, type TestService } from '../../../test/harness.ts'
 import { shareTestService } from '../../../test/shared-service.ts'
+import { createAgent } from '../../../test/fixtures.ts'
 
 /** A job that is never ended takes a place of its project for a day; enough of them, and the project stands still. */
 describe('a job in the queue', () => {
@@ -15,8 +16,7 @@ describe('a job in the queue', () => {
   after(() => test.stop())
 
   const makeAgent = async (name: string, model: string): Promise<string> => {
-    const { body } = await test.send('POST', `${base}/agents`, { body: { name, config: { model } } })
-    await eventually(async () => (await test.send('GET', `${base}/agents/${body.id}`)).body.status === 'running')
+    const body = await createAgent(test.send, base, { name, config: { model } })
     return body.id
   }
   const jobs = () => test.sql<{ state: string }>`select state from pgboss.job`

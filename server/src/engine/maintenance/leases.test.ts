@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { pino } from 'pino'
-import { insertTestAgent, newTestTask } from '../../../test/agents.ts'
+import { insertTestAgent, newTestTask } from '../../../test/fixtures.ts'
 import { makeTestDatabase } from '../../../test/harness.ts'
 import { newId } from '../../platform/ids.ts'
 import { openDatabase, type Database, type Fragment, type Sql } from '../../platform/postgres/database.ts'

@@ -3,6 +3,7 @@ import { after, before, describe, it } from 'node:test'
 import { eventually, startTestService, type TestService } from '../../../test/harness.ts'
 import { sizeOf } from '../../../test/long-run.ts'
 import { noUsage } from '../journal/task-rows.ts'
+import { createAgent } from '../../../test/fixtures.ts'
 
 /** Large enough that a statement over all of it would be felt. */
 const tasks = sizeOf({ short: 10_000, long: 100_000 })
@@ -24,8 +25,7 @@ describe(`the deletion of an agent with ${tasks} tasks`, () => {
   after(() => test.stop())
 
   const makeAgent = async (name: string): Promise<string> => {
-    const { body } = await test.send('POST', `${base}/agents`, { body: { name, config: { model: 'builtin/echo' } } })
-    await eventually(async () => (await test.send('GET', `${base}/agents/${body.id}`)).body.status === 'running')
+    const body = await createAgent(test.send, base, { name, config: { model: 'builtin/echo' } })
     return body.id
   }
 

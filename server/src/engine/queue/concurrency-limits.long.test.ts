@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { pino } from 'pino'
-import { insertTestAgent, newTestTask } from '../../../test/agents.ts'
+import { insertTestAgent, newTestTask } from '../../../test/fixtures.ts'
 import { openEngine, startEngineProcess, witnessTable, witnessTools } from '../../../test/engine-process.ts'
 import { eventually, makeTestDatabase } from '../../../test/harness.ts'
 import { openDatabase, type Sql } from '../../platform/postgres/database.ts'

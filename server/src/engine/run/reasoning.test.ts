@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test'
-import { insertTestAgent, newTestTask } from '../../../test/agents.ts'
+import { insertTestAgent, newTestTask } from '../../../test/fixtures.ts'
 import { type EngineUnderTest, startEngineUnderTest } from '../../../test/engine-under-test.ts'
 import { type FakeModelServer, startFakeModelServer } from '../../../test/fake-models/fake-model-server.ts'
 import { modelPrices } from '#contract/models/model-prices.ts'

@@ -8,6 +8,7 @@ import { liveEventTypes } from '#contract/tasks/task-lifecycle.ts'
 import type { Frame } from '../../../test/event-stream.ts'
 import { eventually } from '../../../test/harness.ts'
 import { shareTestService } from '../../../test/shared-service.ts'
+import { createProject } from '../../../test/fixtures.ts'
 
 const guide = readFileSync(new URL('../../../../docs/guides/streams.md', import.meta.url), 'utf8')
 const examples = [...guide.matchAll(/```sh\n(.*?)```/gs)].map(([, text = '']) => text)
@@ -15,8 +16,8 @@ const examples = [...guide.matchAll(/```sh\n(.*?)```/gs)].map(([, text = '']) =>
 it('the guide of the streams does what it says', async (t) => {
   const test = await shareTestService()
   t.after(() => test.stop())
-  const { body: project } = await test.send('POST', '/api/v1/projects', { body: { name: 'guide' } })
-  const agents = `/api/v1/projects/${project.id}/agents`
+  const project = await createProject(test.send, 'guide')
+  const agents = `${project.path}/agents`
   const { body: agent } = await test.send('POST', agents, { body: { name: 'guide' } })
   await eventually(async () => (await test.send('GET', `${agents}/${agent.id}`)).body.status === 'running')
   const env = {

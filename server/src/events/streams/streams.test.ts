@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { connect, type AddressInfo } from 'node:net'
 import { after, before, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
-import { insertTestAgent, newTestTask } from '../../../test/agents.ts'
+import { insertTestAgent, newTestTask } from '../../../test/fixtures.ts'
 import { openEngine } from '../../../test/engine-process.ts'
 import { readStream, type Frame } from '../../../test/event-stream.ts'
 import { eventually, makeTestDatabase } from '../../../test/harness.ts'

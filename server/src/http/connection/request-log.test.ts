@@ -5,6 +5,7 @@ import { readConfig } from '../../config/config.ts'
 import { startService, type Service } from '../../service.ts'
 import { eventually, makeTestDatabase, sender, type Send } from '../../../test/harness.ts'
 import { rawSend } from '../../../test/raw-http.ts'
+import { createProject } from '../../../test/fixtures.ts'
 
 let service: Service
 let send: Send
@@ -84,8 +85,8 @@ describe('the log of requests', () => {
     }
     for (const [name, value] of Object.entries(secrets))
       await send('GET', '/api/v1/hello', { key: null, headers: { [name]: value } })
-    const { body: project } = await send('POST', '/api/v1/projects', { body: { name: 'secretive' } })
-    const agents = `/api/v1/projects/${project.id}/agents`
+    const project = await createProject(send, 'secretive')
+    const agents = `${project.path}/agents`
     await send('POST', agents, {
       body: { name: 'a', config: { environment_variables: { A: canary }, system_prompt: canary } },
     })

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { TaskState, type StreamResponse, type Task } from '@a2a-js/sdk'
 import type { Client } from '@a2a-js/sdk/client'
-import { eventually, startTestService, type TestService } from '../../../test/harness.ts'
+import { startTestService, type TestService } from '../../../test/harness.ts'
 import {
   a2aClient,
   a2aMessage,
@@ -11,6 +11,7 @@ import {
   assembled,
   partsText,
 } from '../../../test/fakes/a2a-client.ts'
+import { createAgent, createProject } from '../../../test/fixtures.ts'
 
 let service: TestService
 let project: string
@@ -19,29 +20,26 @@ const script = (...steps: unknown[]): string => JSON.stringify(steps)
 
 before(async () => {
   service = await startTestService({ CADRE_DOORS: 'a2a' })
-  const { body } = await service.send('POST', '/api/v1/projects', { body: { name: 'remote' } })
-  project = `/api/v1/projects/${body.id}`
+  project = (await createProject(service.send, 'remote')).path
   const published = { doors: { a2a: { published: true } } }
   const model = 'builtin/script'
-  await createAgent(
+  await addAgent(
     'echo',
     { model: 'builtin/echo', ...published },
     { description: 'Says it again.', metadata: { tags: ['words'] } },
   )
-  await createAgent('script', { model, tools: ['current_time', 'request_input'], ...published })
-  await createAgent('careful', { model, tools: ['current_time'], tool_policies: { current_time: 'ask' }, ...published })
-  await createAgent('private', { model })
-  await createAgent('schema', {
+  await addAgent('script', { model, tools: ['current_time', 'request_input'], ...published })
+  await addAgent('careful', { model, tools: ['current_time'], tool_policies: { current_time: 'ask' }, ...published })
+  await addAgent('private', { model })
+  await addAgent('schema', {
     ...{ model: 'builtin/echo', ...published },
     input_schema: { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] },
   })
 })
 after(() => service.stop())
 
-async function createAgent(name: string, config: object, more: object = {}): Promise<void> {
-  const { body } = await service.send('POST', `${project}/agents`, { body: { name, config, ...more } })
-  assert.ok(body.id, JSON.stringify(body))
-  await eventually(async () => (await service.send('GET', `${project}/agents/${body.id}`)).body.status === 'running')
+async function addAgent(name: string, config: object, more: object = {}): Promise<void> {
+  const body = await createAgent(service.send, project, { name, config, ...more })
   agents[name] = body.id
 }
 const base = (name: string): string => `${service.url}/a2a/agents/${agents[name]}`

@@ -4,6 +4,7 @@ import { after, before, describe, it } from 'node:test'
 import type { Scope } from '#contract/core/scopes.ts'
 import { makeKey, makePerson, makeToken, ownerOf, type Person } from '../../../test/actors.ts'
 import { eventually, startTestService, type TestService } from '../../../test/harness.ts'
+import { createAgent, createProject } from '../../../test/fixtures.ts'
 
 let service: TestService
 let project: string
@@ -19,8 +20,8 @@ before(async () => {
   service = await startTestService({ CADRE_DOORS: 'a2a,agui', CADRE_RATE_LIMITS_SCALE: '1' })
   stranger = await makePerson(service)
   foreign = (await makeKey(service, stranger, ['admin'])).key
-  project = `/api/v1/projects/${(await service.send('POST', '/api/v1/projects', { body: { name: 'objects' } })).body.id}`
-  agent = await createAgent('ours', { model: 'builtin/script' })
+  project = (await createProject(service.send, 'objects')).path
+  agent = await addAgent('ours', { model: 'builtin/script' })
   const first = await a2a('SendMessage', sent(script({ text: 'Ours.' })))
   task = first.body.result.task.id
   context = first.body.result.task.contextId
@@ -29,11 +30,9 @@ before(async () => {
 })
 after(() => service.stop())
 
-async function createAgent(name: string, config: object): Promise<string> {
+async function addAgent(name: string, config: object): Promise<string> {
   const doors = { a2a: { published: true }, agui: { published: true } }
-  const { body } = await service.send('POST', `${project}/agents`, { body: { name, config: { ...config, doors } } })
-  assert.ok(body.id, JSON.stringify(body))
-  await eventually(async () => (await service.send('GET', `${project}/agents/${body.id}`)).body.status === 'running')
+  const body = await createAgent(service.send, project, { name, config: { ...config, doors } })
   return body.id
 }
 const sent = (text: string, more: object = {}) => ({
@@ -183,7 +182,7 @@ describe('a credential', () => {
 })
 
 it('a spent budget and a stopped agent are no way around at either door', async () => {
-  const poor = await createAgent('poor', { model: 'builtin/echo' })
+  const poor = await addAgent('poor', { model: 'builtin/echo' })
   await service.send('POST', `${project}/budgets`, { body: { scope: 'agent', subject: poor, max_tokens: 1 } })
   const params = { ...sent('spend it'), configuration: { returnImmediately: true } }
   const { id } = (await a2a('SendMessage', params, { of: poor })).body.result.task
@@ -191,7 +190,7 @@ it('a spent budget and a stopped agent are no way around at either door', async 
     const { result } = (await a2a('GetTask', { id }, { of: poor })).body
     return result.status.state === 'TASK_STATE_WORKING' && result.metadata.cadre.wait?.reason === 'budget'
   })
-  const idle = await createAgent('idle', { model: 'builtin/echo' })
+  const idle = await addAgent('idle', { model: 'builtin/echo' })
   await service.send('POST', `${project}/agents/${idle}/stop`)
   await eventually(async () => (await service.send('GET', `${project}/agents/${idle}`)).body.status === 'stopped')
   assert.equal((await a2a('SendMessage', sent('x'), { of: idle })).body.error.code, -32004)
@@ -253,7 +252,7 @@ describe('a hostile client', () => {
 
   it('that leaves in the middle of a stream cancels nothing', async () => {
     // Tasks that failed one after the other have stopped the agent of the others.
-    const of = await createAgent('patient', { model: 'builtin/script' })
+    const of = await addAgent('patient', { model: 'builtin/script' })
     const message = sent(script({ text: 'a ' }, { delay_ms: 300 }, { text: 'b' })).message
     const body = JSON.stringify({ message })
     const head = Object.entries({

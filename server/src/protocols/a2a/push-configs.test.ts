@@ -6,6 +6,7 @@ import { Webhook } from 'standardwebhooks'
 import type { Task } from '@a2a-js/sdk'
 import { a2aClient, a2aMessage, a2aRequest } from '../../../test/fakes/a2a-client.ts'
 import { eventually, startTestService, type TestService } from '../../../test/harness.ts'
+import { createAgent, createProject } from '../../../test/fixtures.ts'
 
 let service: TestService
 let project: string
@@ -27,10 +28,9 @@ before(async () => {
   await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve))
   url = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}`
   service = await startTestService({ CADRE_DOORS: 'a2a' })
-  project = `/api/v1/projects/${(await service.send('POST', '/api/v1/projects', { body: { name: 'push' } })).body.id}`
+  project = (await createProject(service.send, 'push')).path
   const config = { model: 'builtin/script', tools: ['request_input'], doors: { a2a: { published: true } } }
-  const { body } = await service.send('POST', `${project}/agents`, { body: { name: 'script', config } })
-  await eventually(async () => (await service.send('GET', `${project}/agents/${body.id}`)).body.status === 'running')
+  const body = await createAgent(service.send, project, { name: 'script', config })
   base = `${service.url}/a2a/agents/${body.id}`
 })
 after(async () => {

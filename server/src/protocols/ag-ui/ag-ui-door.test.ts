@@ -11,6 +11,7 @@ import {
 } from '@ag-ui/client'
 import { from, lastValueFrom, toArray } from 'rxjs'
 import { eventually, startTestService, type TestService } from '../../../test/harness.ts'
+import { createAgent, createProject } from '../../../test/fixtures.ts'
 
 let service: TestService
 let project: string
@@ -19,21 +20,18 @@ const script = (...steps: unknown[]): string => JSON.stringify(steps)
 
 before(async () => {
   service = await startTestService({ CADRE_DOORS: 'agui' })
-  const { body } = await service.send('POST', '/api/v1/projects', { body: { name: 'interface' } })
-  project = `/api/v1/projects/${body.id}`
+  project = (await createProject(service.send, 'interface')).path
   const published = { doors: { agui: { published: true } } }
   const model = 'builtin/script'
-  await createAgent('script', { model, tools: ['current_time', 'request_input'], ...published })
-  await createAgent('careful', { model, tools: ['current_time'], tool_policies: { current_time: 'ask' }, ...published })
-  await createAgent('private', { model })
-  await createAgent('informed', { model: 'builtin/echo', doors: { agui: { published: true, context: true } } })
+  await addAgent('script', { model, tools: ['current_time', 'request_input'], ...published })
+  await addAgent('careful', { model, tools: ['current_time'], tool_policies: { current_time: 'ask' }, ...published })
+  await addAgent('private', { model })
+  await addAgent('informed', { model: 'builtin/echo', doors: { agui: { published: true, context: true } } })
 })
 after(() => service.stop())
 
-async function createAgent(name: string, config: object): Promise<void> {
-  const { body } = await service.send('POST', `${project}/agents`, { body: { name, config } })
-  assert.ok(body.id, JSON.stringify(body))
-  await eventually(async () => (await service.send('GET', `${project}/agents/${body.id}`)).body.status === 'running')
+async function addAgent(name: string, config: object): Promise<void> {
+  const body = await createAgent(service.send, project, { name, config })
   agents[name] = body.id
 }
 const urlOf = (name: string): string => `${service.url}/agui/agents/${agents[name]}`

@@ -4,13 +4,13 @@ import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/cli
 import { makePerson, makeKey, ownerOf } from '../../../test/actors.ts'
 import { startTestService, type TestService } from '../../../test/harness.ts'
 import type { Scope } from '#contract/core/scopes.ts'
+import { createProject } from '../../../test/fixtures.ts'
 
 let service: TestService
 let project: string
 before(async () => {
   service = await startTestService({ CADRE_MCP_MANAGE: '1' })
-  const { body } = await service.send('POST', '/api/v1/projects', { body: { name: 'managed' } })
-  project = `/api/v1/projects/${body.id}`
+  project = (await createProject(service.send, 'managed')).path
 })
 after(() => service.stop())
 

@@ -3,6 +3,7 @@ import { after, before, describe, it } from 'node:test'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { eventually, startAnother, startTestService, type TestService } from '../../../test/harness.ts'
 import { rawSend } from '../../../test/raw-http.ts'
+import { createAgent, createProject } from '../../../test/fixtures.ts'
 
 let service: TestService
 let project: string
@@ -12,28 +13,25 @@ const published = { doors: { mcp: { published: true, wait_seconds: 20 } } }
 
 before(async () => {
   service = await startTestService({ CADRE_MCP_RESOLVE: 'on' })
-  const { body } = await service.send('POST', '/api/v1/projects', { body: { name: 'door' } })
-  project = `/api/v1/projects/${body.id}`
-  echo = await createAgent('Echo Agent', { model: 'builtin/echo', ...published }, 'Says what it hears.')
-  await createAgent('echo-agent', { model: 'builtin/echo', ...published })
-  await createAgent('script', { model: 'builtin/script', tools: ['current_time', 'request_input'], ...published })
-  await createAgent('careful', {
+  project = (await createProject(service.send, 'door')).path
+  echo = await addAgent('Echo Agent', { model: 'builtin/echo', ...published }, 'Says what it hears.')
+  await addAgent('echo-agent', { model: 'builtin/echo', ...published })
+  await addAgent('script', { model: 'builtin/script', tools: ['current_time', 'request_input'], ...published })
+  await addAgent('careful', {
     ...{ model: 'builtin/script', tools: ['current_time'], tool_policies: { current_time: 'ask' }, ...published },
   })
-  await createAgent('quick', { model: 'builtin/script', doors: { mcp: { published: true, wait_seconds: 0 } } })
-  await createAgent('sum', {
+  await addAgent('quick', { model: 'builtin/script', doors: { mcp: { published: true, wait_seconds: 0 } } })
+  await addAgent('sum', {
     model: 'builtin/echo',
     input_schema: { type: 'object', properties: { a: { type: 'number' } }, required: ['a'] },
     ...published,
   })
-  await createAgent('hidden', { model: 'builtin/echo' })
+  await addAgent('hidden', { model: 'builtin/echo' })
 })
 after(() => service.stop())
 
-async function createAgent(name: string, config: object, description = ''): Promise<string> {
-  const { body } = await service.send('POST', `${project}/agents`, { body: { name, config, description } })
-  assert.ok(body.id, JSON.stringify(body))
-  await eventually(async () => (await service.send('GET', `${project}/agents/${body.id}`)).body.status === 'running')
+async function addAgent(name: string, config: object, description = ''): Promise<string> {
+  const body = await createAgent(service.send, project, { name, config, description })
   return body.id
 }
 

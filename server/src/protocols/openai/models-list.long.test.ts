@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, it } from 'node:test'
 import { startTestService, type TestService } from '../../../test/harness.ts'
+import { createProject } from '../../../test/fixtures.ts'
 
 const agents = 10_000
 const requests = 20
@@ -12,8 +13,8 @@ before(async () => {
 after(() => service.stop())
 
 it('ten thousand agents are all models, listed in moments', async (t) => {
-  const { body: project } = await service.send('POST', '/api/v1/projects', { body: { name: 'many' } })
-  const path = `/api/v1/projects/${project.id}/agents`
+  const project = await createProject(service.send, 'many')
+  const path = `${project.path}/agents`
   // As large as the configuration of an agent in use.
   const config = { model: 'builtin/echo', system_prompt: 'You answer questions about orders. '.repeat(60) }
   const { body: made } = await service.send('POST', path, { body: { name: 'agent-00000', config } })

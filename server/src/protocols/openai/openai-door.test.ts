@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import OpenAI from 'openai'
 import { eventually, startTestService, type TestService } from '../../../test/harness.ts'
+import { createAgent, createProject } from '../../../test/fixtures.ts'
 
 let service: TestService
 let client: OpenAI
@@ -10,11 +11,10 @@ const script = (...steps: unknown[]): string => JSON.stringify(steps)
 
 before(async () => {
   service = await startTestService()
-  const { body } = await service.send('POST', '/api/v1/projects', { body: { name: 'door' } })
-  project = `/api/v1/projects/${body.id}`
-  await createAgent('echo', { model: 'builtin/echo' })
-  await createAgent('script', { model: 'builtin/script', tools: ['current_time', 'request_input'] })
-  await createAgent('careful', {
+  project = (await createProject(service.send, 'door')).path
+  await addAgent('echo', { model: 'builtin/echo' })
+  await addAgent('script', { model: 'builtin/script', tools: ['current_time', 'request_input'] })
+  await addAgent('careful', {
     ...{ model: 'builtin/script', tools: ['current_time'] },
     tool_policies: { current_time: 'ask' },
   })
@@ -22,10 +22,8 @@ before(async () => {
 })
 after(() => service.stop())
 
-async function createAgent(name: string, config: object): Promise<string> {
-  const { body } = await service.send('POST', `${project}/agents`, { body: { name, config } })
-  assert.ok(body.id, JSON.stringify(body))
-  await eventually(async () => (await service.send('GET', `${project}/agents/${body.id}`)).body.status === 'running')
+async function addAgent(name: string, config: object): Promise<string> {
+  const body = await createAgent(service.send, project, { name, config })
   return body.id
 }
 const tasksOf = async () => (await service.sql<{ id: string }>`select id from task order by id`).map(({ id }) => id)

@@ -3,13 +3,14 @@ import { after, before, describe, it } from 'node:test'
 import { openaiBounds } from '#contract/doors/openai.ts'
 import { eventually, type Reply, type TestService } from '../../../test/harness.ts'
 import { shareTestService } from '../../../test/shared-service.ts'
+import { createProject } from '../../../test/fixtures.ts'
 
 let service: TestService
 let project: string
 let model: string
 before(async () => {
   service = await shareTestService()
-  project = `/api/v1/projects/${(await service.send('POST', '/api/v1/projects', { body: { name: 'errors' } })).body.id}`
+  project = (await createProject(service.send, 'errors')).path
   model = (await makeAgent()).id
 })
 after(() => service.stop())

@@ -10,6 +10,7 @@ import { bounds, buckets, retention_days } from '#contract/core/limits.ts'
 import { filteredReasons, filterOperators, triggerBounds, triggerSources } from '#contract/doors/trigger-sources.ts'
 import { eventually } from '../../../test/harness.ts'
 import { shareTestService } from '../../../test/shared-service.ts'
+import { createProject } from '../../../test/fixtures.ts'
 
 const guide = readFileSync(new URL('../../../../docs/guides/triggers.md', import.meta.url), 'utf8')
 const examples = [...guide.matchAll(/```sh\n(.*?)```/gs)].map(([, text = '']) => text)
@@ -18,8 +19,8 @@ const mark = '<<next>>'
 it('the examples of the guide to triggers do what it says', async (t) => {
   const test = await shareTestService()
   t.after(() => test.stop())
-  const { body: project } = await test.send('POST', '/api/v1/projects', { body: { name: 'guide' } })
-  const agents = `/api/v1/projects/${project.id}/agents`
+  const project = await createProject(test.send, 'guide')
+  const agents = `${project.path}/agents`
   const { body: agent } = await test.send('POST', agents, { body: { name: 'echo', config: { model: 'builtin/echo' } } })
   await eventually(async () => (await test.send('GET', `${agents}/${agent.id}`)).body.status === 'running')
   const folder = await mkdtemp(join(tmpdir(), 'cadre-triggers-guide-'))
@@ -41,7 +42,7 @@ it('the examples of the guide to triggers do what it says', async (t) => {
   const accepted = JSON.parse(first!)
   assert.equal(accepted.status, 'accepted')
   assert.deepEqual(JSON.parse(twice!), { ...accepted, status: 'duplicate' })
-  const task = (await test.send('GET', `/api/v1/projects/${project.id}/tasks/${accepted.task_id}`)).body
+  const task = (await test.send('GET', `${project.path}/tasks/${accepted.task_id}`)).body
   assert.match(task.input, /propose a fix: <data-\w{8}>Payments are slow<\/data-\w{8}>$/)
   assert.match(task.thread_id, /^thread_/)
   assert.deepEqual([JSON.parse(dry!).status, JSON.parse(dry!).reason], ['filtered', 'filter'])

@@ -5,6 +5,7 @@ import { post, signed, type Sent } from '../../../test/fakes/delivery-sender.ts'
 import { startFakeModelServer } from '../../../test/fake-models/fake-model-server.ts'
 import { hmac, secret, TriggerWorld } from '../../../test/fakes/trigger-world.ts'
 import { eventually, startTestService, type Reply, type TestService } from '../../../test/harness.ts'
+import { createProject } from '../../../test/fixtures.ts'
 
 let world: TriggerWorld
 let test: TestService
@@ -288,7 +289,7 @@ describe('the rate of a trigger', () => {
     const log = pino({ level: 'trace' }, { write: (line: string) => void lines.push(line) })
     const own = await startTestService({ CADRE_RATE_LIMITS_SCALE: '1', CADRE_LOG_LEVEL: 'trace' }, { log })
     t.after(() => own.stop())
-    const path = `/api/v1/projects/${(await own.send('POST', '/api/v1/projects', { body: { name: 'rates' } })).body.id}`
+    const path = (await createProject(own.send, 'rates')).path
     const { id } = (await own.send('POST', `${path}/agents`, { body: { name: 'a' } })).body
     const makeOne = async () => {
       const body = {

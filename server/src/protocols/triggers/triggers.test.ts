@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { makeKey, makePerson, ownerOf } from '../../../test/actors.ts'
-import { eventually, type Reply, type TestService } from '../../../test/harness.ts'
+import { type Reply, type TestService } from '../../../test/harness.ts'
 import { post, signed } from '../../../test/fakes/delivery-sender.ts'
 import { shareTestService } from '../../../test/shared-service.ts'
 import { secretLabel } from './proofs.ts'
+import { createAgent } from '../../../test/fixtures.ts'
 
 let test: TestService
 let project: string
@@ -19,8 +20,7 @@ after(() => test.stop())
 
 let names = 0
 async function makeAgent(config: object = {}): Promise<string> {
-  const { body } = await test.send('POST', `${project}/agents`, { body: { name: `agent-${++names}`, config } })
-  await eventually(async () => (await test.send('GET', `${project}/agents/${body.id}`)).body.status === 'running')
+  const body = await createAgent(test.send, project, { name: `agent-${++names}`, config })
   return body.id
 }
 const send = (method: string, path: string, body?: unknown) => test.send(method, `${project}/triggers${path}`, { body })

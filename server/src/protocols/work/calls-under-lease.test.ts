@@ -4,6 +4,7 @@ import { after, before, describe, it, type TestContext } from 'node:test'
 import { startFakeModelServer, type FakeModelServer } from '../../../test/fake-models/fake-model-server.ts'
 import { startLocalServer } from '../../../test/fakes/local-server.ts'
 import { eventually, startTestService, type TestService } from '../../../test/harness.ts'
+import { createProject } from '../../../test/fixtures.ts'
 
 describe('calls of models and tools under a lease', () => {
   let test: TestService
@@ -17,8 +18,7 @@ describe('calls of models and tools under a lease', () => {
       OPENAI_BASE_URL: models.base_url,
       OPENAI_API_KEY: 'sk-fake',
     })
-    const { body } = await test.send('POST', '/api/v1/projects', { body: { name: 'under-lease' } })
-    base = `/api/v1/projects/${body.id}`
+    base = (await createProject(test.send, 'under-lease')).path
   })
   after(async () => {
     await test.stop()

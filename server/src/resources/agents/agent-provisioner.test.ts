@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { eventually, makeTestDatabase, sender, startOn, type TestService } from '../../../test/harness.ts'
 import { shareTestService } from '../../../test/shared-service.ts'
+import { createProject } from '../../../test/fixtures.ts'
 
 let test: TestService
 let agents: string
@@ -167,8 +168,8 @@ describe('a service that is started with another secret key', () => {
     const database = await makeTestDatabase()
     const first = await startOn(database.connection)
     const send = sender(first.url, first.first_owner!.api_key)
-    const { body: project } = await send('POST', '/api/v1/projects', { body: { name: 'moved' } })
-    const path = `/api/v1/projects/${project.id}/agents`
+    const project = await createProject(send, 'moved')
+    const path = `${project.path}/agents`
     const { body: secret } = await send('POST', path, {
       body: { name: 'secret', config: { environment_variables: { A: 'canary' } } },
     })

@@ -3,6 +3,7 @@ import { after, before, describe, it } from 'node:test'
 import { makeRng, testSeed } from '../../../test/rng.ts'
 import { scriptUntilFree, startTestService, type TestService } from '../../../test/harness.ts'
 import { listAgents } from './agent-list.queries.ts'
+import { createProject } from '../../../test/fixtures.ts'
 
 describe('a search among names and descriptions of agents', () => {
   let service: TestService
@@ -13,8 +14,8 @@ describe('a search among names and descriptions of agents', () => {
   it('finds the same with the index of parts of texts and without the extension that it needs', async (t) => {
     t.diagnostic(`CADRE_TEST_SEED=${seed}`)
     const { sql } = service
-    const { body: project } = await service.send('POST', '/api/v1/projects', { body: { name: 'searched' } })
-    const { body: other } = await service.send('POST', '/api/v1/projects', { body: { name: 'other' } })
+    const project = await createProject(service.send, 'searched')
+    const other = await createProject(service.send, 'other')
     const [{ org_id } = { org_id: '' }] = await sql<{ org_id: string }>`select org_id from project limit 1`
     const rng = makeRng(seed)
     const letters = ['a', 'b', 'A', 'é', 'É', '_', '%', '\\', '-', ' ', '1', '😀']

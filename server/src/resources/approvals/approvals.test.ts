@@ -4,6 +4,7 @@ import { Approval } from '#contract/tasks/approvals.ts'
 import { eventually, startTestService, type Reply, type TestService } from '../../../test/harness.ts'
 import { startLocalServer } from '../../../test/fakes/local-server.ts'
 import { check } from '../../http/validation.ts'
+import { createAgent, createProject, eventsOfTask } from '../../../test/fixtures.ts'
 
 /** Plays what its task says: see docs/guides/test-models.md. */
 const script = (...steps: unknown[]): string => JSON.stringify(steps)
@@ -16,20 +17,19 @@ describe('approvals', () => {
   let project: string
   before(async () => {
     service = await startTestService({ CADRE_EGRESS_ALLOW: 'loopback' })
-    project = `/api/v1/projects/${(await service.send('POST', '/api/v1/projects', { body: { name: 'approvals' } })).body.id}`
+    project = (await createProject(service.send, 'approvals')).path
   })
   after(() => service.stop())
 
   const call = (method: string, path: string, body?: unknown): Promise<Reply> =>
     service.send(method, `${project}${path}`, { body })
   let agents = 0
-  const createAgent = async (config: object = {}): Promise<string> => {
-    const { body } = await call('POST', '/agents', {
+  const newAgent = async (config: object = {}): Promise<string> => {
+    const agent = await createAgent(service.send, project, {
       name: `agent ${++agents}`,
       config: { model: 'builtin/script', ...asking, ...config },
     })
-    await eventually(async () => (await call('GET', `/agents/${body.id}`)).body.status === 'running')
-    return `/agents/${body.id}`
+    return `/agents/${agent.id}`
   }
   /** Creates a task and waits until it has ended or waits. */
   const give = async (agent: string, ...steps: unknown[]) =>
@@ -44,11 +44,11 @@ describe('approvals', () => {
   const resolve = (id: string, body: unknown) => call('POST', `/approvals/${id}/resolve`, body)
   const stepsOf = async (task: { id: string }) => (await call('GET', `/tasks/${task.id}/steps`)).body.steps as any[]
   const typesOf = async (task: { id: string }): Promise<string[]> =>
-    (await call('GET', `/tasks/${task.id}/events?limit=1000`)).body.events.map(({ type }: any) => type)
+    (await eventsOfTask(service.send, project, task.id)).map(({ type }: any) => type)
 
   describe('of a call', () => {
     it('holds it until a person approves, and then exactly that call is made', async () => {
-      const agent = await createAgent()
+      const agent = await newAgent()
       const task = await give(agent, { tool_calls: [time()] }, result)
       assert.deepEqual([task.status, task.wait.reason, task.wait.approval_ids.length], ['waiting', 'approval', 1])
       const [id] = task.wait.approval_ids
@@ -73,7 +73,7 @@ describe('approvals', () => {
     })
 
     it('that is refused is not made, and the model reads why', async () => {
-      const agent = await createAgent()
+      const agent = await newAgent()
       const task = await give(agent, { tool_calls: [time()] }, result)
       const { body } = await resolve(task.wait.approval_ids[0], { decision: 'reject', reason: 'Look at your watch' })
       assert.deepEqual([body.status, body.reason], ['rejected', 'Look at your watch'])
@@ -84,7 +84,7 @@ describe('approvals', () => {
 
     it('may be edited: both calls are on record, and what is not the tool’s is refused', async (t: TestContext) => {
       const server = await startLocalServer(t, (_request, response) => void response.end('paid'))
-      const agent = await createAgent()
+      const agent = await newAgent()
       const args = { method: 'POST', url: `${server.url}/orders/1`, body: { amount: 1000 } }
       const task = await give(agent, { tool_calls: [{ name: 'http_request', arguments: args }] }, result)
       const [id] = task.wait.approval_ids
@@ -99,7 +99,7 @@ describe('approvals', () => {
     })
 
     it('is answered once: a second answer gets its current state', async () => {
-      const agent = await createAgent()
+      const agent = await newAgent()
       const task = await give(agent, { tool_calls: [time()] }, result)
       const [id] = task.wait.approval_ids
       const answers = await Promise.all(
@@ -120,7 +120,7 @@ describe('approvals', () => {
     })
 
     it('is one of several in parallel: each has its own, and the task goes on with the last', async () => {
-      const agent = await createAgent()
+      const agent = await newAgent()
       const task = await give(agent, { tool_calls: [time('UTC', 'a'), time('Europe/Berlin', 'b')] }, result)
       const ids: string[] = task.wait.approval_ids
       assert.equal(ids.length, 2)
@@ -148,7 +148,7 @@ describe('approvals', () => {
       ['cancel', 'canceled'],
     ] as const) {
       it(`without an answer ends when its time is over: ${on_timeout}`, async () => {
-        const agent = await createAgent({ approval_timeout_seconds: 60, approval_on_timeout: on_timeout })
+        const agent = await newAgent({ approval_timeout_seconds: 60, approval_on_timeout: on_timeout })
         const task = await give(agent, { tool_calls: [time()] }, result)
         const [id] = task.wait.approval_ids
         const { body: pending } = await call('GET', `/approvals/${id}`)
@@ -164,7 +164,7 @@ describe('approvals', () => {
     }
 
     it('is not asked for any more once its task has ended', async () => {
-      const agent = await createAgent()
+      const agent = await newAgent()
       const task = await give(agent, { tool_calls: [time()] }, result)
       await call('POST', `/tasks/${task.id}/cancel`)
       const { status, body } = await resolve(task.wait.approval_ids[0], { decision: 'approve' })
@@ -174,7 +174,7 @@ describe('approvals', () => {
     })
 
     it('that is answered while its agent is paused is made when it is started', async () => {
-      const agent = await createAgent()
+      const agent = await newAgent()
       const task = await give(agent, { tool_calls: [time()] }, result)
       await call('POST', `${agent}/pause`)
       await resolve(task.wait.approval_ids[0], { decision: 'approve' })
@@ -185,7 +185,7 @@ describe('approvals', () => {
     })
 
     it('takes no result, and a refusal no arguments', async () => {
-      const agent = await createAgent()
+      const agent = await newAgent()
       const task = await give(agent, { tool_calls: [time()] }, result)
       const [id] = task.wait.approval_ids
       for (const [body, field] of [
@@ -207,7 +207,7 @@ describe('approvals', () => {
       const server = await startLocalServer(t, (_request, response) => {
         if (server.requests.length > 1) response.end('paid')
       })
-      const agent = await createAgent({ tool_policies: {} })
+      const agent = await newAgent({ tool_policies: {} })
       const pay = { name: 'http_request', arguments: { method: 'POST', url: `${server.url}/pay` } }
       const { body: cut } = await call('POST', `${agent}/tasks`, { input: script({ tool_calls: [pay] }, result) })
       await eventually(async () => server.requests.length === 1)
@@ -247,7 +247,7 @@ describe('approvals', () => {
   })
 
   it('are listed by state, kind, agent and task, the newest first, a page at a time', async () => {
-    const [one, other] = [await createAgent(), await createAgent()]
+    const [one, other] = [await newAgent(), await newAgent()]
     const tasks = []
     for (const agent of [one, one, other]) tasks.push(await give(agent, { tool_calls: [time()] }, result))
     const ids = tasks.map(({ wait }) => wait.approval_ids[0])

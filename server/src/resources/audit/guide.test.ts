@@ -10,6 +10,7 @@ import { auditActions } from '#contract/accounts/audit.ts'
 import { openApiDocument } from '#contract/openapi/openapi.ts'
 import { operations } from '#contract/operations.ts'
 import { startTestService } from '../../../test/harness.ts'
+import { createProject } from '../../../test/fixtures.ts'
 
 const guide = readFileSync(new URL('../../../../docs/guides/audit.md', import.meta.url), 'utf8')
 const examples = [...guide.matchAll(/```sh\n(.*?)```/gs)].map(([, text = '']) => text)
@@ -30,8 +31,8 @@ it('the guide of the audit log does what it says', async (t) => {
     await test.stop()
     await rm(folder, { recursive: true })
   })
-  const { body: project } = await test.send('POST', '/api/v1/projects', { body: { name: 'guide' } })
-  const agents = `/api/v1/projects/${project.id}/agents`
+  const project = await createProject(test.send, 'guide')
+  const agents = `${project.path}/agents`
   const { body: agent } = await test.send('POST', agents, { body: { name: 'guided', config: { temperature: 0.2 } } })
   await test.send('PUT', `${agents}/${agent.id}`, { body: { config: { temperature: 0.4 } } })
   await test.send('POST', '/api/v1/auth/api-keys', { body: { name: 'guide', scopes: ['read'] } })

@@ -4,6 +4,7 @@ import { ownerOf } from '../../../test/actors.ts'
 import { comeBack, makeTokenWorld, type TokenWorld } from '../../../test/fakes/token-world.ts'
 import { eventually, startTestService, type TestService } from '../../../test/harness.ts'
 import { OAuthDriver, type TestClient } from '../../../test/oauth.ts'
+import { createProject } from '../../../test/fixtures.ts'
 
 /** Two services: tools of one are called at the other, with tokens of its authorization server. */
 let issuer: TestService
@@ -88,8 +89,8 @@ it('a tool calls the API of another service with tokens of its authorization ser
 })
 
 it('an agent of another service is a tool by MCP, with a token for that server alone', async () => {
-  const { body: project } = await issuer.send('POST', '/api/v1/projects', { body: { name: 'served' } })
-  const agents = `/api/v1/projects/${project.id}/agents`
+  const project = await createProject(issuer.send, 'served')
+  const agents = `${project.path}/agents`
   const config = { model: 'builtin/echo', doors: { mcp: { published: true } } }
   const { body: served } = await issuer.send('POST', agents, { body: { name: 'helper', config } })
   await eventually(async () => (await issuer.send('GET', `${agents}/${served.id}`)).body.status === 'running')

@@ -10,6 +10,7 @@ import { makeKey, makePerson, ownerOf } from '../../../test/actors.ts'
 import { load, makeEmptyDatabase, save } from '../../../test/backups.ts'
 import { eventually, sender, startOn, startTestService, type Reply, type TestService } from '../../../test/harness.ts'
 import { sweepFiles } from './files.queries.ts'
+import { createProject } from '../../../test/fixtures.ts'
 
 let test: TestService
 let project: string
@@ -195,13 +196,13 @@ describe('a file', () => {
       const { status } = await send('GET', `${files}/${body.id}${path}`, {}, stranger.key)
       assert.equal(status, 404)
     }
-    const { body: other } = await test.send('POST', '/api/v1/projects', { body: { name: 'other' } })
+    const other = await createProject(test.send, 'other')
     for (const [method, path] of [
       ['GET', ''],
       ['GET', '/content'],
       ['DELETE', ''],
     ] as const) {
-      const reply = await test.send(method, `/api/v1/projects/${other.id}/files/${body.id}${path}`)
+      const reply = await test.send(method, `${other.path}/files/${body.id}${path}`)
       assert.deepEqual([reply.status, reply.body.error.details.resource_type], [404, 'file'])
     }
   })

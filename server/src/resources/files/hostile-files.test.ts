@@ -3,6 +3,7 @@ import { after, before, describe, it } from 'node:test'
 import { gzipSync } from 'node:zlib'
 import { makeKey, makePerson } from '../../../test/actors.ts'
 import { startTestService, type Reply, type TestService } from '../../../test/harness.ts'
+import { createProject } from '../../../test/fixtures.ts'
 
 let test: TestService
 let project: string
@@ -92,8 +93,8 @@ describe('files that mean harm', () => {
     const { key } = stranger
     const { body: theirs } = await test.send('POST', '/api/v1/projects', { key, body: { name: 'theirs' } })
     const foreign = await upload(Buffer.from('secret'), { at: `/api/v1/projects/${theirs.id}`, key })
-    const { body: other } = await test.send('POST', '/api/v1/projects', { body: { name: 'other' } })
-    const elsewhere = await upload(Buffer.from('secret'), { at: `/api/v1/projects/${other.id}` })
+    const other = await createProject(test.send, 'other')
+    const elsewhere = await upload(Buffer.from('secret'), { at: other.path })
     const asks = script(
       { tool_calls: [{ name: 'request_input', arguments: { question: 'Which?' } }] },
       { text: 'Done.' },

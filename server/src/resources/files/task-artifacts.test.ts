@@ -7,6 +7,7 @@ import { startLocalServer } from '../../../test/fakes/local-server.ts'
 import { startMcpServer, tool as servedTool } from '../../../test/fakes/mcp-server.ts'
 import { registerWebhook } from '../../../test/webhooks.ts'
 import { startTestService, type TestService } from '../../../test/harness.ts'
+import { createProject } from '../../../test/fixtures.ts'
 
 let test: TestService
 let models: FakeModelServer
@@ -189,9 +190,9 @@ describe('read_file', () => {
     const task = await play(['read_file', { file_id }])
     const { body } = await test.send('GET', `${project}/tasks/${task.id}/steps`)
     assert.equal(body.steps.find((one: any) => one.type === 'tool_call').error.code, 'not_text')
-    const { body: other } = await test.send('POST', '/api/v1/projects', { body: { name: 'elsewhere' } })
+    const other = await createProject(test.send, 'elsewhere')
     const headers = { 'content-type': 'text/plain' }
-    const path = `/api/v1/projects/${other.id}/files`
+    const path = `${other.path}/files`
     const { body: theirs } = await test.send('POST', path, { body: 'secret', headers })
     for (const id of [theirs.id, 'file_00000000000000000000000000', '../x'])
       assert.match(await result(['read_file', { file_id: id }]), /no file/)

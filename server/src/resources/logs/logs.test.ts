@@ -5,6 +5,7 @@ import { eventually, type Reply, type TestService } from '../../../test/harness.
 import { shareTestService } from '../../../test/shared-service.ts'
 import { writeAgentLog } from '../../events/agent-log.ts'
 import { check } from '../../http/validation.ts'
+import { createProject } from '../../../test/fixtures.ts'
 
 describe("an agent's log", () => {
   let service: TestService
@@ -12,10 +13,10 @@ describe("an agent's log", () => {
   let agent_id: string
   before(async () => {
     service = await shareTestService()
-    const { body: project } = await service.send('POST', '/api/v1/projects', { body: { name: 'logs' } })
-    const { body: agent } = await service.send('POST', `/api/v1/projects/${project.id}/agents`, { body: { name: 'a' } })
+    const project = await createProject(service.send, 'logs')
+    const { body: agent } = await service.send('POST', `${project.path}/agents`, { body: { name: 'a' } })
     agent_id = agent.id
-    path = `/api/v1/projects/${project.id}/agents/${agent_id}/logs`
+    path = `${project.path}/agents/${agent_id}/logs`
     // Entries of the agent's own life would be in the way.
     await eventually(
       async () => (await service.sql`select 1 from agent where id = ${agent_id} and status = 'running'`).length === 1,

@@ -3,14 +3,14 @@ import { after, before, describe, it } from 'node:test'
 import { AgentMetrics } from '#contract/resources/metrics.ts'
 import { eventually, type Reply, startTestService, type TestService } from '../../../test/harness.ts'
 import { check } from '../../http/validation.ts'
+import { createProject } from '../../../test/fixtures.ts'
 
 describe("an agent's metrics", () => {
   let service: TestService
   let project: string
   before(async () => {
     service = await startTestService()
-    const { body } = await service.send('POST', '/api/v1/projects', { body: { name: 'metrics' } })
-    project = `/api/v1/projects/${body.id}`
+    project = (await createProject(service.send, 'metrics')).path
   })
   after(() => service.stop())
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { insertTestAgent } from '../../../test/agents.ts'
+import { insertTestAgent } from '../../../test/fixtures.ts'
 import { eventually, makeTestDatabase } from '../../../test/harness.ts'
 import { sizeOf } from '../../../test/long-run.ts'
 import { startSchedulerProcess } from '../../../test/scheduler-process.ts'

@@ -4,6 +4,7 @@ import { makeKey, ownerOf } from '../../../test/actors.ts'
 import { eventually, type Reply, type TestService } from '../../../test/harness.ts'
 import { shareTestService } from '../../../test/shared-service.ts'
 import { newId } from '../../platform/ids.ts'
+import { createAgent, createProject } from '../../../test/fixtures.ts'
 
 let test: TestService
 let project: string
@@ -17,8 +18,7 @@ after(() => test.stop())
 let names = 0
 /** A new agent that runs. */
 async function makeAgent(): Promise<string> {
-  const { body } = await test.send('POST', `${project}/agents`, { body: { name: `agent-${++names}` } })
-  await eventually(async () => (await test.send('GET', `${project}/agents/${body.id}`)).body.status === 'running')
+  const body = await createAgent(test.send, project, { name: `agent-${++names}` })
   return body.id
 }
 const send = (method: string, path: string, body?: unknown) => test.send(method, `${project}${path}`, { body })
@@ -169,8 +169,8 @@ describe('a schedule', () => {
 
   it('of another project does not exist, and needs the scope to be changed', async () => {
     const { id } = await make(await makeAgent())
-    const { body: other } = await test.send('POST', '/api/v1/projects', { body: { name: 'elsewhere' } })
-    assert.equal((await test.send('GET', `/api/v1/projects/${other.id}/schedules/${id}`)).status, 404)
+    const other = await createProject(test.send, 'elsewhere')
+    assert.equal((await test.send('GET', `${other.path}/schedules/${id}`)).status, 404)
     const { key } = await makeKey(test, ownerOf(test), ['agents:read'])
     const path = `${project}/schedules/${id}`
     assert.equal((await test.send('GET', path, { key })).status, 200)

@@ -3,6 +3,7 @@ import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after, before, describe, it } from 'node:test'
 import { eventually, startTestService, type Reply, type TestService } from '../../../test/harness.ts'
+import { createProject, eventsOfTask } from '../../../test/fixtures.ts'
 
 /** Every verb of an agent against every way a task of it can be (decision D45). */
 let service: TestService
@@ -14,7 +15,7 @@ let url: string
 
 before(async () => {
   service = await startTestService({ CADRE_EGRESS_ALLOW: 'loopback' })
-  project = `/api/v1/projects/${(await service.send('POST', '/api/v1/projects', { body: { name: 'agent-verbs' } })).body.id}`
+  project = (await createProject(service.send, 'agent-verbs')).path
   await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening))
   url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
 })
@@ -107,7 +108,7 @@ const isHeld = (id: string, reason: string) =>
     return status === 'waiting' && wait.reason === reason
   })
 const typesOf = async (id: string) =>
-  (await call('GET', `/tasks/${id}/events?limit=1000`)).body.events.map(({ type }: any) => type) as string[]
+  (await eventsOfTask(service.send, project, id)).map(({ type }: any) => type) as string[]
 const ends = (id: string, wanted = 'completed') =>
   eventually(async () => {
     const { status, output } = await readTask(id)

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { eventually, startTestService, type Reply, type TestService } from '../../../test/harness.ts'
+import { createAgent, waitForTask } from '../../../test/fixtures.ts'
 
 /** Plays what its task says: see docs/guides/test-models.md. */
 const script = (...steps: unknown[]): string => JSON.stringify(steps)
@@ -22,22 +23,16 @@ describe('agents that give each other tasks', () => {
   const call = (method: string, path: string, body?: unknown): Promise<Reply> =>
     service.send(method, `${project}${path}`, { body })
   let made = 0
-  const createAgent = async (config: object = {}, name = `agent_${++made}`): Promise<{ id: string; name: string }> => {
-    const { status, body } = await call('POST', '/agents', { name, config: { model: 'builtin/script', ...config } })
-    assert.equal(status, 201, JSON.stringify(body))
-    await eventually(async () => (await call('GET', `/agents/${body.id}`)).body.status === 'running')
-    return { id: body.id, name }
+  const newAgent = async (config: object = {}, name = `agent_${++made}`): Promise<{ id: string; name: string }> => {
+    const agent = await createAgent(service.send, project, { name, config: { model: 'builtin/script', ...config } })
+    return { id: agent.id, name }
   }
   const give = async (agent: { id: string }, input: unknown, more: object = {}, wait = 0) => {
     const answer = await call('POST', `/agents/${agent.id}/tasks?wait=${wait}`, { input, ...more })
     assert.equal(answer.status, 201, JSON.stringify(answer.body))
     return answer.body
   }
-  const ended = (task: { id: string }) =>
-    eventually(async () => {
-      const { body } = await call('GET', `/tasks/${task.id}?wait=10`)
-      return !['queued', 'running', 'waiting'].includes(body.status) && body
-    })
+  const ended = (task: { id: string }) => waitForTask(service.send, project, task.id)
   const waits = (task: { id: string }, reason: string) =>
     eventually(async () => {
       const { body } = await call('GET', `/tasks/${task.id}`)
@@ -52,9 +47,9 @@ describe('agents that give each other tasks', () => {
     (await call('GET', `/tasks?parent_task_id=${task.id}`)).body.tasks
 
   it('the result of a delegated task is what the model reads, with one slot and three levels', async () => {
-    const last = await createAgent()
-    const middle = await createAgent({ delegates: [{ agent_id: last.id }] })
-    const first = await createAgent({ delegates: [{ agent_id: middle.id, description: 'Passes it on.' }] })
+    const last = await newAgent()
+    const middle = await newAgent({ delegates: [{ agent_id: last.id }] })
+    const first = await newAgent({ delegates: [{ agent_id: middle.id, description: 'Passes it on.' }] })
     const below = script({ text: 'deep' })
     const task = await give(
       first,
@@ -110,8 +105,8 @@ describe('agents that give each other tasks', () => {
 
   it('several tasks are delegated at once, and an input schema is what the tool takes', async () => {
     const input_schema = { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] }
-    const worker = await createAgent({ model: 'builtin/echo', input_schema })
-    const boss = await createAgent({ delegates: [{ agent_id: worker.id, name: 'count' }] })
+    const worker = await newAgent({ model: 'builtin/echo', input_schema })
+    const boss = await newAgent({ delegates: [{ agent_id: worker.id, name: 'count' }] })
     const calls = Array.from({ length: 10 }, (_, n) => ({ id: `call_${n}`, name: 'delegate_count', arguments: { n } }))
     const task = await give(boss, script({ tool_calls: calls }, { text: 'done' }))
     assert.equal((await ended(task)).output.content, 'done')
@@ -127,8 +122,8 @@ describe('agents that give each other tasks', () => {
   })
 
   it('a waiting task names the tasks that it waits for, and holds no worker', async () => {
-    const slow = await createAgent({ tools: ['request_input'] })
-    const boss = await createAgent({ delegates: [{ agent_id: slow.id }] })
+    const slow = await newAgent({ tools: ['request_input'] })
+    const boss = await newAgent({ delegates: [{ agent_id: slow.id }] })
     const asks = script({ tool_calls: [{ name: 'request_input', arguments: { question: 'Which?' } }] }, result)
     const task = await give(boss, script({ tool_calls: [to(slow, asks)] }, result))
     const waiting = await waits(task, 'child')
@@ -140,7 +135,7 @@ describe('agents that give each other tasks', () => {
   })
 
   it('a cycle ends at the depth as an error that the model reads', async () => {
-    const loop = await createAgent({ max_depth: 2 })
+    const loop = await newAgent({ max_depth: 2 })
     await call('PUT', `/agents/${loop.id}`, { config: { delegates: [{ agent_id: loop.id }] } })
     const nest = (levels: number): string =>
       levels === 0 ? script({ text: 'end' }) : script({ tool_calls: [to(loop, nest(levels - 1))] }, result)
@@ -151,11 +146,11 @@ describe('agents that give each other tasks', () => {
   })
 
   it('a delegated task that fails, and one of a stopped agent, are errors that the model reads', async () => {
-    const failing = await createAgent()
-    const stopped = await createAgent()
+    const failing = await newAgent()
+    const stopped = await newAgent()
     await call('POST', `/agents/${stopped.id}/stop`)
     await eventually(async () => (await call('GET', `/agents/${stopped.id}`)).body.status === 'stopped')
-    const boss = await createAgent({ delegates: [{ agent_id: failing.id }, { agent_id: stopped.id }] })
+    const boss = await newAgent({ delegates: [{ agent_id: failing.id }, { agent_id: stopped.id }] })
     const fails = script({ error: { code: 'provider_refused_request' } })
     const one = await ended(await give(boss, script({ tool_calls: [to(failing, fails)] }, result)))
     assert.match(one.output.content, new RegExp(`The task of ${failing.name} ended as failed: `))
@@ -167,8 +162,8 @@ describe('agents that give each other tasks', () => {
   it('a cancellation cancels the tasks below first, and the receipt lists their effects', async () => {
     const tool = { name: 'pay', description: 'x', kind: 'client', safety: 'unsafe' }
     assert.equal((await call('POST', '/tools', tool)).status, 201)
-    const payer = await createAgent({ tools: ['pay', 'request_input'] })
-    const boss = await createAgent({ delegates: [{ agent_id: payer.id }] })
+    const payer = await newAgent({ tools: ['pay', 'request_input'] })
+    const boss = await newAgent({ delegates: [{ agent_id: payer.id }] })
     const pays = script(
       { tool_calls: [{ name: 'pay', arguments: {} }] },
       { tool_calls: [{ name: 'request_input', arguments: { question: 'Next?' } }] },
@@ -193,8 +188,8 @@ describe('agents that give each other tasks', () => {
   })
 
   it('a task that ends at its time takes the tasks below with it', async () => {
-    const slow = await createAgent({ tools: ['request_input'] })
-    const boss = await createAgent({ delegates: [{ agent_id: slow.id }] })
+    const slow = await newAgent({ tools: ['request_input'] })
+    const boss = await newAgent({ delegates: [{ agent_id: slow.id }] })
     const asks = script({ tool_calls: [{ name: 'request_input', arguments: { question: 'Which?' } }] })
     const task = await give(boss, script({ tool_calls: [to(slow, asks)] }), { timeout_seconds: 2 })
     const [child_id] = (await waits(task, 'child')).wait.child_task_ids
@@ -203,8 +198,8 @@ describe('agents that give each other tasks', () => {
   })
 
   it('the tasks below spend the budget of the root, together never more', async () => {
-    const worker = await createAgent()
-    const boss = await createAgent({ delegates: [{ agent_id: worker.id }] })
+    const worker = await newAgent()
+    const boss = await newAgent({ delegates: [{ agent_id: worker.id }] })
     const calls = Array.from({ length: 4 }, (_, i) => to(worker, script({ text: `number ${i} `.repeat(20) })))
     const input = script({ tool_calls: calls }, { text: 'done' })
     const tokens = ({ input_tokens, output_tokens }: any): number => input_tokens + output_tokens
@@ -232,7 +227,7 @@ describe('agents that give each other tasks', () => {
 
   it('another project’s agent, and two tools of one name, are refused', async () => {
     const other = await service.send('POST', `${elsewhere}/agents`, { body: { name: 'other' } })
-    const own = await createAgent()
+    const own = await newAgent()
     const wrong = [
       [[{ agent_id: other.body.id }], 'config.delegates[0].agent_id'],
       [[{ agent_id: 'agent_00000000000000000000000000' }], 'config.delegates[0].agent_id'],

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { eventually, type Reply, type TestService } from '../../../test/harness.ts'
 import { shareTestService } from '../../../test/shared-service.ts'
+import { createProject } from '../../../test/fixtures.ts'
 
 const secret = 'the private number 4711-0815'
 
@@ -11,7 +12,7 @@ describe('many tasks at once, and their erasure', () => {
   let agent: string
   before(async () => {
     test = await shareTestService()
-    project = `/api/v1/projects/${(await test.send('POST', '/api/v1/projects', { body: { name: 'batch' } })).body.id}`
+    project = (await createProject(test.send, 'batch')).path
     agent = await createAgent('builtin/echo')
   })
   after(() => test.stop())

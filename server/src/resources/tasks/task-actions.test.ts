@@ -5,6 +5,7 @@ import { Task } from '#contract/tasks/tasks.ts'
 import { eventually, type Reply, type TestService } from '../../../test/harness.ts'
 import { shareTestService } from '../../../test/shared-service.ts'
 import { check } from '../../http/validation.ts'
+import { createAgent, createProject, eventsOfTask, waitForTask } from '../../../test/fixtures.ts'
 
 /** Plays what its task says: see docs/guides/test-models.md. */
 const script = (...steps: unknown[]): string => JSON.stringify(steps)
@@ -17,26 +18,24 @@ let service: TestService
 let project: string
 before(async () => {
   service = await shareTestService()
-  project = `/api/v1/projects/${(await service.send('POST', '/api/v1/projects', { body: { name: 'task-actions' } })).body.id}`
+  project = (await createProject(service.send, 'task-actions')).path
 })
 after(() => service.stop())
 
 const call = (method: string, path: string, body?: unknown): Promise<Reply> =>
   service.send(method, `${project}${path}`, { body })
 let agents = 0
-const createAgent = async (config: object = {}): Promise<string> => {
-  const { body } = await call('POST', '/agents', {
+const newAgent = async (config: object = {}): Promise<string> => {
+  const agent = await createAgent(service.send, project, {
     name: `agent ${++agents}`,
     config: { model: 'builtin/script', ...config },
   })
-  await eventually(async () => (await call('GET', `/agents/${body.id}`)).body.status === 'running')
-  return `/agents/${body.id}`
+  return `/agents/${agent.id}`
 }
 const give = async (agent: string, input: string, more: object = {}, wait = 10) =>
   (await call('POST', `${agent}/tasks?wait=${wait}`, { input, ...more })).body
 const read = async (task: { id: string }) => (await call('GET', `/tasks/${task.id}?wait=10`)).body
-const eventsOf = async (task: { id: string }) =>
-  (await call('GET', `/tasks/${task.id}/events?limit=1000`)).body.events as { type: string; data: any }[]
+const eventsOf = async (task: { id: string }) => await eventsOfTask(service.send, project, task.id)
 const stepsOf = async (task: { id: string }) => (await call('GET', `/tasks/${task.id}/steps`)).body.steps as any[]
 const shape = (steps: any[]) => steps.map(({ index, type, status, name }) => [index, type, status, name])
 
@@ -44,7 +43,7 @@ describe('a message', () => {
   const send = (task: { id: string }, content: string) => call('POST', `/tasks/${task.id}/messages`, { content })
 
   it('is read by the model before its next call', async () => {
-    const agent = await createAgent({ model: 'builtin/echo' })
+    const agent = await newAgent({ model: 'builtin/echo' })
     await call('POST', `${agent}/pause`)
     const task = await give(agent, 'What is asked', {}, 0)
     const { status, body } = await send(task, 'What is asked instead')
@@ -62,14 +61,11 @@ describe('a message', () => {
   })
 
   it('is the answer where the task asked for one', async () => {
-    const agent = await createAgent({ tools: ['request_input'] })
+    const agent = await newAgent({ tools: ['request_input'] })
     const task = await give(agent, script(ask, { text: 'You said {{tool_result}}' }))
     assert.deepEqual([task.status, task.wait.reason], ['waiting', 'input'])
     assert.equal((await send(task, 'blue')).status, 201)
-    const done = await eventually(async () => {
-      const now = await read(task)
-      return now.status === 'completed' && now
-    })
+    const done = await waitForTask(service.send, project, task.id, 'completed')
     assert.equal(done.output.content, 'You said blue')
     const told = (await eventsOf(task)).filter(({ type }) => type === 'message.completed').map(({ data }) => data)
     assert.deepEqual(
@@ -83,7 +79,7 @@ describe('a message', () => {
   })
 
   it('is not taken by a task that has ended', async () => {
-    const task = await give(await createAgent({ model: 'builtin/echo' }), 'x')
+    const task = await give(await newAgent({ model: 'builtin/echo' }), 'x')
     const { status, body } = await send(task, 'Wait!')
     assert.deepEqual(
       [status, body.error.code, body.error.details],
@@ -92,7 +88,7 @@ describe('a message', () => {
   })
 
   it('is refused where too many are unread, and none of them is lost', async () => {
-    const agent = await createAgent({ model: 'builtin/echo' })
+    const agent = await newAgent({ model: 'builtin/echo' })
     await call('POST', `${agent}/pause`)
     const task = await give(agent, 'x', {}, 0)
     const limit = taskActionBounds.unread_messages
@@ -111,7 +107,7 @@ describe('a message', () => {
   })
 
   it('has something in it, and not too much', async () => {
-    const agent = await createAgent()
+    const agent = await newAgent()
     await call('POST', `${agent}/pause`)
     const task = await give(agent, script(forever), {}, 0)
     for (const content of ['', 'x'.repeat(taskActionBounds.message + 1), 7, undefined]) {
@@ -126,7 +122,7 @@ describe('a retry', () => {
     call('POST', `/tasks/${task.id}/retry${query}`, body)
 
   it('is a new task with the same input and limits, and leaves the old one alone', async () => {
-    const agent = await createAgent()
+    const agent = await newAgent()
     const more = { priority: 7, timeout_seconds: 600, max_attempts: 2, metadata: { ticket: '1' } }
     const old = await give(agent, script({ text: 'again and again' }), more)
     const { status, body: task } = await retry(old)
@@ -142,7 +138,7 @@ describe('a retry', () => {
   })
 
   it("runs with the agent's current version", async () => {
-    const agent = await createAgent()
+    const agent = await newAgent()
     const old = await give(agent, 'no script at all')
     assert.deepEqual([old.status, old.agent_version], ['failed', 0])
     await call('PUT', agent, { config: { model: 'builtin/echo' } })
@@ -152,7 +148,7 @@ describe('a retry', () => {
   })
 
   it('from a step keeps those before it, and repeats nothing of them', async () => {
-    const agent = await createAgent()
+    const agent = await newAgent()
     const round = { tool_calls: [lookUp('a'), lookUp('b')] }
     const old = await give(agent, script(round, { text: 'last' }))
     assert.deepEqual(shape(await stepsOf(old)), [
@@ -176,7 +172,7 @@ describe('a retry', () => {
   })
 
   it('of a failed task goes on where it failed', async () => {
-    const agent = await createAgent()
+    const agent = await newAgent()
     const old = await give(agent, script({ tool_calls: [lookUp('a')] }, broken))
     assert.deepEqual([old.status, (await stepsOf(old)).length], ['failed', 3])
     for (const from_step of [2, 3]) {
@@ -189,7 +185,7 @@ describe('a retry', () => {
   })
 
   it('keeps the messages that were read before its first step', async () => {
-    const agent = await createAgent({ model: 'builtin/echo' })
+    const agent = await newAgent({ model: 'builtin/echo' })
     await call('POST', `${agent}/pause`)
     const old = await give(agent, 'first', {}, 0)
     await call('POST', `/tasks/${old.id}/messages`, { content: 'second' })
@@ -199,7 +195,7 @@ describe('a retry', () => {
   })
 
   it('is of a finished task, from a step that it has', async () => {
-    const agent = await createAgent()
+    const agent = await newAgent()
     const running = await give(agent, script(forever), {}, 0)
     const open = await retry(running)
     assert.equal(open.status, 409)
@@ -222,7 +218,7 @@ describe('a retry', () => {
   })
 
   it('needs an agent that takes tasks', async () => {
-    const agent = await createAgent()
+    const agent = await newAgent()
     const old = await give(agent, script({ text: 'x' }))
     await call('POST', `${agent}/stop`)
     const { status, body } = await retry(old)
@@ -233,7 +229,7 @@ describe('a retry', () => {
   })
 
   it('is one for the same Idempotency-Key, and a stream for those who ask for one', async () => {
-    const agent = await createAgent()
+    const agent = await newAgent()
     const old = await give(agent, script({ text: 'x' }))
     const path = `${project}/tasks/${old.id}/retry?wait=10`
     const send = () => service.send('POST', path, { headers: { 'idempotency-key': 'retry-1' } })
@@ -247,7 +243,7 @@ describe('a retry', () => {
 
 describe('a wait', () => {
   it('right after an answer is for what comes next, not for what was answered', async () => {
-    const agent = await createAgent({ tools: ['request_input'] })
+    const agent = await newAgent({ tools: ['request_input'] })
     const again = { tool_calls: [{ name: 'request_input', arguments: { question: 'And now?' } }] }
     for (let round = 0; round < 5; round += 1) {
       const task = await give(agent, script(ask, again, { text: 'thanks' }))
@@ -268,7 +264,7 @@ describe('a wait', () => {
 
 describe('a task that is canceled by force', () => {
   it('leaves no step that seems to go on, and voids what was streamed', async () => {
-    const agent = await createAgent()
+    const agent = await newAgent()
     const task = await give(agent, script({ text: 'half' }, forever), {}, 0)
     await eventually(async () => (await stepsOf(task)).some(({ status }) => status === 'started'))
     assert.equal((await call('POST', `/tasks/${task.id}/cancel`, { mode: 'force' })).status, 200)
@@ -282,7 +278,7 @@ describe('a task that is canceled by force', () => {
 })
 
 it('a fault inside of a message of the input is named where it is, and nothing else is', async () => {
-  const { status, body } = await call('POST', `${await createAgent()}/tasks`, {
+  const { status, body } = await call('POST', `${await newAgent()}/tasks`, {
     input: [{ role: 'nobody', content: 'x' }],
   })
   assert.equal(status, 400)

@@ -5,6 +5,7 @@ import { Task, TaskEventObject, TaskStep } from '#contract/tasks/tasks.ts'
 import { eventually, startTestService, type Reply, type TestService } from '../../../test/harness.ts'
 import { shareTestService } from '../../../test/shared-service.ts'
 import { check } from '../../http/validation.ts'
+import { createAgent, createProject, eventsOfTask, waitForTask } from '../../../test/fixtures.ts'
 
 /** Plays what its task says: see docs/guides/test-models.md. */
 const script = (...steps: unknown[]): string => JSON.stringify(steps)
@@ -17,35 +18,25 @@ describe('tasks', () => {
   let project: string
   before(async () => {
     service = await shareTestService()
-    project = `/api/v1/projects/${(await service.send('POST', '/api/v1/projects', { body: { name: 'tasks' } })).body.id}`
+    project = (await createProject(service.send, 'tasks')).path
   })
   after(() => service.stop())
 
   const call = (method: string, path: string, body?: unknown): Promise<Reply> =>
     service.send(method, `${project}${path}`, { body })
   let agents = 0
-  const createAgent = async (config: object = {}): Promise<string> => {
-    const { body } = await call('POST', '/agents', {
+  const newAgent = async (config: object = {}): Promise<string> => {
+    const agent = await createAgent(service.send, project, {
       name: `agent ${++agents}`,
       config: { model: 'builtin/script', ...config },
     })
-    await eventually(async () => (await call('GET', `/agents/${body.id}`)).body.status === 'running')
-    return `/agents/${body.id}`
+    return `/agents/${agent.id}`
   }
   const give = (agent: string, input: string, more: object = {}, wait = 0): Promise<Reply> =>
     call('POST', `${agent}/tasks?wait=${wait}`, { input, ...more })
   const read = async (task: { id: string }, wait = 0) => (await call('GET', `/tasks/${task.id}?wait=${wait}`)).body
-  const reaches = (task: { id: string }, status: string) =>
-    eventually(async () => {
-      const now = await read(task)
-      return now.status === status && now
-    })
-  const eventsOf = async (task: { id: string }) =>
-    (await call('GET', `/tasks/${task.id}/events?limit=1000`)).body.events as {
-      sequence: number
-      type: string
-      data: any
-    }[]
+  const reaches = (task: { id: string }, status: string) => waitForTask(service.send, project, task.id, status)
+  const eventsOf = async (task: { id: string }) => await eventsOfTask(service.send, project, task.id)
   const typesOf = async (task: { id: string }) => (await eventsOf(task)).map(({ type }) => type)
   const stepBegan = (task: { id: string }) => eventually(async () => (await typesOf(task)).includes('step.started'))
   const outbox = async (agent: string) =>
@@ -57,7 +48,7 @@ describe('tasks', () => {
     ).filter(({ type }) => type !== 'agent.launched')
 
   it('a task is answered as it is, or finished for those who wait', async () => {
-    const agent = await createAgent({ model: 'builtin/echo' })
+    const agent = await newAgent({ model: 'builtin/echo' })
     const begun = await give(agent, 'Hello there', { metadata: { ticket: '1' } })
     assert.equal(begun.status, 201)
     assert.deepEqual([begun.body.status, begun.body.output, begun.body.metadata], ['queued', null, { ticket: '1' }])
@@ -90,7 +81,7 @@ describe('tasks', () => {
   })
 
   it('messages are taken as well as a text, and the last of the user is answered', async () => {
-    const agent = await createAgent({ model: 'builtin/echo' })
+    const agent = await newAgent({ model: 'builtin/echo' })
     const input = [
       { role: 'user', content: 'one' },
       { role: 'assistant', content: 'two' },
@@ -101,7 +92,7 @@ describe('tasks', () => {
   })
 
   it('an unknown tool is reported to the model, and the task goes on', async () => {
-    const agent = await createAgent({ tools: ['look_up'] })
+    const agent = await newAgent({ tools: ['look_up'] })
     const { body } = await give(agent, script({ text: 'Looking.' }, tool, { text: 'It says: {{tool_result}}' }), {}, 10)
     assert.equal(body.status, 'completed')
     assert.equal(body.output.content, 'It says: There is no tool named look_up.')
@@ -122,7 +113,7 @@ describe('tasks', () => {
   })
 
   it('events are dense, and a page begins after the sequence that one has', async () => {
-    const agent = await createAgent()
+    const agent = await newAgent()
     const { body } = await give(agent, script({ text: 'a' }, tool, { text: 'b' }), {}, 10)
     const events = await eventsOf(body)
     assert.deepEqual(
@@ -140,7 +131,7 @@ describe('tasks', () => {
   })
 
   it('lists are by project and by agent, by state and time, the newest first', async () => {
-    const [one, other] = [await createAgent(), await createAgent()]
+    const [one, other] = [await newAgent(), await newAgent()]
     const made = []
     for (const agent of [one, one, other]) made.push((await give(agent, script({ text: 'x' }), {}, 10)).body)
     const list = async (path: string) => (await call('GET', path)).body
@@ -163,8 +154,8 @@ describe('tasks', () => {
   })
 
   it('lists are searched by a part of the input, in any case, and by the beginning of an identifier', async () => {
-    const agent = await createAgent({ model: 'builtin/echo' })
-    const elsewhere = await createAgent({ model: 'builtin/echo' })
+    const agent = await newAgent({ model: 'builtin/echo' })
+    const elsewhere = await newAgent({ model: 'builtin/echo' })
     const inputs = [
       'Refund order 10492, "damaged"\n100 % of it',
       [
@@ -206,7 +197,7 @@ describe('tasks', () => {
 
   describe('cancel', () => {
     it('ends a queued task at once, and nothing of it ever runs', async () => {
-      const agent = await createAgent()
+      const agent = await newAgent()
       await call('POST', `${agent}/pause`)
       const { body: task } = await give(agent, script({ text: 'never' }))
       const answer = await call('POST', `/tasks/${task.id}/cancel`, { reason: 'Too late' })
@@ -229,7 +220,7 @@ describe('tasks', () => {
     })
 
     it('aborts a running one, keeps what it had written, and says so', async () => {
-      const agent = await createAgent()
+      const agent = await newAgent()
       const { body: task } = await give(agent, script({ text: 'As far as this' }, forever))
       await stepBegan(task)
       const answer = await call('POST', `/tasks/${task.id}/cancel`)
@@ -243,7 +234,7 @@ describe('tasks', () => {
     })
 
     it('of a finished task is refused with its state', async () => {
-      const agent = await createAgent()
+      const agent = await newAgent()
       const { body: task } = await give(agent, script({ text: 'done' }), {}, 10)
       const { status, body } = await call('POST', `/tasks/${task.id}/cancel`)
       assert.deepEqual(
@@ -253,7 +244,7 @@ describe('tasks', () => {
     })
 
     it('breaks the hold of a worker that does not confirm', async () => {
-      const agent = await createAgent()
+      const agent = await newAgent()
       const { body: task } = await give(agent, script(forever))
       await stepBegan(task)
       // As if a worker that has stopped answering held it, by a claim that ours does not know: asked to cancel long ago.
@@ -265,7 +256,7 @@ describe('tasks', () => {
 
   describe('an agent', () => {
     it('that is paused ends its step, and goes on after it when it is started', async () => {
-      const agent = await createAgent()
+      const agent = await newAgent()
       /** A task whose first step lasts so long, and what it is after its agent was paused in that step. */
       const pausedAfter = async (delay_ms: number) => {
         const { body } = await give(agent, script({ delay_ms }, { text: 'first' }, tool, { text: 'second' }))
@@ -294,7 +285,7 @@ describe('tasks', () => {
     })
 
     it('that is paused queues what it is given', async () => {
-      const agent = await createAgent()
+      const agent = await newAgent()
       await call('POST', `${agent}/pause`)
       const tasks = await Promise.all(['a', 'b', 'c'].map(async (text) => (await give(agent, script({ text }))).body))
       await call('POST', `${agent}/start`)
@@ -302,7 +293,7 @@ describe('tasks', () => {
     })
 
     it('that is stopped aborts its call and refuses tasks; started again, it repeats the call', async () => {
-      const agent = await createAgent()
+      const agent = await newAgent()
       const { body: task } = await give(agent, script({ text: 'lost' }, { delay_ms: 60_000 }))
       await stepBegan(task)
       await call('POST', `${agent}/stop`)
@@ -320,7 +311,7 @@ describe('tasks', () => {
     })
 
     it('that is deleted takes its tasks with it; who watches one sees it canceled', async () => {
-      const agent = await createAgent()
+      const agent = await newAgent()
       const { body: task } = await give(agent, script(forever))
       await stepBegan(task)
       const watching = service.send('GET', `${project}/tasks/${task.id}/events/stream`)
@@ -337,7 +328,7 @@ describe('tasks', () => {
     })
 
     it('that is paused and started again and again loses no task', async () => {
-      const agent = await createAgent({ model: 'builtin/echo' })
+      const agent = await newAgent({ model: 'builtin/echo' })
       const toggling = (async () => {
         for (let i = 0; i < 15; i++) await call('POST', `${agent}/${i % 2 === 0 ? 'pause' : 'start'}`)
         await call('POST', `${agent}/start`)
@@ -360,7 +351,7 @@ describe('tasks', () => {
     it('that is deleted while it is given tasks leaves nothing behind, each time', async () => {
       // Each time a few tasks come after the deletion has looked for them.
       for (let time = 0; time < 5; time++) {
-        const agent = await createAgent({ model: 'builtin/echo' })
+        const agent = await newAgent({ model: 'builtin/echo' })
         const creating = Array.from({ length: 8 }, async () => {
           const statuses = []
           for (let n = 0; n < 5; n++) statuses.push((await give(agent, 'x')).status)
@@ -386,7 +377,7 @@ describe('tasks', () => {
     })
 
     it('has one queue of a bounded length', async () => {
-      const agent = await createAgent()
+      const agent = await newAgent()
       await call('POST', `${agent}/pause`)
       const { body: task } = await give(agent, 'x')
       await service.sql`
@@ -401,7 +392,7 @@ describe('tasks', () => {
 
   describe('a provider', () => {
     it('that fails in passing is tried again, and the journal tells', async () => {
-      const agent = await createAgent()
+      const agent = await newAgent()
       const { body: task } = await give(
         agent,
         script(fault('provider_unavailable', { times: 2, retry_after: 0 }), { text: 'third time' }),
@@ -425,7 +416,7 @@ describe('tasks', () => {
     })
 
     it('that asks for patience is given it, without holding a slot', async () => {
-      const agent = await createAgent()
+      const agent = await newAgent()
       const { body: task } = await give(
         agent,
         script(fault('provider_rate_limited', { times: 1, retry_after: 3 }), { text: 'after all' }),
@@ -440,7 +431,7 @@ describe('tasks', () => {
     })
 
     it('that asks for a very long Retry-After is asked again after a day', async () => {
-      const agent = await createAgent()
+      const agent = await newAgent()
       const failing = fault('provider_unavailable', { retry_after: 1e300 })
       const { body: task } = await give(agent, script(failing), {}, 10)
       assert.deepEqual([task.status, task.wait?.reason], ['waiting', 'provider'])
@@ -450,7 +441,7 @@ describe('tasks', () => {
     })
 
     it('that keeps failing ends the task after five tries', async () => {
-      const agent = await createAgent()
+      const agent = await newAgent()
       const { body: task } = await give(agent, script(fault('provider_unavailable', { retry_after: 0 })), {}, 20)
       assert.deepEqual([task.status, task.error.code, task.error.retryable], ['failed', 'provider_unavailable', true])
       const { steps } = (await call('GET', `/tasks/${task.id}/steps`)).body
@@ -458,7 +449,7 @@ describe('tasks', () => {
     })
 
     it('whose refusal is final ends the task at once, with its events', async () => {
-      const agent = await createAgent()
+      const agent = await newAgent()
       const { body: task } = await give(
         agent,
         script(fault('provider_refused_request', { message: 'No: sk-abcdefghijklmnop' })),
@@ -480,7 +471,7 @@ describe('tasks', () => {
 
   describe('the circuit breaker', () => {
     it('puts an agent into error when its model does not exist on three tasks in a row', async () => {
-      const agent = await createAgent({ model: 'builtin/nothing' })
+      const agent = await newAgent({ model: 'builtin/nothing' })
       for (let i = 0; i < 3; i++) assert.equal((await give(agent, 'x', {}, 10)).body.error.code, 'model_not_found')
       await eventually(async () => (await call('GET', agent)).body.status === 'error')
       assert.equal((await give(agent, 'x')).status, 409)
@@ -498,7 +489,7 @@ describe('tasks', () => {
     })
 
     it('counts five failures of any kind, and a success in between starts anew', async () => {
-      const agent = await createAgent()
+      const agent = await newAgent()
       const bad = script(fault('provider_refused_request'))
       for (let i = 0; i < 4; i++) await give(agent, bad, {}, 10)
       await give(agent, script({ text: 'good' }), {}, 10)
@@ -511,7 +502,7 @@ describe('tasks', () => {
 
   describe('bounds', () => {
     it('timeout_seconds ends a task where it is', async () => {
-      const agent = await createAgent()
+      const agent = await newAgent()
       const { body: task } = await give(agent, script({ text: 'slow' }, forever), { timeout_seconds: 1 }, 10)
       assert.deepEqual([task.status, task.error.code], ['expired', 'task_timeout'])
       assert.equal(
@@ -521,14 +512,14 @@ describe('tasks', () => {
     })
 
     it('queue_ttl_seconds ends a task that did not begin', async () => {
-      const agent = await createAgent()
+      const agent = await newAgent()
       await call('POST', `${agent}/pause`)
       const { body: task } = await give(agent, 'x', { queue_ttl_seconds: 1 }, 10)
       assert.deepEqual([task.status, task.error.code, task.started_at], ['expired', 'queue_ttl_exceeded', null])
     })
 
     it('queue_ttl_seconds does not end a task that has begun', async () => {
-      const agent = await createAgent()
+      const agent = await newAgent()
       const { body: task } = await give(
         agent,
         script({ delay_ms: 1500 }, { text: 'done' }),
@@ -539,7 +530,7 @@ describe('tasks', () => {
     })
 
     it('run_after is not before its time', async () => {
-      const agent = await createAgent()
+      const agent = await newAgent()
       const run_after = new Date(Date.now() + 1500).toISOString()
       const { body: task } = await give(agent, script({ text: 'now' }), { run_after }, 10)
       assert.equal(task.status, 'completed')
@@ -547,14 +538,14 @@ describe('tasks', () => {
     })
 
     it('max_steps ends a task that goes round in circles', async () => {
-      const agent = await createAgent({ max_steps: 5 })
+      const agent = await newAgent({ max_steps: 5 })
       const { body: task } = await give(agent, script({ text: 'again' }, tool), {}, 10)
       assert.deepEqual([task.status, task.error.code, task.output.content], ['failed', 'max_steps_reached', 'again'])
       assert.equal((await call('GET', `/tasks/${task.id}/steps`)).body.pagination.total, 5)
     })
 
     it('a wait ends when its time is over, with the task as it is', async () => {
-      const agent = await createAgent()
+      const agent = await newAgent()
       const began = performance.now()
       const { status, body } = await give(agent, script(forever), {}, 1)
       assert.deepEqual([status, body.status], [201, 'running'])
@@ -564,7 +555,7 @@ describe('tasks', () => {
   })
 
   it('the same Idempotency-Key gives the same task, once', async () => {
-    const agent = await createAgent()
+    const agent = await newAgent()
     const send = () =>
       service.send('POST', `${project}${agent}/tasks?wait=10`, {
         body: { input: script({ text: 'once' }) },
@@ -584,8 +575,8 @@ describe('a service of one slot', () => {
 
   it('begins tasks by priority, then by age; and calls models only while its credential has tokens', async () => {
     const { send } = service
-    const { body: project } = await send('POST', '/api/v1/projects', { body: { name: 'one-slot' } })
-    const path = `/api/v1/projects/${project.id}`
+    const project = await createProject(send, 'one-slot')
+    const path = project.path
     const { body: agent } = await send('POST', `${path}/agents`, {
       body: { name: 'a', config: { model: 'builtin/script' } },
     })

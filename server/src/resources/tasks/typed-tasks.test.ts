@@ -4,6 +4,7 @@ import { Task } from '#contract/tasks/tasks.ts'
 import { eventually, type Reply, type TestService } from '../../../test/harness.ts'
 import { shareTestService } from '../../../test/shared-service.ts'
 import { check } from '../../http/validation.ts'
+import { createAgent, createProject } from '../../../test/fixtures.ts'
 
 const invoice = {
   type: 'object',
@@ -36,23 +37,21 @@ describe('typed tasks', () => {
   let project: string
   before(async () => {
     service = await shareTestService()
-    project = `/api/v1/projects/${(await service.send('POST', '/api/v1/projects', { body: { name: 'typed' } })).body.id}`
+    project = (await createProject(service.send, 'typed')).path
   })
   after(() => service.stop())
 
   const call = (method: string, path: string, body?: unknown): Promise<Reply> =>
     service.send(method, `${project}${path}`, { body })
   let agents = 0
-  const createAgent = async (config: object = {}): Promise<string> => {
-    const made = await call('POST', '/agents', { name: `agent ${++agents}`, config })
-    assert.equal(made.status, 201, JSON.stringify(made.body))
-    await eventually(async () => (await call('GET', `/agents/${made.body.id}`)).body.status === 'running')
-    return `/agents/${made.body.id}`
+  const newAgent = async (config: object = {}): Promise<string> => {
+    const agent = await createAgent(service.send, project, { name: `agent ${++agents}`, config })
+    return `/agents/${agent.id}`
   }
   const errorOf = ({ status, body }: Reply) => [status, body.error?.code, body.error?.details?.[0]?.field]
 
   it('have the validated value beside its text, by the schema of the agent or of the task', async () => {
-    const typed = await createAgent({ output_schema: invoice })
+    const typed = await newAgent({ output_schema: invoice })
     const { status, body } = await call('POST', `${typed}/tasks?wait=30`, { input: good })
     assert.deepEqual([status, body.status, body.output], [201, 'completed', { content: good, data: { total: 12.5 } }])
     assert.deepEqual(check(Task, body), [])
@@ -75,7 +74,7 @@ describe('typed tasks', () => {
 
   for (const [what, schema] of bad) {
     it(`refuse a schema that ${what}, by its path: ${JSON.stringify(schema).slice(0, 60)}`, async () => {
-      const plain = await createAgent()
+      const plain = await newAgent()
       for (const name of ['input_schema', 'output_schema']) {
         const made = await call('POST', '/agents', { name: `bad ${++agents}`, config: { [name]: schema } })
         assert.deepEqual(errorOf(made), [400, 'validation_error', `config.${name}`], JSON.stringify(made.body))
@@ -108,11 +107,11 @@ describe('typed tasks', () => {
       '[a-z]+$',
       '^\\S+( \\S+)*$',
     ])
-      await createAgent({ output_schema: { type: 'object', properties: { a: { type: 'string', pattern } } } })
+      await newAgent({ output_schema: { type: 'object', properties: { a: { type: 'string', pattern } } } })
   })
 
   it('replace a schema whole when the agent is changed, and remove it by null', async () => {
-    const agent = await createAgent({ output_schema: invoice })
+    const agent = await newAgent({ output_schema: invoice })
     const next = { type: 'object', properties: { name: { default: null } } }
     const { body } = await call('PUT', agent, { config: { output_schema: next } })
     assert.deepEqual(body.config.output_schema, next)
@@ -121,7 +120,7 @@ describe('typed tasks', () => {
   })
 
   it('take an object that meets the input_schema of the agent, and the model reads it as JSON', async () => {
-    const agent = await createAgent({ input_schema: invoice })
+    const agent = await newAgent({ input_schema: invoice })
     const { status, body } = await call('POST', `${agent}/tasks?wait=30`, { input: { total: 3 } })
     assert.deepEqual([status, body.input, body.output.content], [201, { total: 3 }, '{"total":3}'])
 
@@ -134,7 +133,7 @@ describe('typed tasks', () => {
     ]
     for (const [field, input] of wrong)
       assert.deepEqual(errorOf(await call('POST', `${agent}/tasks`, { input })), [400, 'validation_error', field])
-    const untyped = await createAgent()
+    const untyped = await newAgent()
     assert.deepEqual(errorOf(await call('POST', `${untyped}/tasks`, { input: { a: 1 } })), [
       400,
       'validation_error',
@@ -153,7 +152,7 @@ describe('typed tasks', () => {
   })
 
   it('take messages whose content is a list of texts', async () => {
-    const agent = await createAgent()
+    const agent = await newAgent()
     const input = [
       {
         role: 'user',
@@ -177,7 +176,7 @@ describe('typed tasks', () => {
   })
 
   it('run with an older version of their agent where they ask for it', async () => {
-    const agent = await createAgent({ input_schema: invoice })
+    const agent = await newAgent({ input_schema: invoice })
     const { agent_version } = (await call('POST', `${agent}/tasks`, { input: { total: 1 } })).body
     await call('PUT', agent, { config: { input_schema: null, output_schema: invoice } })
     const old = await call('POST', `${agent}/tasks?wait=30`, { input: { total: 3 }, agent_version })
@@ -196,7 +195,7 @@ describe('typed tasks', () => {
   })
 
   it('tell their output in task.completed and agent.completed, cut to a bound', async () => {
-    const agent = await createAgent({ output_schema: { type: 'object' } })
+    const agent = await newAgent({ output_schema: { type: 'object' } })
     const hook = await service.send('POST', '/api/v1/webhooks', {
       body: {
         url: 'https://hooks.example.com/cadre',
@@ -239,7 +238,7 @@ describe('typed tasks', () => {
         'validation_error',
         field,
       ])
-    const agent = await createAgent({
+    const agent = await newAgent({
       effort: 'low',
       service_tier: 'flex',
       prompt_cache: 'off',

@@ -3,14 +3,14 @@ import { after, before, describe, it, type TestContext } from 'node:test'
 import { startTestService, type TestService } from '../../../test/harness.ts'
 import { startLocalServer } from '../../../test/fakes/local-server.ts'
 import { startMcpServer, text, tool } from '../../../test/fakes/mcp-server.ts'
+import { createProject } from '../../../test/fixtures.ts'
 
 describe('tools of servers and documents', () => {
   let test: TestService
   let base: string
   before(async () => {
     test = await startTestService({ CADRE_EGRESS_ALLOW: 'loopback' })
-    const { body } = await test.send('POST', '/api/v1/projects', { body: { name: 'tools' } })
-    base = `/api/v1/projects/${body.id}`
+    base = (await createProject(test.send, 'tools')).path
   })
   after(() => test.stop())
 

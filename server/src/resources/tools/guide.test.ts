@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { it } from 'node:test'
 import { startTestService } from '../../../test/harness.ts'
 import { startLocalServer } from '../../../test/fakes/local-server.ts'
+import { createProject } from '../../../test/fixtures.ts'
 
 const guide = readFileSync(new URL('../../../../docs/guides/tools.md', import.meta.url), 'utf8')
 const examples = [...guide.matchAll(/```http\n(\w+) (\S+)\n\n(.*?)```/gs)].map(
@@ -21,8 +22,8 @@ it('the guide of the tools does what it says', async (t) => {
   })
   const test = await startTestService({ CADRE_EGRESS_ALLOW: 'loopback' })
   t.after(() => test.stop())
-  const { body: project } = await test.send('POST', '/api/v1/projects', { body: { name: 'guide' } })
-  const base = `/api/v1/projects/${project.id}`
+  const project = await createProject(test.send, 'guide')
+  const base = project.path
   const made: Record<string, string> = {}
   assert.ok(examples.length >= 6)
   for (const { method, path, body } of examples) {

@@ -6,6 +6,7 @@ import { eventually, startAnother, startTestService, type Reply, type TestServic
 import { startWebhookReceiver } from '../../../test/fakes/webhook-receiver.ts'
 import { check } from '../../http/validation.ts'
 import { makeKey, ownerOf } from '../../../test/actors.ts'
+import { createAgent, eventsOfTask, waitForTask } from '../../../test/fixtures.ts'
 
 /** Plays what its task says: see docs/guides/test-models.md. */
 const script = (...steps: unknown[]): string => JSON.stringify(steps)
@@ -39,13 +40,12 @@ describe('tools on the side of the caller', () => {
     assert.equal(answer.status, 201, JSON.stringify(answer.body))
     return name
   }
-  const createAgent = async (config: object = {}): Promise<string> => {
-    const { body } = await call('POST', '/agents', {
+  const newAgent = async (config: object = {}): Promise<string> => {
+    const agent = await createAgent(service.send, project, {
       name: `agent ${++made}`,
       config: { model: 'builtin/script', ...config },
     })
-    await eventually(async () => (await call('GET', `/agents/${body.id}`)).body.status === 'running')
-    return `/agents/${body.id}`
+    return `/agents/${agent.id}`
   }
   const give = async (agent: string, tool: string, more: object = {}, order?: string) => {
     const input = script({ tool_calls: [{ ...refund(order), name: tool }] }, result)
@@ -53,19 +53,15 @@ describe('tools on the side of the caller', () => {
     assert.equal(answer.status, 201, JSON.stringify(answer.body))
     return answer.body
   }
-  const ended = async (task: { id: string }) =>
-    eventually(async () => {
-      const { body } = await call('GET', `/tasks/${task.id}?wait=10`)
-      return !['queued', 'running', 'waiting'].includes(body.status) && body
-    })
+  const ended = async (task: { id: string }) => waitForTask(service.send, project, task.id)
   const claim = async (tool: string, more: object = {}) =>
     call('POST', '/tool-calls/claim', { tools: [tool], wait: 5, ...more })
   const typesOf = async (task: { id: string }): Promise<string[]> =>
-    (await call('GET', `/tasks/${task.id}/events?limit=1000`)).body.events.map(({ type }: any) => type)
+    (await eventsOfTask(service.send, project, task.id)).map(({ type }: any) => type)
 
   it('a call waits without a worker, is claimed with its arguments, and its result is what the model reads', async () => {
     const tool = await createTool({ safety: 'keyed' })
-    const agent = await createAgent({ tools: [tool] })
+    const agent = await newAgent({ tools: [tool] })
     const task = await give(agent, tool)
     assert.deepEqual([task.status, task.wait.reason, task.wait.tool_call_ids.length], ['waiting', 'tool', 1])
     const [id] = task.wait.tool_call_ids
@@ -105,7 +101,7 @@ describe('tools on the side of the caller', () => {
 
   it('a call that was answered, and one whose task was canceled, leave no timer in the queue', async () => {
     const tool = await createTool()
-    const agent = await createAgent({ tools: [tool] })
+    const agent = await newAgent({ tools: [tool] })
     const tasks = [await give(agent, tool), await give(agent, tool)]
     const ids = tasks.map(({ id }) => id)
     const timers = () => service.sql`select from pgboss.job where data->>'task_id' = any(${ids})`
@@ -120,7 +116,7 @@ describe('tools on the side of the caller', () => {
 
   it('a claim that waits gets a call as soon as a task asks for it, also at another process', async () => {
     const tool = await createTool()
-    const agent = await createAgent({ tools: [tool] })
+    const agent = await newAgent({ tools: [tool] })
     const other = await startAnother(service)
     try {
       const waiting = fetch(`${other.url}${project}/tool-calls/claim`, {
@@ -151,7 +147,7 @@ describe('tools on the side of the caller', () => {
 
   it('fifty claims at once share forty calls, each call once, the oldest first', async () => {
     const tool = await createTool()
-    const agent = await createAgent({ tools: [tool], max_concurrent_tasks: 100 })
+    const agent = await newAgent({ tools: [tool], max_concurrent_tasks: 100 })
     const tasks = await Promise.all(Array.from({ length: 40 }, (_, i) => give(agent, tool, {}, `order ${i}`)))
     const claims = await Promise.all(Array.from({ length: 50 }, () => claim(tool, { wait: 0 })))
     const claimed = claims.flatMap(({ status, body }) => (status === 200 ? [body.tool_call.task_id as string] : []))
@@ -161,7 +157,7 @@ describe('tools on the side of the caller', () => {
 
   it('the first result wins; a second says who gave the first and when, also with the spent lease', async () => {
     const tool = await createTool()
-    const agent = await createAgent({ tools: [tool] })
+    const agent = await newAgent({ tools: [tool] })
     const task = await give(agent, tool)
     const { tool_call } = (await claim(tool)).body
     const path = `/tool-calls/${tool_call.id}/result`
@@ -184,7 +180,7 @@ describe('tools on the side of the caller', () => {
 
   it('the same body with the same Idempotency-Key gets the same answer', async () => {
     const tool = await createTool()
-    const task = await give(await createAgent({ tools: [tool] }), tool)
+    const task = await give(await newAgent({ tools: [tool] }), tool)
     const send = () =>
       service.send('POST', `${project}/tool-calls/${task.wait.tool_call_ids[0]}/result`, {
         body: { output: 'paid' },
@@ -198,7 +194,7 @@ describe('tools on the side of the caller', () => {
   it('a result that does not fit the schema is refused with 422, and the call stays open', async () => {
     const result_schema = { type: 'object', properties: { refund: { type: 'string' } }, required: ['refund'] }
     const tool = await createTool({ result_schema })
-    const task = await give(await createAgent({ tools: [tool] }), tool)
+    const task = await give(await newAgent({ tools: [tool] }), tool)
     const path = `/tool-calls/${task.wait.tool_call_ids[0]}/result`
     const wrong = await call('POST', path, { output: { refund: 1 } })
     assert.deepEqual([wrong.status, wrong.body.error.code], [422, 'invalid_tool_result'])
@@ -211,7 +207,7 @@ describe('tools on the side of the caller', () => {
 
   it('a call that may be repeated is offered again when its lease ends, with the same key and the next attempt', async () => {
     const tool = await createTool({ safety: 'keyed' })
-    const task = await give(await createAgent({ tools: [tool] }), tool)
+    const task = await give(await newAgent({ tools: [tool] }), tool)
     const first = (await claim(tool)).body.tool_call
     await endLease(first.id)
     const second = (await claim(tool, { wait: 30 })).body.tool_call
@@ -233,7 +229,7 @@ describe('tools on the side of the caller', () => {
 
   it('an unsafe call whose lease ended asks a person, who lets it be offered again or says what its result was', async () => {
     const tool = await createTool()
-    const agent = await createAgent({ tools: [tool] })
+    const agent = await newAgent({ tools: [tool] })
     const task = await give(agent, tool)
     const first = (await claim(tool)).body.tool_call
     await endLease(first.id)
@@ -265,7 +261,7 @@ describe('tools on the side of the caller', () => {
 
   it('a cancellation is what the next heartbeat and the result are answered with, and the receipt says it is uncertain', async () => {
     const tool = await createTool()
-    const task = await give(await createAgent({ tools: [tool] }), tool)
+    const task = await give(await newAgent({ tools: [tool] }), tool)
     const { id, lease } = (await claim(tool)).body.tool_call
     assert.equal((await call('POST', `/tasks/${task.id}/cancel`, {})).status, 200)
     for (const [path, body] of [
@@ -283,7 +279,7 @@ describe('tools on the side of the caller', () => {
 
   it('a call without a result in time is an error that the model reads', async () => {
     const tool = await createTool({ timeout_seconds: 1 })
-    const task = await give(await createAgent({ tools: [tool] }), tool)
+    const task = await give(await newAgent({ tools: [tool] }), tool)
     assert.equal((await ended(task)).output.content, 'It says: No result came in time.')
     const { body } = await call('GET', `/tool-calls?task_id=${task.id}`)
     assert.deepEqual(
@@ -295,7 +291,7 @@ describe('tools on the side of the caller', () => {
 
   it('a policy asks first, and the edited arguments are what is claimed', async () => {
     const tool = await createTool()
-    const task = await give(await createAgent({ tools: [tool], tool_policies: { [tool]: 'ask' } }), tool)
+    const task = await give(await newAgent({ tools: [tool], tool_policies: { [tool]: 'ask' } }), tool)
     assert.equal(task.wait.reason, 'approval')
     assert.equal((await claim(tool, { wait: 0 })).status, 204)
     const edited = { order: '4711', amount: 1 }
@@ -308,7 +304,7 @@ describe('tools on the side of the caller', () => {
 
   it('a task may bring its own tools, of which no name is taken', async () => {
     const tool = await createTool()
-    const agent = await createAgent({ tools: [tool, 'current_time'] })
+    const agent = await newAgent({ tools: [tool, 'current_time'] })
     const own = { name: 'look_up', description: 'Looks an order up.', parameters, safety: 'safe' }
     const wrong = [
       [{ ...own, name: tool }, 'tools[0].name'],
@@ -334,7 +330,7 @@ describe('tools on the side of the caller', () => {
 
   it('a credential with tools:execute alone sees calls, and neither tasks nor agents', async () => {
     const tool = await createTool()
-    const agent = await createAgent({ tools: [tool] })
+    const agent = await newAgent({ tools: [tool] })
     const task = await give(agent, tool)
     const { key } = await makeKey(service, ownerOf(service), ['tools:execute'])
     const as = (method: string, path: string, body?: unknown) => call(method, path, body, key)
@@ -351,7 +347,7 @@ describe('tools on the side of the caller', () => {
 
   it('another project’s call is not there, and a forged lease is refused', async () => {
     const tool = await createTool()
-    const task = await give(await createAgent({ tools: [tool] }), tool)
+    const task = await give(await newAgent({ tools: [tool] }), tool)
     const { tool_call } = (await claim(tool)).body
     const elsewhere = await newProject('elsewhere')
     for (const [method, path, body] of [
@@ -376,7 +372,7 @@ describe('tools on the side of the caller', () => {
     const receiver = await startWebhookReceiver()
     try {
       const tool = await createTool()
-      const agent = await createAgent({ tools: [tool] })
+      const agent = await newAgent({ tools: [tool] })
       const hook = await service.send('POST', '/api/v1/webhooks', {
         body: {
           url: receiver.url('/tools'),

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { eventually, type TestService } from '../../../test/harness.ts'
 import { shareTestService } from '../../../test/shared-service.ts'
+import { createProject } from '../../../test/fixtures.ts'
 
 describe('remote work', () => {
   let test: TestService
@@ -9,8 +10,7 @@ describe('remote work', () => {
   let count = 0
   before(async () => {
     test = await shareTestService()
-    const { body } = await test.send('POST', '/api/v1/projects', { body: { name: 'remote-work' } })
-    base = `/api/v1/projects/${body.id}`
+    base = (await createProject(test.send, 'remote-work')).path
   })
   after(() => test.stop())
 
@@ -200,8 +200,8 @@ describe('remote work', () => {
       return rows.length > 0 && rows
     })
     assert.equal(entries.length, 1)
-    const { body: other } = await test.send('POST', '/api/v1/projects', { body: { name: 'other-remote' } })
-    const elsewhere = await test.send('POST', `/api/v1/projects/${other.id}/work/heartbeat`, { token })
+    const other = await createProject(test.send, 'other-remote')
+    const elsewhere = await test.send('POST', `${other.path}/work/heartbeat`, { token })
     assert.deepEqual([elsewhere.status, elsewhere.body.error.code], [404, 'resource_not_found'])
     assert.equal((await test.send('GET', `${base}/tasks`, { token })).status, 403)
   })
@@ -292,8 +292,7 @@ describe('the model gateway of remote work', () => {
   let count = 0
   before(async () => {
     test = await shareTestService()
-    const { body } = await test.send('POST', '/api/v1/projects', { body: { name: 'remote-models' } })
-    base = `/api/v1/projects/${body.id}`
+    base = (await createProject(test.send, 'remote-models')).path
   })
   after(() => test.stop())
   const begin = async (config: object = {}, more: object = {}) => {

@@ -4,6 +4,7 @@ import { after, before, describe, it } from 'node:test'
 import { post as deliver, signed } from '../../../../test/fakes/delivery-sender.ts'
 import { hmac, secret } from '../../../../test/fakes/trigger-world.ts'
 import { eventually, startTestService, type TestService } from '../../../../test/harness.ts'
+import { createProject } from '../../../../test/fixtures.ts'
 
 const requests = 8
 /** Checking such a value in the thread of the requests takes 100 ms of its processor, before it is ended. */
@@ -36,8 +37,7 @@ describe('values and schemas that take long are judged in the thread for schemas
 
   before(async () => {
     test = await startTestService({ CADRE_DOORS: 'mcp,a2a,agui,openai', CADRE_EGRESS_ALLOW: 'loopback' })
-    const { body } = await test.send('POST', '/api/v1/projects', { body: { name: 'places' } })
-    project = `/api/v1/projects/${body.id}`
+    project = (await createProject(test.send, 'places')).path
     const published = { published: true }
     const doors = { mcp: published, a2a: published, agui: published }
     agent = await makeAgent('typed', { model: 'builtin/echo', input_schema: slowList, doors })

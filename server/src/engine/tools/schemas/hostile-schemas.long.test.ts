@@ -5,6 +5,7 @@ import { startTestService, type TestService } from '../../../../test/harness.ts'
 import { schemaError } from '../arguments.ts'
 import { judgeSchemas } from './schema-judge.ts'
 import { knownSchema } from './verdicts.ts'
+import { createProject } from '../../../../test/fixtures.ts'
 
 let count = 0
 /** Takes 250 ms to try; its check would take for ever. */
@@ -40,7 +41,7 @@ describe('fifty hostile schemas at once', () => {
   }
 
   it('keep /livez within 100 ms, and each is refused or taken', async () => {
-    const { body: project } = await test.send('POST', '/api/v1/projects', { body: { name: 'hostile' } })
+    const project = await createProject(test.send, 'hostile')
     const path = `/api/v1/projects/proj_${project.id}/tools`
     const bodies = Array.from({ length: 50 }, (_, i) => ({
       name: `tool-${i}`,

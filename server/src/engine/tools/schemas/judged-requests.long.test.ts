@@ -3,6 +3,7 @@ import { after, before, describe, it } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
 import { eventually, startTestService, type TestService } from '../../../../test/harness.ts'
 import { judgeValue } from './schema-judge.ts'
+import { createProject } from '../../../../test/fixtures.ts'
 
 /** No plain schema, so the thread for schemas judges by it. */
 const schema = { type: 'object', properties: { order: { type: 'string', pattern: '^[0-9]{4}$' } } }
@@ -16,9 +17,9 @@ describe('values by a schema of a project', () => {
   let party: { org_id: string; project_id: number }
   before(async () => {
     test = await startTestService()
-    const { body } = await test.send('POST', '/api/v1/projects', { body: { name: 'judged' } })
-    project = `/api/v1/projects/${body.id}`
-    party = { org_id: test.owner.org_id, project_id: body.id }
+    const { id, path } = await createProject(test.send, 'judged')
+    project = path
+    party = { org_id: test.owner.org_id, project_id: id }
   })
   after(() => test.stop())
 
