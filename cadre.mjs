@@ -41,6 +41,8 @@ async function runHere() {
     process.argv.splice(2, 1)
     stopWithLauncher()
   } else stopWithNpm()
+  // Where npm ran no install script, the first start does what it would have done.
+  if (!isCheckout && process.argv[2] === 'serve') await load('tools/package/after-install.mjs')
   // Compiled code is kept, which halves the time to load; where the folder cannot be written to, it is not.
   module.enableCompileCache(join(root, isCheckout ? 'node_modules/.cache/cadre' : '.cache'))
   const [{ main }, { serverCommands }] = await Promise.all([load(code.cli), load(code.commands)])

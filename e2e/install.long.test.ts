@@ -199,6 +199,10 @@ test('the package serves as `npm start` does, with its own Node and database, in
   await addOptional(at)
   const size = await sizeOf(at)
   assert.ok(size <= 250 * megabyte, `${size} bytes`)
+  // As npm leaves it where it runs no install scripts.
+  const headers = join(at, 'node_modules', `node-${process.platform}-${process.arch}`, 'include')
+  await mkdir(join(headers, 'node'), { recursive: true })
+  await writeFile(join(headers, 'node/node_version.h'), '')
   await own(at)
   const home = join(at, 'home')
   await mkdir(home, { mode: 0o555 })
@@ -210,6 +214,7 @@ test('the package serves as `npm start` does, with its own Node and database, in
   )
   try {
     await tryOut(service)
+    assert.equal(existsSync(headers), false, 'the start removed the C headers')
   } finally {
     assert.deepEqual((await service.end()).code, 0)
   }

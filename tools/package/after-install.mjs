@@ -1,5 +1,6 @@
-// The installed package runs this (`postinstall`): it removes the C headers that the package of Node.js carries for building native
-// modules, 67 MB that nothing here uses. Everything works without it. Plain JavaScript that any Node since 20 understands.
+// The installed package runs this (`postinstall`), and so does a start of the service, because npm may refuse install scripts. It removes
+// the C headers that the package of Node.js carries for building native modules, 67 MB that nothing here uses. Everything works
+// without it. Plain JavaScript that any Node since 20 understands.
 import { existsSync, rmSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
