@@ -225,7 +225,7 @@ test('an agent is written with models and tools that are known, and tried beside
   await change.getByText('What changed').click()
   await change.getByRole('row', { name: 'config.max_steps' }).getByText('7', { exact: true }).waitFor()
   await checkScreen(page, 'agent-activity')
-  await change.getByRole('link', { name: 'agent.updated' }).click()
+  await change.getByRole('link', { name: 'changed the agent' }).click()
   await page.getByRole('dialog').getByRole('row', { name: 'config.max_steps' }).waitFor()
 })
 

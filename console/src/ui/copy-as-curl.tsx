@@ -1,6 +1,7 @@
 import { api } from '../api/client.ts'
 import { quoted } from '../shell-words.ts'
 import { CopyButton } from './copy.tsx'
+import { tell } from './toast.tsx'
 
 /** A request of the API as a shell command: with a placeholder, never with a credential. */
 export function curlOf(method: string, path: string, { query, body }: { query?: object; body?: unknown } = {}): string {
@@ -14,6 +15,12 @@ export function curlOf(method: string, path: string, { query, body }: { query?: 
   ]
   if (body !== undefined) words.push('-H', "'Content-Type: application/json'", '-d', quoted(JSON.stringify(body)))
   return words.join(' ')
+}
+
+/** Copies a command, and says so. */
+export function copyCurl(command: string): void {
+  void navigator.clipboard.writeText(command)
+  tell('Copied as curl')
 }
 
 /** The request behind a page or a form, for the shell. */

@@ -100,7 +100,7 @@ export function DataTable<Row extends object>({
                   key={column.id}
                   role="cell"
                   data-column={column.id}
-                  className={`${cellShape} ${cardShape(column, index)} ${column.align === 'right' ? 'tabular-nums sm:text-right' : ''} ${column.isWide ? 'w-full max-w-0 truncate max-sm:w-auto max-sm:max-w-none' : ''} ${selection && index === 0 ? 'max-sm:!pr-10' : ''}`}
+                  className={`${cellShape} ${cardShape(column, index)} ${column.align === 'right' ? 'tabular-nums sm:text-right sm:whitespace-nowrap' : ''} ${column.isWide ? 'w-full max-w-0 truncate max-sm:w-auto max-sm:max-w-none' : ''} ${selection && index === 0 ? 'max-sm:!pr-10' : ''}`}
                 >
                   {index > 0 && column.id !== 'actions' && (
                     <span aria-hidden className="shrink-0 text-sm text-soft sm:hidden">
@@ -132,7 +132,7 @@ function Cell<Row>({ column, row }: { column: Column<Row>; row: Row }) {
 }
 
 function HeaderCell<Row>({ column, sort }: { column: Column<Row>; sort: TableProps<Row>['sort'] }) {
-  const shape = `px-3 py-2 font-medium whitespace-nowrap ${column.align === 'right' ? 'text-right' : 'text-left'}`
+  const shape = `px-3 py-2 font-medium whitespace-nowrap ${column.align === 'right' ? 'text-right' : 'text-left'} ${column.isWide ? 'sm:min-w-44' : 'sm:first:min-w-32'}`
   if (column.sort === undefined || !sort)
     return (
       <th scope="col" className={shape}>

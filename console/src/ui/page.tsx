@@ -54,10 +54,13 @@ export function Panel({
   )
 }
 
-/** Facts with their names. */
-export function Facts({ children }: { children: ReactNode }) {
+/** Facts with their names; two a line on a desk where the panel `isWide`. */
+export function Facts({ children, isWide = false }: { children: ReactNode; isWide?: boolean }) {
+  const columns = isWide ? 'xl:grid-cols-[max-content_minmax(0,1fr)_max-content_minmax(0,1fr)]' : ''
   return (
-    <dl className="grid grid-cols-[max-content_1fr] gap-x-6 gap-y-1.5 [&>dd]:min-w-0 [&>dd]:break-words [&>dt]:text-soft">
+    <dl
+      className={`grid grid-cols-[max-content_1fr] gap-x-6 gap-y-1.5 [&>dd]:min-w-0 [&>dd]:break-words [&>dt]:text-soft ${columns}`}
+    >
       {children}
     </dl>
   )

@@ -29,7 +29,7 @@ export function ActivityTab({ agent }: TabProps) {
     placeholderData: keepPreviousData,
   })
   return (
-    <Panel title="Who changed it">
+    <Panel title="Activity">
       <ErrorBox error={error} retry={() => void refetch()} />
       {!data && !error && <Skeleton />}
       {data?.total === 0 && <EmptyState title="No changes yet" />}
@@ -51,6 +51,18 @@ export function ActivityTab({ agent }: TabProps) {
   )
 }
 
+/** What was done to the agent, after the name of who did it. */
+const deeds: Partial<Record<string, string>> = {
+  'agent.created': 'created the agent',
+  'agent.launched': 'launched the agent',
+  'agent.paused': 'paused the agent',
+  'agent.restarted': 'restarted the agent',
+  'agent.rolled_back': 'rolled the agent back',
+  'agent.started': 'started the agent',
+  'agent.stopped': 'stopped the agent',
+  'agent.updated': 'changed the agent',
+}
+
 function Entry({ id, at, actor, action, request_id, target, before, after, offset }: AuditEntry & { offset: number }) {
   const changes = changesOf(before, after)
   return (
@@ -59,13 +71,15 @@ function Entry({ id, at, actor, action, request_id, target, before, after, offse
         <span className="w-32 text-sm text-soft">
           <Time at={at} />
         </span>
-        <span className="font-medium">{actor?.name ?? 'The service'}</span>
-        <Link {...paths.audit({ target, panel: id, ...(offset === 0 ? {} : { offset }) })} title={meaningOf(action)}>
-          <code>{action}</code>
-        </Link>
+        <span>
+          <span className="font-medium">{actor?.name ?? 'The service'}</span>{' '}
+          <Link {...paths.audit({ target, panel: id, ...(offset === 0 ? {} : { offset }) })} title={action}>
+            {deeds[action] ?? (meaningOf(action) || action)}
+          </Link>
+        </span>
         {request_id !== null && <CopyId id={request_id} short />}
       </div>
-      {changes.length > 0 && (
+      {before !== null && changes.length > 0 && (
         <details>
           <summary className="min-h-6 text-sm text-soft">
             What changed: {changes.map(({ member }) => member).join(', ')}

@@ -10,7 +10,7 @@ import { paths } from '../../paths.ts'
 import { useSearchState } from '../../search-state.ts'
 import { ButtonLink, IconButton } from '../../ui/button.tsx'
 import { CopyId } from '../../ui/copy.tsx'
-import { CopyAsCurl } from '../../ui/copy-as-curl.tsx'
+import { CopyAsCurl, copyCurl, curlOf } from '../../ui/copy-as-curl.tsx'
 import { ConfirmDialog } from '../../ui/dialog.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
 import { Menu, MenuItem } from '../../ui/menu.tsx'
@@ -54,6 +54,7 @@ export default function AgentPage() {
   if (!data) return error ? <ErrorBox error={error} retry={() => void refetch()} /> : <Skeleton />
   const { agent } = data
 
+  const path = `/api/v1/projects/${project_id}/agents/${agent_id}`
   const keep = (): void => {
     const { name, description, metadata } = agent
     // Files are sent to others, and values of environment variables are mostly secrets.
@@ -76,7 +77,9 @@ export default function AgentPage() {
         }
         actions={
           <>
-            <CopyAsCurl path={`/api/v1/projects/${project_id}/agents/${agent_id}`} />
+            <span className="max-sm:hidden">
+              <CopyAsCurl path={path} />
+            </span>
             <ButtonLink {...paths.editAgent(project_id, agent_id)}>Edit</ButtonLink>
             <Menu
               trigger={
@@ -91,6 +94,7 @@ export default function AgentPage() {
                 Duplicate
               </MenuItem>
               <MenuItem onClick={keep}>Export as JSON</MenuItem>
+              <MenuItem onClick={() => copyCurl(curlOf('GET', path))}>Copy as curl</MenuItem>
               <MenuItem isDangerous onClick={() => setDeleting(true)}>
                 Delete
               </MenuItem>

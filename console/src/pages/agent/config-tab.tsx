@@ -65,7 +65,10 @@ export function ConfigTab({ project_id, agent }: TabProps) {
   ])
   return (
     <div className="grid grid-cols-1 items-start gap-4 xl:grid-cols-2">
-      <Panel title="Now" actions={<ButtonLink {...paths.editAgent(project_id, agent.id)}>Edit</ButtonLink>}>
+      <Panel
+        title="Current configuration"
+        actions={<ButtonLink {...paths.editAgent(project_id, agent.id)}>Edit</ButtonLink>}
+      >
         <div className="space-y-2 p-4">
           <CodeBlock text={JSON.stringify(withoutValues(agent.config), undefined, 2)} label="Copy the configuration" />
           {agent.config.environment_variables && (
@@ -203,7 +206,8 @@ function VersionLine({
   return (
     <div className="flex flex-wrap items-center gap-x-3 gap-y-1 px-4 py-2">
       <span className="font-medium">Version {version.version}</span>
-      {version.current && <Badge tone="good">now</Badge>}
+      {version.version === 0 && <Badge>original</Badge>}
+      {version.current && <Badge tone="good">current</Badge>}
       <span className="text-sm text-soft">
         <Time at={version.created_at} /> by <Maker of={agent_id} version={version} />
       </span>
@@ -211,7 +215,7 @@ function VersionLine({
       <Button kind="ghost" aria-expanded={isOpen} onClick={toggle}>
         Differences
       </Button>
-      <Button reason={version.current ? 'The agent is this version' : undefined} onClick={rollBack}>
+      <Button reason={version.current ? 'This is the current version' : undefined} onClick={rollBack}>
         Roll back
       </Button>
     </div>

@@ -85,7 +85,13 @@ export function Overview({ project_id, agent }: TabProps) {
               <dd>{config.tools && config.tools.length > 0 ? <code>{config.tools.join(', ')}</code> : 'none'}</dd>
               <dt>Version</dt>
               <dd>
-                {newest ? <Link {...paths.agent(project_id, agent.id, { tab: 'config' })}>{newest.version}</Link> : '–'}
+                {newest ? (
+                  <Link {...paths.agent(project_id, agent.id, { tab: 'config' })}>
+                    {newest.version === 0 ? 'original' : newest.version}
+                  </Link>
+                ) : (
+                  '–'
+                )}
                 {newest && (
                   <span className="text-soft">
                     {' '}

@@ -5,7 +5,7 @@ import type { Task } from '#sdk/types.ts'
 import { api } from '../../api/client.ts'
 import { paths } from '../../paths.ts'
 import { useSearchState } from '../../search-state.ts'
-import { inputText } from '../../task-parts/input-words.ts'
+import { titleOf } from '../../task-parts/input-words.ts'
 import { ButtonLink } from '../../ui/button.tsx'
 import type { Column } from '../../ui/data-table.tsx'
 import { EmptyState } from '../../ui/empty-state.tsx'
@@ -38,7 +38,7 @@ export function TasksTab({ project_id, agent }: TabProps) {
       isWide: true,
       cell: ({ id, input }) => (
         <Link {...paths.task(project_id, id)} className="text-text no-underline hover:underline">
-          {inputText(input)}
+          {titleOf({ input })}
         </Link>
       ),
     },

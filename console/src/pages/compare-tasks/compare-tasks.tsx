@@ -1,3 +1,4 @@
+import { versionWords } from '../../agents/version-words.ts'
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { useAgentNames } from '../../agents/agent-names.ts'
@@ -128,8 +129,8 @@ function Summary({ project, side: { task, steps }, other }: { project: string; s
         <p className="flex flex-wrap items-center gap-x-3 gap-y-1 text-sm text-soft">
           <TaskBadge task={task} />
           <span>
-            <Link {...paths.agent(project, task.agent_id)}>{names.get(task.agent_id) ?? task.agent_id}</Link> version{' '}
-            {task.agent_version}
+            <Link {...paths.agent(project, task.agent_id)}>{names.get(task.agent_id) ?? task.agent_id}</Link>{' '}
+            {versionWords(task.agent_version)}
           </span>
           {model && <code>{model}</code>}
           <Time at={task.created_at} />

@@ -71,17 +71,13 @@ export default function CredentialPage() {
           <Button reason={mayNot} onClick={() => setParams({ panel: 'rotate' })}>
             {isSecret ? 'Rotate' : 'Replace client secret'}
           </Button>
-          <Button reason={mayNot} onClick={() => setParams({ panel: 'hosts' })}>
-            Change hosts
-          </Button>
-          <Button reason={mayNot} onClick={() => setParams({ panel: 'rename' })}>
-            Rename
-          </Button>
-          <Button kind="danger" reason={mayNot} onClick={() => setParams({ panel: 'delete' })}>
-            Delete
-          </Button>
         </>
       }
+      more={[
+        { label: 'Change hosts', reason: mayNot, onClick: () => setParams({ panel: 'hosts' }) },
+        { label: 'Rename', reason: mayNot, onClick: () => setParams({ panel: 'rename' }) },
+        { label: 'Delete', reason: mayNot, isDangerous: true, onClick: () => setParams({ panel: 'delete' }) },
+      ]}
     >
       {isPending && <Skeleton label="Loading the credential" />}
       <ErrorBox error={error} retry={() => void refetch()} />
@@ -166,7 +162,7 @@ function CredentialFacts({ credential }: { credential: Credential }) {
     ['Scopes', scopes?.join(' ')],
   ]
   return (
-    <Facts>
+    <Facts isWide>
       <dt>State</dt>
       <dd>
         <State of={credential} />
@@ -222,7 +218,7 @@ function CredentialFacts({ credential }: { credential: Credential }) {
       <dd>
         <Time at={credential.updated_at} />
       </dd>
-      <dt>Identifier</dt>
+      <dt>ID</dt>
       <dd>
         <CopyId id={id} />
       </dd>

@@ -109,7 +109,10 @@ export default function Credentials() {
         allowed_hosts === null ? (
           <span className="text-warn">any host</span>
         ) : (
-          <code className="break-all" title={allowed_hosts.join(', ')}>
+          <code
+            className="max-sm:break-all sm:inline-block sm:max-w-56 sm:truncate sm:align-bottom"
+            title={allowed_hosts.join(', ')}
+          >
             {allowed_hosts[0]}
             {allowed_hosts.length > 1 && ` +${allowed_hosts.length - 1}`}
           </code>

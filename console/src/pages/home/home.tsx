@@ -8,9 +8,10 @@ import { api } from '../../api/client.ts'
 import { projectQuery, statusQuery, useProjectId } from '../../api/queries.ts'
 import { paths } from '../../paths.ts'
 import { useSearchState } from '../../search-state.ts'
-import { inputText } from '../../task-parts/input-words.ts'
+import { titleOf } from '../../task-parts/input-words.ts'
 import { Button, ButtonLink } from '../../ui/button.tsx'
 import { CopyAsCurl } from '../../ui/copy-as-curl.tsx'
+import { EmptyState } from '../../ui/empty-state.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
 import { Chart } from '../../ui/charts/chart.tsx'
 import { PageHeader, Panel } from '../../ui/page.tsx'
@@ -48,36 +49,50 @@ export default function HomePage() {
         actions={
           <>
             <CopyAsCurl path={`/api/v1/projects/${project_id}`} />
-            <Button
-              reason={count('running') > 0 ? undefined : 'No agent is running'}
-              onClick={() => change({ panel: 'pause-all' })}
-            >
-              Pause all
-            </Button>
-            <Button
-              reason={count('paused') > 0 ? undefined : 'No agent is paused'}
-              onClick={() => change({ panel: 'resume-all' })}
-            >
-              Resume all
-            </Button>
+            {total > 0 && (
+              <>
+                <Button
+                  reason={count('running') > 0 ? undefined : 'No agent is running'}
+                  onClick={() => change({ panel: 'pause-all' })}
+                >
+                  Pause all
+                </Button>
+                <Button
+                  reason={count('paused') > 0 ? undefined : 'No agent is paused'}
+                  onClick={() => change({ panel: 'resume-all' })}
+                >
+                  Resume all
+                </Button>
+              </>
+            )}
           </>
         }
       />
       <ErrorBox error={failed} retry={() => void queries.invalidateQueries({ queryKey: ['project', project_id] })} />
       {isCounted && total === 0 && (
-        <div className="mb-4 flex flex-wrap items-center justify-between gap-3 rounded-lg border border-accent bg-accent-soft p-4">
-          <p>
-            <strong>No agents yet.</strong> Create an agent and run a task in less than a minute.
-          </p>
-          <ButtonLink kind="primary" {...paths.start(project_id)}>
-            First steps
-          </ButtonLink>
-        </div>
+        <Panel>
+          <EmptyState
+            title="No agents yet"
+            actions={
+              <>
+                <ButtonLink kind="primary" {...paths.start(project_id)}>
+                  First steps
+                </ButtonLink>
+                <ButtonLink {...paths.newAgent(project_id)}>Create an agent</ButtonLink>
+              </>
+            }
+          >
+            <p>Create an agent and run a task in less than a minute.</p>
+            <p>
+              Then this page shows tasks by state and hour, what failed and why, what they cost, and what waits for you.
+            </p>
+          </EmptyState>
+        </Panel>
       )}
       {isCounted && total > 0 && <Overview project_id={project_id} errors={count('error')} />}
       {!isCounted && <HomeSkeleton />}
       <p className="mt-4 flex flex-wrap items-center gap-x-4 gap-y-2 text-sm text-soft">
-        <span>Agents:</span>
+        {total > 0 && <span>Agents:</span>}
         {agentStates
           .filter((state) => count(state) > 0)
           .map((state) => (
@@ -209,7 +224,7 @@ function RecentTasks({ project_id }: { project_id: string }) {
               className="flex items-center gap-3 px-4 py-2 text-text no-underline hover:bg-quiet hover:text-text"
             >
               <Status state={status} />
-              <span className="min-w-0 flex-1 truncate">{inputText(input)}</span>
+              <span className="min-w-0 flex-1 truncate">{titleOf({ input })}</span>
               <span className="text-sm text-soft tabular-nums max-sm:hidden">
                 {started_at && finished_at ? formatDuration(Date.parse(finished_at) - Date.parse(started_at)) : ''}
               </span>

@@ -1,12 +1,29 @@
+import { Ellipsis } from 'lucide-react'
 import type { ReactNode } from 'react'
-import { CopyAsCurl } from '../../ui/copy-as-curl.tsx'
+import { Button, IconButton } from '../../ui/button.tsx'
+import { CopyAsCurl, copyCurl, curlOf } from '../../ui/copy-as-curl.tsx'
+import { Menu, MenuItem } from '../../ui/menu.tsx'
 import { PageHeader } from '../../ui/page.tsx'
 
-/** A page about one request of the API: what it is, what can be done, and that request for the shell. */
+/** Something that can be done on a page, beside what is done most. */
+export interface PageAction {
+  label: string
+  onClick: () => void
+  /** Why it cannot be done. */
+  reason?: string | undefined
+  isBusy?: boolean
+  isDangerous?: boolean
+}
+
+/**
+ * A page about one request of the API: what it is, what can be done, and that request for the shell. `more` are buttons after `actions`,
+ * and on a telephone a menu.
+ */
 export function PageFrame({
   title,
   lead,
   actions,
+  more = [],
   path,
   query,
   children,
@@ -14,20 +31,43 @@ export function PageFrame({
   title: string
   lead?: ReactNode
   actions?: ReactNode
+  more?: readonly PageAction[]
   path: string
   query?: object
   children: ReactNode
 }) {
+  const request = query ? { query } : {}
   return (
     <>
       <PageHeader
         title={title}
         actions={
           <>
-            <span className="max-sm:order-last">
-              <CopyAsCurl path={path} {...(query ? { query } : {})} />
+            <span className={more.length > 0 ? 'max-sm:hidden' : 'max-sm:order-last'}>
+              <CopyAsCurl path={path} {...request} />
             </span>
             {actions}
+            {more.map((action) => (
+              <span key={action.label} className="max-sm:hidden">
+                <MoreButton {...action} />
+              </span>
+            ))}
+            {more.length > 0 && (
+              <span className="sm:hidden">
+                <Menu
+                  trigger={
+                    <IconButton label="More actions" kind="plain">
+                      <Ellipsis size={16} aria-hidden />
+                    </IconButton>
+                  }
+                >
+                  {more.map((action) => (
+                    <MoreItem key={action.label} {...action} />
+                  ))}
+                  <MenuItem onClick={() => copyCurl(curlOf('GET', path, request))}>Copy as curl</MenuItem>
+                </Menu>
+              </span>
+            )}
           </>
         }
       >
@@ -35,5 +75,21 @@ export function PageFrame({
       </PageHeader>
       {children}
     </>
+  )
+}
+
+function MoreButton({ label, onClick, reason, isBusy = false, isDangerous = false }: PageAction) {
+  return (
+    <Button kind={isDangerous ? 'danger' : 'plain'} reason={reason} disabled={isBusy} onClick={onClick}>
+      {label}
+    </Button>
+  )
+}
+
+function MoreItem({ label, onClick, reason, isBusy = false, isDangerous = false }: PageAction) {
+  return (
+    <MenuItem onClick={onClick} reason={reason ?? (isBusy ? 'In progress' : undefined)} isDangerous={isDangerous}>
+      {label}
+    </MenuItem>
   )
 }

@@ -104,14 +104,12 @@ export default function SchedulePage() {
           >
             {data?.status === 'paused' ? 'Resume' : 'Pause'}
           </Button>
-          <Button reason={mayNot} onClick={() => setParams({ panel: 'edit' })}>
-            Edit
-          </Button>
-          <Button kind="danger" reason={mayNot} onClick={() => setParams({ panel: 'delete' })}>
-            Delete
-          </Button>
         </>
       }
+      more={[
+        { label: 'Edit', reason: mayNot, onClick: () => setParams({ panel: 'edit' }) },
+        { label: 'Delete', reason: mayNot, isDangerous: true, onClick: () => setParams({ panel: 'delete' }) },
+      ]}
     >
       {isPending && <Skeleton label="Loading the schedule" />}
       <ErrorBox error={error} retry={() => void refetch()} />
@@ -171,7 +169,7 @@ export default function SchedulePage() {
                 <dd>
                   <Link {...paths.agent(project_id, data.agent_id)}>{names.get(data.agent_id) ?? data.agent_id}</Link>
                 </dd>
-                <dt>Asks</dt>
+                <dt>Input</dt>
                 <dd className="whitespace-pre-wrap">
                   {typeof data.input === 'string' ? data.input : JSON.stringify(data.input, undefined, 2)}
                 </dd>
@@ -185,9 +183,9 @@ export default function SchedulePage() {
                 )}
                 <dt>Overlap</dt>
                 <dd>{data.overlap === 'skip' ? 'Skips while an earlier task is open' : 'Queues another task'}</dd>
-                <dt>Missed</dt>
+                <dt>Missed runs</dt>
                 <dd>{data.catch_up === 'once' ? 'Runs once when the service is back' : 'Waits for the next run'}</dd>
-                <dt>Identifier</dt>
+                <dt>ID</dt>
                 <dd>
                   <CopyId id={id} />
                 </dd>

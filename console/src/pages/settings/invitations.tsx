@@ -35,10 +35,10 @@ export function Invitations() {
   if (error) return <ErrorBox error={error} title="Invitations" retry={() => void refetch()} />
   if (!data || data.total === 0) return null
   const columns: Column<Invitation>[] = [
-    { id: 'email', header: 'For', isWide: true, cell: ({ email }) => email ?? 'anyone with the link' },
+    { id: 'email', header: 'Invited', isWide: true, cell: ({ email }) => email ?? 'anyone with the link' },
     { id: 'role', header: 'Role', cell: ({ role }) => role },
     { id: 'status', header: 'State', cell: ({ status }) => <Status state={status} /> },
-    { id: 'made', header: 'Made', cell: ({ created_at }) => <Time at={created_at} /> },
+    { id: 'made', header: 'Created', cell: ({ created_at }) => <Time at={created_at} /> },
     { id: 'expires', header: 'Expires', cell: ({ expires_at }) => <Time at={expires_at} /> },
     {
       id: 'actions',

@@ -21,7 +21,7 @@ import type { Operations } from '#sdk/types.ts'
 import { KeyForm, type KeyValues } from './key-form.tsx'
 import { KeyPanel } from './key-panel.tsx'
 import { Reveal } from './reveal.tsx'
-import { scopeWords } from './scope-presets.ts'
+import { scopesShort, scopeWords } from './scope-presets.ts'
 
 type ApiKey = Operations['listApiKeys']['result']['api_keys'][number]
 
@@ -130,8 +130,10 @@ const columns: Column<ApiKey>[] = [
   { id: 'key', header: 'Key', cell: ({ key_preview }) => <code>{key_preview}</code> },
   {
     id: 'may',
-    header: 'May',
-    cell: ({ scopes }) => <span title={scopes.map((scope) => scopeWords[scope]).join('; ')}>{scopes.join(', ')}</span>,
+    header: 'Scopes',
+    cell: ({ scopes }) => (
+      <span title={scopes.map((scope) => scopeWords[scope]).join('; ')}>{scopesShort(scopes)}</span>
+    ),
   },
   {
     id: 'last_used',
@@ -148,7 +150,7 @@ const columns: Column<ApiKey>[] = [
   },
   { id: 'created', header: 'Created', cell: ({ created_at }) => <Time at={created_at} /> },
   { id: 'expires', header: 'Expires', cell: Expiry },
-  { id: 'identifier', header: 'Identifier', cell: ({ id }) => <CopyId id={id} short /> },
+  { id: 'identifier', header: 'ID', cell: ({ id }) => <CopyId id={id} short /> },
 ]
 
 const soon_ms = 7 * 86_400_000

@@ -20,7 +20,7 @@ import { PageFrame } from '../parts/page-frame.tsx'
 import { AppForm, type AppValues } from './app-form.tsx'
 import { AppPanel, type MadeSecret } from './app-panel.tsx'
 import { Reveal } from './reveal.tsx'
-import { scopeWords } from './scope-presets.ts'
+import { scopesShort, scopeWords } from './scope-presets.ts'
 
 const pageSize = 20
 
@@ -135,8 +135,13 @@ const columns: Column<OAuthClient>[] = [
   { id: 'id', header: 'Client id', cell: ({ client_id }) => <CopyId id={client_id} short /> },
   {
     id: 'kind',
-    header: 'Kind',
-    cell: ({ confidential, native }) => `${confidential ? 'keeps a secret' : 'public'}${native ? ', on devices' : ''}`,
+    header: 'Type',
+    cell: ({ confidential, native }) => (
+      <span className="whitespace-nowrap" title={confidential ? 'It has a client secret' : 'It has no client secret'}>
+        {confidential ? 'confidential' : 'public'}
+        {native ? ', on devices' : ''}
+      </span>
+    ),
   },
   {
     id: 'redirects',
@@ -150,8 +155,10 @@ const columns: Column<OAuthClient>[] = [
   },
   {
     id: 'scopes',
-    header: 'May ask for',
-    cell: ({ scopes }) => <span title={scopes.map((scope) => scopeWords[scope]).join('; ')}>{scopes.join(', ')}</span>,
+    header: 'Scopes',
+    cell: ({ scopes }) => (
+      <span title={scopes.map((scope) => scopeWords[scope]).join('; ')}>{scopesShort(scopes)}</span>
+    ),
   },
   { id: 'created', header: 'Registered', cell: ({ created_at }) => <Time at={created_at} /> },
 ]

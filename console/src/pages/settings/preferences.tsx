@@ -34,7 +34,7 @@ export default function PreferencesPage() {
             <div className="space-y-4 p-4">
               <NameForm key={user.data.name} name={user.data.name} />
               <Facts>
-                <dt>Identifier</dt>
+                <dt>ID</dt>
                 <dd>
                   <CopyId id={user.data.id} />
                 </dd>

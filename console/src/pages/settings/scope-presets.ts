@@ -30,6 +30,11 @@ export const scopePresets: { id: string; label: string; hint: string; scopes: Sc
   },
 ]
 
+/** Scopes in a line of a table: a few, and how many more. */
+export function scopesShort(scopes: readonly string[]): string {
+  return scopes.length <= 4 ? scopes.join(', ') : `${scopes.slice(0, 3).join(', ')} and ${scopes.length - 3} more`
+}
+
 export const scopeWords: Record<Scope, string> = {
   'projects:read': 'See projects',
   'projects:write': 'Create, change and delete projects and their webhooks',

@@ -41,9 +41,9 @@ export function AttemptsView({ live }: { live: TaskLive }) {
       <table className="w-full text-sm">
         <thead className="text-left text-xs text-soft">
           <tr>
-            <th className="py-1 pr-3 font-medium">When</th>
-            <th className="py-1 pr-3 font-medium">What</th>
-            <th className="py-1 font-medium">More</th>
+            <th className="py-1 pr-3 font-medium">Time</th>
+            <th className="py-1 pr-3 font-medium">Event</th>
+            <th className="py-1 font-medium">Details</th>
           </tr>
         </thead>
         <tbody>

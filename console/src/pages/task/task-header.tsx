@@ -1,15 +1,15 @@
 import { Ban, Ellipsis, Pencil, RotateCcw } from 'lucide-react'
 import { useState, type ReactNode } from 'react'
 import { api } from '../../api/client.ts'
-import { curlOf } from '../../ui/copy-as-curl.tsx'
+import { copyCurl, curlOf } from '../../ui/copy-as-curl.tsx'
 import { saveFile } from '../../ui/save-file.ts'
 import { formatCost, formatCount, formatDuration, formatShort, formatTokens } from '../../format.ts'
+import { versionWords } from '../../agents/version-words.ts'
 import { Time } from '../../ui/time.tsx'
 import { titleOf } from '../../task-parts/input-words.ts'
 import { Button, IconButton } from '../../ui/button.tsx'
 import { CopyId } from '../../ui/copy.tsx'
 import { Menu, MenuItem } from '../../ui/menu.tsx'
-import { tell } from '../../ui/toast.tsx'
 import { CompareDialog } from './compare-dialog.tsx'
 import { traceUrl, useTraceAddress } from '../../trace-address.ts'
 import { ConfirmDialog } from '../../ui/dialog.tsx'
@@ -93,12 +93,7 @@ export function TaskHeader({
     >
       <MenuItem onClick={() => setComparing(true)}>Compare with another task</MenuItem>
       <MenuItem onClick={() => void download()}>Download as JSON</MenuItem>
-      <MenuItem
-        onClick={() => {
-          void navigator.clipboard.writeText(curlOf('GET', `/api/v1/projects/${project}/tasks/${task.id}`))
-          tell('Copied as curl')
-        }}
-      >
+      <MenuItem onClick={() => copyCurl(curlOf('GET', `/api/v1/projects/${project}/tasks/${task.id}`))}>
         Copy as curl
       </MenuItem>
     </Menu>
@@ -161,7 +156,7 @@ export function TaskHeader({
           <A to={`/p/${project}/agents/${task.agent_id}`} className="text-accent underline underline-offset-2">
             {agentName ?? task.agent_id}
           </A>{' '}
-          version {task.agent_version}
+          {versionWords(task.agent_version)}
         </Truth>
         <Truth>
           <Time at={task.created_at} />

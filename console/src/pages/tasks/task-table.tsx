@@ -28,14 +28,14 @@ export function TaskTable({ project, tasks, names, bulk, isOldestFirst, isBusy }
             <th>
               <span className="sr-only">Select</span>
             </th>
-            <th>Task</th>
+            <th className="min-w-56">Task</th>
             <th>Status</th>
             <th>Agent</th>
-            <th>Trigger</th>
+            <th className="max-xl:hidden">Trigger</th>
             <th aria-sort={isOldestFirst ? 'ascending' : 'descending'}>Created</th>
             <th className="number">Duration</th>
-            <th className="number">Steps</th>
-            <th className="number">Tokens</th>
+            <th className="number max-xl:hidden">Steps</th>
+            <th className="number max-lg:hidden">Tokens</th>
             <th className="number">Cost</th>
           </tr>
         </thead>
@@ -96,7 +96,7 @@ function Row({ project, task, agent, outcome, isSelected, toggle }: RowProps) {
       <td data-label="Agent" className="md:max-w-40 md:truncate" title={agent ?? task.agent_id}>
         <Link {...paths.agent(project, task.agent_id)}>{agent ?? task.agent_id}</Link>
       </td>
-      <td data-label="Trigger" className="whitespace-nowrap">
+      <td data-label="Trigger" className="whitespace-nowrap min-[761px]:max-xl:hidden">
         <TaskTrigger project={project} task={task} />
       </td>
       <td data-label="Created" className="whitespace-nowrap">
@@ -105,10 +105,10 @@ function Row({ project, task, agent, outcome, isSelected, toggle }: RowProps) {
       <td data-label="Duration" className="number whitespace-nowrap">
         {task.started_at === null ? '—' : formatDuration(ended - Date.parse(task.started_at))}
       </td>
-      <td data-label="Steps" className="number">
+      <td data-label="Steps" className="number min-[761px]:max-xl:hidden">
         {formatCount(task.usage.steps)}
       </td>
-      <td data-label="Tokens" className="number">
+      <td data-label="Tokens" className="number min-[761px]:max-lg:hidden">
         {formatCount(task.usage.input_tokens + task.usage.output_tokens)}
       </td>
       <td data-label="Cost" className="number">

@@ -68,7 +68,7 @@ export default function Threads() {
   const columns: Column<Thread>[] = [
     {
       id: 'title',
-      header: 'Began with',
+      header: 'First message',
       isWide: true,
       cell: ({ id, title }) => (
         <Link {...paths.thread(project_id, id)} className="font-medium">

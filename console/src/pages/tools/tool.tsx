@@ -235,7 +235,7 @@ function ToolFacts({ project_id, tool, use }: { project_id: string; tool: Tool; 
       <dd>
         <Time at={tool.updated_at} />
       </dd>
-      <dt>Identifier</dt>
+      <dt>ID</dt>
       <dd>
         <CopyId id={id} />
       </dd>

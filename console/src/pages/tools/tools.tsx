@@ -75,7 +75,7 @@ export default function Tools() {
       header: 'Safety',
       cell: ({ safety }) =>
         safety === null ? (
-          <span className="text-soft">by each tool</span>
+          <span className="whitespace-nowrap text-soft">by each tool</span>
         ) : (
           <span title={safetyWords[safety]}>
             <Badge tone={safetyTones[safety]}>{safety}</Badge>

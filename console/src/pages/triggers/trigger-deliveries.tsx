@@ -2,6 +2,7 @@ import { keepPreviousData, useMutation, useQuery, useQueryClient } from '@tansta
 import { Link } from '@tanstack/react-router'
 import type { TriggerDelivery } from '#sdk/types.ts'
 import { api } from '../../api/client.ts'
+import { formatSize } from '../../format.ts'
 import { paths } from '../../paths.ts'
 import { useSearchText } from '../../search-state.ts'
 import { Button } from '../../ui/button.tsx'
@@ -58,7 +59,7 @@ export function TriggerDeliveries({
     onError: (failure) => tellFailure('The delivery was not replayed', failure),
   })
   const columns: Column<TriggerDelivery>[] = [
-    { id: 'came', header: 'Came', cell: ({ created_at }) => <Time at={created_at} /> },
+    { id: 'came', header: 'Received', cell: ({ created_at }) => <Time at={created_at} /> },
     {
       id: 'state',
       header: 'State',
@@ -76,13 +77,13 @@ export function TriggerDeliveries({
       header: 'Task',
       cell: ({ task_id }) =>
         task_id === null ? (
-          <span className="text-soft">none</span>
+          <span className="text-soft">–</span>
         ) : (
           <Link {...paths.task(project_id, task_id)}>Open</Link>
         ),
     },
-    { id: 'again', header: 'Came again', align: 'right', cell: ({ duplicates }) => duplicates },
-    { id: 'bytes', header: 'Bytes', align: 'right', cell: ({ bytes }) => bytes },
+    { id: 'again', header: 'Duplicates', align: 'right', cell: ({ duplicates }) => duplicates },
+    { id: 'bytes', header: 'Size', align: 'right', cell: ({ bytes }) => formatSize(bytes) },
     {
       id: 'actions',
       header: 'Actions',

@@ -89,21 +89,19 @@ export default function TriggerPage() {
           <Button reason={mayNot} onClick={() => setParams({ panel: 'edit' })}>
             Edit
           </Button>
-          <Button reason={mayNot} onClick={() => setParams({ panel: 'rotate' })}>
-            Rotate address
-          </Button>
-          <Button kind="danger" reason={mayNot} onClick={() => setParams({ panel: 'delete' })}>
-            Delete
-          </Button>
         </>
       }
+      more={[
+        { label: 'Rotate address', reason: mayNot, onClick: () => setParams({ panel: 'rotate' }) },
+        { label: 'Delete', reason: mayNot, isDangerous: true, onClick: () => setParams({ panel: 'delete' }) },
+      ]}
     >
       {isPending && <Skeleton label="Loading the trigger" />}
       <ErrorBox error={error} retry={() => void refetch()} />
       {data && (
         <>
           <Panel className="mb-5 p-4">
-            <Facts>
+            <Facts isWide>
               <dt>State</dt>
               <dd>
                 <Status state={data.status} />
@@ -118,17 +116,17 @@ export default function TriggerPage() {
               <dd>
                 <Link {...paths.tasks(project_id, { door: `trigger:${id}` })}>Tasks of this trigger</Link>
               </dd>
-              <dt>Asks</dt>
+              <dt>Input</dt>
               <dd className="whitespace-pre-wrap">
                 {data.input === null
-                  ? 'the whole body'
+                  ? 'The whole body'
                   : typeof data.input === 'string'
                     ? data.input
                     : JSON.stringify(data.input)}
               </dd>
               {data.filter.length > 0 && (
                 <>
-                  <dt>Only where</dt>
+                  <dt>Filter</dt>
                   <dd>
                     <code className="break-all">{JSON.stringify(data.filter)}</code>
                   </dd>
@@ -145,7 +143,7 @@ export default function TriggerPage() {
               )}
               <dt>Deliveries</dt>
               <dd>
-                {data.accepted} accepted, {data.filtered} filtered, {data.duplicates} came again, {data.refused} refused
+                {data.accepted} accepted, {data.filtered} filtered, {data.duplicates} duplicates, {data.refused} refused
                 {data.last_refused_at !== null && (
                   <>
                     , the last one <Time at={data.last_refused_at} />
@@ -169,7 +167,7 @@ export default function TriggerPage() {
                   </>
                 )}
               </dd>
-              <dt>Identifier</dt>
+              <dt>ID</dt>
               <dd>
                 <CopyId id={id} />
               </dd>

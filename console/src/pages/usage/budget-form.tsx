@@ -95,7 +95,7 @@ export function BudgetForm({
           </Field>
         )}
         {!budget && <SubjectPicker project={project} scope={scope} value={subject} onChange={setSubject} />}
-        <div className="grid grid-cols-1 gap-3 sm:grid-cols-4">
+        <div className="grid grid-cols-1 items-end gap-3 sm:grid-cols-4">
           <Field label="US dollars">
             <TextInput
               inputMode="decimal"

@@ -62,7 +62,7 @@ type Limit = Standing['limits'][number]
 const columns: Column<Limit>[] = [
   {
     id: 'what',
-    header: 'What',
+    header: 'Limited',
     cell: ({ name }) => (
       <>
         {limitWords[name] ?? name} <code className="text-soft">{name}</code>

@@ -77,7 +77,7 @@ export default function UsagePage() {
           <DataTable
             label="Retention"
             columns={[
-              { id: 'what', header: 'What', cell: ({ kind }) => kinds[kind] ?? kind },
+              { id: 'what', header: 'Data', cell: ({ kind }) => kinds[kind] ?? kind },
               {
                 id: 'kept_at_least',
                 header: 'Retention',

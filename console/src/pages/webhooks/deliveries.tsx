@@ -54,9 +54,9 @@ export function Deliveries({ webhook_id }: { webhook_id: string }) {
       ),
     },
     { id: 'state', header: 'State', cell: (one) => <Status state={one.status} /> },
-    { id: 'answer', header: 'Answer', cell: (one) => one.last_response_status ?? 'none' },
+    { id: 'answer', header: 'Response', cell: (one) => one.last_response_status ?? 'none' },
     { id: 'attempts', header: 'Attempts', cell: (one) => one.attempts },
-    { id: 'made', header: 'Made', cell: (one) => <Time at={one.created_at} /> },
+    { id: 'made', header: 'Created', cell: (one) => <Time at={one.created_at} /> },
     { id: 'next_attempt', header: 'Next attempt', cell: (one) => <NextAttempt at={one.next_attempt_at} /> },
   ]
   return (

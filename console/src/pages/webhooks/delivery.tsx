@@ -76,7 +76,7 @@ export default function DeliveryPage() {
                   </dd>
                 </>
               )}
-              <dt>Made</dt>
+              <dt>Created</dt>
               <dd>
                 <Time at={data.created_at} form="exact" /> {data.is_test && 'by a test'}{' '}
                 {data.is_redelivery && 'and asked for again'}

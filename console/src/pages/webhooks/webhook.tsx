@@ -75,31 +75,22 @@ export default function WebhookPage() {
       lead={<Link {...paths.webhooks()}>All webhooks</Link>}
       path={`/api/v1/webhooks/${id}`}
       actions={
-        <>
-          <Button kind="primary" onClick={() => test.mutate()} disabled={test.isPending} reason={off}>
-            Send test event
-          </Button>
-          <Button onClick={() => setParams({ panel: 'recover' })} reason={off}>
-            Redeliver failed
-          </Button>
-          <Button
-            reason={mayNot}
-            disabled={turn.isPending}
-            onClick={() => (data?.status === 'disabled' ? turn.mutate('active') : setParams({ panel: 'disable' }))}
-          >
-            {data?.status === 'disabled' ? 'Enable' : 'Disable'}
-          </Button>
-          <Button reason={mayNot} onClick={() => setParams({ panel: 'edit' })}>
-            Edit
-          </Button>
-          <Button reason={mayNot} onClick={() => setParams({ panel: 'secret' })}>
-            Rotate secret
-          </Button>
-          <Button kind="danger" reason={mayNot} onClick={() => setParams({ panel: 'delete' })}>
-            Delete
-          </Button>
-        </>
+        <Button kind="primary" onClick={() => test.mutate()} disabled={test.isPending} reason={off}>
+          Send test event
+        </Button>
       }
+      more={[
+        { label: 'Redeliver failed', reason: off, onClick: () => setParams({ panel: 'recover' }) },
+        {
+          label: data?.status === 'disabled' ? 'Enable' : 'Disable',
+          reason: mayNot,
+          isBusy: turn.isPending,
+          onClick: () => (data?.status === 'disabled' ? turn.mutate('active') : setParams({ panel: 'disable' })),
+        },
+        { label: 'Edit', reason: mayNot, onClick: () => setParams({ panel: 'edit' }) },
+        { label: 'Rotate secret', reason: mayNot, onClick: () => setParams({ panel: 'secret' }) },
+        { label: 'Delete', reason: mayNot, isDangerous: true, onClick: () => setParams({ panel: 'delete' }) },
+      ]}
     >
       {webhook.isPending && <Skeleton label="Loading the webhook" />}
       <ErrorBox error={webhook.error} retry={() => void webhook.refetch()} />
@@ -107,7 +98,7 @@ export default function WebhookPage() {
       {data && (
         <>
           <Panel className="mb-5 p-4">
-            <Facts>
+            <Facts isWide>
               <dt>Address</dt>
               <dd className="break-all">{data.url}</dd>
               <dt>State</dt>
@@ -118,7 +109,7 @@ export default function WebhookPage() {
               <dd>{data.events.join(', ')}</dd>
               {Object.keys(data.filters).length > 0 && (
                 <>
-                  <dt>Only where</dt>
+                  <dt>Filter</dt>
                   <dd>
                     <code className="break-all">{JSON.stringify(data.filters)}</code>
                   </dd>
@@ -139,7 +130,7 @@ export default function WebhookPage() {
               <dd>
                 <Time at={data.created_at} />
               </dd>
-              <dt>Identifier</dt>
+              <dt>ID</dt>
               <dd>
                 <CopyId id={id} />
               </dd>

@@ -176,7 +176,7 @@ const columns: Column<Webhook>[] = [
       </span>
     ),
   },
-  { id: 'identifier', header: 'Identifier', cell: ({ id }) => <CopyId id={id} short /> },
+  { id: 'identifier', header: 'ID', cell: ({ id }) => <CopyId id={id} short /> },
 ]
 
 function Rate({ delivered, failed, pending }: Webhook['recent_deliveries']) {

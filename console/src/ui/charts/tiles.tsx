@@ -20,7 +20,7 @@ export function Tiles({ children, label }: { children: ReactNode; label?: string
   return (
     <dl
       aria-label={label}
-      className="mb-4 grid grid-cols-2 gap-px overflow-hidden max-sm:[&>:last-child:nth-child(odd)]:col-span-2 rounded-lg border border-line bg-line sm:grid-cols-[repeat(auto-fit,minmax(9.5rem,1fr))]"
+      className="mb-4 grid grid-cols-2 gap-px overflow-hidden max-sm:[&>:last-child:nth-child(odd)]:col-span-2 rounded-lg border border-line bg-panel sm:grid-cols-[repeat(auto-fit,minmax(8.5rem,1fr))]"
     >
       {children}
     </dl>
@@ -31,7 +31,7 @@ export function Tiles({ children, label }: { children: ReactNode; label?: string
 export function Tile({ label, value, hint, before, trend, tone, link }: TileProps) {
   const color = tone === 'bad' ? 'text-bad' : tone === 'warn' ? 'text-warn' : 'text-text'
   return (
-    <div className="relative flex min-w-0 flex-col bg-panel px-4 py-3" title={hint}>
+    <div className="relative flex min-w-0 flex-col bg-panel px-4 py-3 outline outline-line" title={hint}>
       <dt className="truncate text-sm text-soft">
         {link ? (
           <Link {...link} className="text-soft no-underline after:absolute after:inset-0 hover:text-text">

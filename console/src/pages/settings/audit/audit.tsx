@@ -127,10 +127,10 @@ const columns = (
   words: Record<string, string | undefined>,
   names: ReadonlyMap<string, string>,
 ): Column<AuditEntry>[] => [
-  { id: 'at', header: 'When', cell: ({ at }) => <Time at={at} /> },
+  { id: 'at', header: 'Time', cell: ({ at }) => <Time at={at} /> },
   {
     id: 'actor',
-    header: 'Who',
+    header: 'Actor',
     cell: ({ actor }) => (
       <span className="inline-block max-w-full truncate align-bottom sm:max-w-48">
         {actor?.name ?? actor?.id ?? 'unknown'}
@@ -139,7 +139,7 @@ const columns = (
   },
   {
     id: 'action',
-    header: 'What',
+    header: 'Action',
     isWide: true,
     cell: ({ id, action }) => (
       <>
@@ -152,7 +152,7 @@ const columns = (
   },
   {
     id: 'target',
-    header: 'To what',
+    header: 'Target',
     cell: ({ target }) =>
       target !== null && (
         <span className="inline-flex max-w-full flex-wrap items-center gap-x-2">

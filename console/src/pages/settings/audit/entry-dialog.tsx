@@ -21,7 +21,7 @@ export function EntryDialog({ entry, words, close }: { entry: AuditEntry; words:
     <Dialog title={action} isOpen close={close} width="max-w-3xl">
       <p className="mb-4 text-soft">{meaningOf(action)}</p>
       <Facts>
-        <dt>When</dt>
+        <dt>Time</dt>
         <dd>
           <Time at={at} form="exact" />
         </dd>
