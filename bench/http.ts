@@ -10,7 +10,7 @@ import { openDatabase } from '../server/src/platform/postgres/database.ts'
 import { startEmbeddedPostgres } from '../server/src/platform/embedded-postgres/embedded-postgres.ts'
 import { costSettings, costsBetween, readCosts } from './costs.ts'
 import { load, machine, percentile, summarize } from './figures.ts'
-import { load as makeLoad, wrkVersion, type Outcome } from './load.ts'
+import { load as makeLoad, wrkVersion, type Outcome } from './parts/load.ts'
 import { readOptions } from './parts/options.ts'
 
 /**

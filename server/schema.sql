@@ -1730,6 +1730,7 @@ CREATE INDEX door_conversation_org ON door_conversation USING btree (org_id);
 CREATE INDEX door_conversation_thread ON door_conversation USING btree (thread_id) WHERE thread_id IS NOT NULL;
 CREATE INDEX door_key_task ON door_key USING btree (task_id);
 CREATE INDEX door_request_age ON door_request USING btree (created_at);
+CREATE INDEX door_request_claimable ON door_request USING btree (credential_id, hash) WHERE state <> 'answered'::text;
 CREATE INDEX door_request_hash ON door_request USING btree (credential_id, hash, created_at);
 CREATE INDEX door_request_task ON door_request USING btree (task_id);
 CREATE INDEX door_response_conversation ON door_response USING btree (conversation) WHERE conversation IS NOT NULL;

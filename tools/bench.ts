@@ -13,7 +13,7 @@ const options = words.indexOf('--')
 const [names, rest] = options < 0 ? [words, []] : [words.slice(0, options), words.slice(options + 1)]
 
 /** What the others are made of, rather than measurements. */
-const parts = new Set(['costs', 'figures', 'load'])
+const parts = new Set(['costs', 'figures'])
 const scripts = (await readdir(folder))
   .filter((name) => name.endsWith('.ts') && !name.endsWith('.test.ts'))
   .map((name) => name.slice(0, -'.ts'.length))

@@ -31,12 +31,15 @@ export async function claimRequest(
   asked: { credential_id: string; hash: Buffer; again: boolean; process_id: string },
 ): Promise<RecordedRequest | undefined> {
   const { credential_id, hash, again, process_id } = asked
+  const { fragment } = tx
+  // Those that were answered are many where a client asks the same every second; this process knows that it lives.
+  const isClaimable = fragment`(state = 'broken' or (state = 'open' and process_id <> ${process_id} and not ${holdsPresenceLock(tx, fragment`r.process_id`)}))`
   const [row] = await tx.run<RecordedRequest>(tx.fragment`
     update door_request set state = 'open', process_id = ${process_id} where id = (
       select id from door_request r
       where credential_id = ${credential_id} and hash = ${hash}
         and created_at > now() - make_interval(mins => ${openaiBounds.retry_minutes})
-        and (state = 'broken' or (state = 'answered' and ${again}::boolean) or (state = 'open' and not ${holdsPresenceLock(tx, tx.fragment`r.process_id`)}))
+        and ${again ? fragment`(state = 'answered' or ${isClaimable})` : fragment`state <> 'answered' and ${isClaimable}`}
       order by state = 'answered', id limit 1 for update skip locked)
     returning id, response_id, task_id`)
   return row

@@ -1,10 +1,13 @@
+// test: quiet machine
 import assert from 'node:assert/strict'
 import { after, before, it } from 'node:test'
 import { startTestService, type TestService } from '../../../test/harness.ts'
 import { createProject } from '../../../test/fixtures.ts'
 
 const agents = 10_000
-const requests = 20
+const requests = 40
+/** From the request to the last byte of the answer; the fastest of all counts, because the database and the client share the machine. */
+const most_ms = 50
 
 let service: TestService
 before(async () => {
@@ -12,7 +15,7 @@ before(async () => {
 })
 after(() => service.stop())
 
-it('ten thousand agents are all models, listed in moments', async (t) => {
+it('ten thousand agents are all models, listed within 50 ms', async (t) => {
   const project = await createProject(service.send, 'many')
   const path = `${project.path}/agents`
   // As large as the configuration of an agent in use.
@@ -27,17 +30,20 @@ it('ten thousand agents are all models, listed in moments', async (t) => {
   let listed: any
   for (let request = 0; request < requests; request++) {
     const began = performance.now()
-    listed = await service.send('GET', '/v1/models')
+    const answer = await fetch(`${service.url}/v1/models`, { headers: { 'x-api-key': service.owner.api_key } })
+    const text = await answer.text()
     times.push(performance.now() - began)
+    assert.equal(answer.status, 200)
+    listed = JSON.parse(text)
   }
-  assert.equal(listed.status, 200)
   assert.deepEqual(
-    listed.body.data.map(({ id }: { id: string }) => id),
+    listed.data.map(({ id }: { id: string }) => id),
     Array.from({ length: agents }, (_, n) => `many/agent-${String(n).padStart(5, '0')}`),
   )
-  const [{ id, ...first }] = listed.body.data
+  const [{ id, ...first }] = listed.data
   const { body: one } = await service.send('GET', `/v1/models/${encodeURIComponent(id)}`)
   assert.deepEqual(one, { id, ...first })
   const [fastest, median] = [Math.min(...times), times.toSorted((a, b) => a - b)[requests / 2]!]
   t.diagnostic(`${agents} models: fastest ${fastest.toFixed(1)} ms, median ${median.toFixed(1)} ms`)
+  assert.ok(fastest <= most_ms, `the fastest of ${requests} took ${fastest.toFixed(1)} ms`)
 })
