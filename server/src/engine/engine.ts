@@ -1,5 +1,6 @@
 import type { Problem } from '#contract/core/problems.ts'
 import type { ProjectFeed } from '../events/streams/project-stream-feed.ts'
+import type { Bus } from '../events/streams/streams-bus.ts'
 import type { Hub } from '../events/streams/streams-hub.ts'
 import type { Sql } from '../platform/postgres/database.ts'
 import type { CancelOutcome } from './journal/cancel.ts'
@@ -78,6 +79,8 @@ export interface Engine {
   budgetsChanged(tx: Sql): void
   /** A credential was connected, changed or removed: tasks that waited for it are looked at after the commit. */
   credentialsChanged(tx: Sql): void
+  /** Signals between processes, for what is no task of the engine's. */
+  bus: Pick<Bus, 'notify' | 'on'>
   /** Whether no worker of any process has been seen for 60 s (decision D102). */
   isSilent(): boolean
   /** Ends streams and waits, so that the server can close; their readers come back to another process. */

@@ -305,6 +305,7 @@ export async function startEngine({
       afterAnswer(tx, await answerToolCalls(tx, queue, task_id, answers))
     },
     toolCalls,
+    bus,
     work: remote.work,
     budgetsChanged: (tx) => tx.afterCommit(() => budgets.look()),
     credentialsChanged: (tx) => tx.afterCommit(() => credentials.look()),

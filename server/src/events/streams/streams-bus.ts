@@ -8,9 +8,9 @@ import { packNotes, packSignals, readPayload } from './streams-payload.ts'
 /**
  * What processes tell each other: `jobs` there is work in the queue (no id), `task` a task has new events, `agent` an
  * agent's state or existence changed, `stop` an agent was stopped (and maybe started again at once), `cancel` a running task is to be canceled, `cooldown` a provider asked for patience, `tool_call` a call of a tool with this name can be
- * claimed, `work` a task in a queue of this name can.
+ * claimed, `work` a task in a queue of this name can, `declined` a user left the question with this id open.
  */
-export type SignalKind = 'jobs' | 'task' | 'agent' | 'stop' | 'cancel' | 'cooldown' | 'tool_call' | 'work'
+export type SignalKind = 'jobs' | 'task' | 'agent' | 'stop' | 'cancel' | 'cooldown' | 'tool_call' | 'work' | 'declined'
 
 export type SignalListener = (id: string, origin: 'here' | 'elsewhere') => void
 
@@ -47,7 +47,7 @@ const channel = 'cadre'
 /** One NOTIFY a process each 20 ms costs nothing; one a transaction halves the throughput. */
 const batch_ms = 20
 /** Signals that someone waits for in this very moment, and of which there are few. */
-const urgent: ReadonlySet<SignalKind> = new Set(['tool_call', 'work'])
+const urgent: ReadonlySet<SignalKind> = new Set(['tool_call', 'work', 'declined'])
 const urgent_ms = 1
 /** Signals kept while the database is away; beyond that listeners elsewhere rely on their own look. */
 const waitingMax = 50_000

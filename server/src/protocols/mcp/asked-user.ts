@@ -33,10 +33,12 @@ export function canAsk({ request: { headers } }: McpCall): boolean {
   return typeof id === 'string' && id.startsWith(prefix)
 }
 
-export function askedUser({ secrets }: Pick<Context, 'secrets'>): AskedUser {
+export function askedUser({ secrets, engine }: Pick<Context, 'secrets' | 'engine'>): AskedUser {
   const tokens = formTokens(secrets)
   /** By the id of a question that a call of this process waits for. */
   const waiting = new Map<string, () => void>()
+  // The answer may come to any process: the one where the call waits ends it.
+  engine.bus.on('declined', (id) => waiting.get(id)?.())
   const boundTo = ({ principal }: McpCall, task_id: string, name: string): [string, ...string[]] => [
     ...(['mcp elicitation', task_id, name, principal.org_id, principal.user_id] as const),
   ]
@@ -75,7 +77,7 @@ export function askedUser({ secrets }: Pick<Context, 'secrets'>): AskedUser {
       if (!tokens.verify(token, ...boundTo(call, task_id, name))) return false
       const key = await findTask(task_id)
       await takeAnswers(call, key, { [name]: result })
-      if (!isObject(result) || result['action'] !== 'accept') waiting.get(id)?.()
+      if (!isObject(result) || result['action'] !== 'accept') engine.bus.notify('declined', id)
       return true
     },
   }

@@ -25,7 +25,7 @@ export interface McpCall extends Loading {
 export interface AskedUser {
   /**
    * Asks what a task asks this caller, and what it asks next, until it has ended, waits for others, or the time is over. Gives it as
-   * it is then; undefined where it is gone. A user who declines ends the wait, if the answer comes to this process.
+   * it is then; undefined where it is gone. A user who declines ends the wait.
    */
   follow(call: McpCall, key: TaskKey, task: TaskRow, how: Following): Promise<TaskRow | undefined>
   /** Takes a message that answers one of our questions; false where it is none. Throws what answering the question throws. */

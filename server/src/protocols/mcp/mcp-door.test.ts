@@ -198,6 +198,41 @@ describe('questions of tasks', () => {
     assert.equal(textOf(await call(client, 'answer_task', { task_id, content: 'red' })), 'You said red.')
   })
 
+  it('stay open where the user declines at another process, and the call ends at once as well', async (t) => {
+    const second = await startAnother(service, { CADRE_MCP_RESOLVE: 'on' })
+    t.after(() => second.stop())
+    const headers = {
+      ...{ accept: 'application/json, text/event-stream', 'content-type': 'application/json' },
+      ...{ 'mcp-protocol-version': '2025-11-25', authorization: `Bearer ${service.owner.api_key}` },
+    }
+    const post = (url: string, body: object, more: object = {}) =>
+      fetch(`${url}/mcp`, { method: 'POST', headers: { ...headers, ...more }, body: JSON.stringify(body) })
+    const clientInfo = { name: 'x', version: '1' }
+    const params = { protocolVersion: '2025-11-25', capabilities: { elicitation: {} }, clientInfo }
+    const started = await post(service.url, { jsonrpc: '2.0', id: 1, method: 'initialize', params })
+    const session = { 'mcp-session-id': started.headers.get('mcp-session-id')! }
+    const called = { name: 'ask_script', arguments: { input: asks } }
+    const asking = await post(service.url, { jsonrpc: '2.0', id: 2, method: 'tools/call', params: called }, session)
+    const before = performance.now()
+    let read = ''
+    let declined: Promise<Response> | undefined
+    for await (const chunk of asking.body!.pipeThrough(new TextDecoderStream())) {
+      read += chunk
+      const question = /^data: (.*"elicitation\/create".*)$/m.exec(read)?.[1]
+      if (question !== undefined)
+        declined ??= post(
+          second.url,
+          { jsonrpc: '2.0', id: JSON.parse(question).id, result: { action: 'decline' } },
+          session,
+        )
+    }
+    assert.equal((await declined)?.status, 202)
+    // The call would have waited for 50 seconds.
+    assert.ok(performance.now() - before < 25_000)
+    assert.match(read, /"id":2/)
+    assert.match(read, /"reason":"input"/)
+  })
+
   it('are not put to a client that can only open pages', async (t) => {
     for (const mode of ['auto', 'legacy'] as const) {
       const client = await connect(t, { mode, elicitation: { url: {} }, elicit: () => assert.fail('asked') })
