@@ -409,17 +409,24 @@ describe('the Tasks extension', () => {
     'io.modelcontextprotocol/clientInfo': { name: 'test', version: '1' },
     'io.modelcontextprotocol/clientCapabilities': { extensions: { [extension]: {} }, ...capabilities },
   })
-  const send = async (method: string, params: Record<string, unknown>) => {
+  const send = async (method: string, params: Record<string, unknown>, capabilities: object = {}) => {
     const name = (params['name'] ?? params['taskId']) as string | undefined
     const { body } = await service.send('POST', '/mcp', {
       headers: {
         ...{ accept: 'application/json, text/event-stream', 'mcp-protocol-version': '2026-07-28' },
         ...{ 'mcp-method': method, ...(name !== undefined && { 'mcp-name': name }) },
       },
-      body: { jsonrpc: '2.0', id: 1, method, params: { ...params, _meta: meta() } },
+      body: { jsonrpc: '2.0', id: 1, method, params: { ...params, _meta: meta(capabilities) } },
     })
     return body
   }
+
+  it('is for clients that declare it', async () => {
+    for (const method of ['tasks/get', 'tasks/update', 'tasks/cancel']) {
+      const { error } = await send(method, { taskId: 'task_nothing' }, { extensions: {} })
+      assert.deepEqual([error.code, error.data.requiredCapabilities], [-32021, { extensions: { [extension]: {} } }])
+    }
+  })
 
   it('answers a call at once with the task, which is polled to its result', async () => {
     const { result: made } = await send('tools/call', {

@@ -1,11 +1,13 @@
 import {
   createMcpHandler,
   createRequestStateCodec,
+  MissingRequiredClientCapabilityError,
   ProtocolError,
   ProtocolErrorCode,
   Server,
   type McpHttpHandler,
   type McpRequestContext,
+  type ServerContext,
   type StandardSchemaV1,
 } from '@modelcontextprotocol/server'
 import { isObject } from '#contract/core/merge-patch.ts'
@@ -17,7 +19,7 @@ import { requireTask } from '../../resources/tasks/tasks.queries.ts'
 import { callTool, problemOf, requireKey, type AskedState } from './call-tool.ts'
 import type { McpCall } from './mcp-call.ts'
 import { listPublished } from './published.queries.ts'
-import { takeAnswers, tasksExtension } from './settle.ts'
+import { knowsTasks, takeAnswers, tasksExtension } from './settle.ts'
 import { refusal } from './task-answers.ts'
 import { codeOf, taskState } from './tasks-extension.ts'
 import type { DoorTool } from './door-tool.ts'
@@ -110,7 +112,11 @@ function taskMethods(server: Server, call: McpCall): void {
   const schemas = { params: anyObject, result: anyObject }
   const answered =
     (run: (params: Record<string, unknown>) => Promise<Record<string, unknown>>) =>
-    async (params: Record<string, unknown>): Promise<Record<string, unknown>> => {
+    async (params: Record<string, unknown>, protocol: ServerContext): Promise<Record<string, unknown>> => {
+      if (protocol.mcpReq.envelope !== undefined && !knowsTasks(protocol))
+        throw new MissingRequiredClientCapabilityError({
+          requiredCapabilities: { extensions: { [tasksExtension]: {} } },
+        })
       try {
         return await run(params)
       } catch (error) {
