@@ -1,4 +1,5 @@
 import type { Static, TObject, TSchema } from 'typebox'
+import type { DoorErrorFormat } from './doors.ts'
 import type { BucketName } from './limits.ts'
 import type { ProblemKind } from './problems.ts'
 import type { HasDefault } from './schemas.ts'
@@ -10,7 +11,7 @@ import type { Requirement } from './scopes.ts'
  * paging, uppercase codes. `oauth` is that of RFC 6749, `page` serves people and probes, and a protocol has the form of its
  * clients. `server/src/http/error-formats.ts` renders each.
  */
-export type ErrorFormat = 'agents' | 'control' | 'oauth' | 'page' | 'openai' | 'mcp' | 'a2a' | 'a2a_http' | 'agui'
+export type ErrorFormat = 'agents' | 'control' | 'oauth' | 'page' | DoorErrorFormat
 
 export type CredentialKind = 'api_key' | 'token' | 'session' | 'lease'
 

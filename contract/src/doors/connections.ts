@@ -1,6 +1,4 @@
-/** Protocols by which clients connect to an agent. */
-export const connectProtocols = ['openai', 'mcp', 'a2a', 'agui'] as const
-export type ConnectProtocol = (typeof connectProtocols)[number]
+import { doors, type DoorName } from '../core/doors.ts'
 
 /** What a person puts into a client to reach an agent. */
 export interface Connection {
@@ -21,30 +19,34 @@ export interface ConnectedAgent {
 }
 
 /** Whether an agent is reached by a protocol, by its configuration; the service has to serve the protocol too. */
-export function isPublishedTo(config: Record<string, unknown>, protocol: ConnectProtocol): boolean {
+export function isPublishedTo(config: Record<string, unknown>, protocol: DoorName): boolean {
   const doors = config['doors']
   const of = typeof doors === 'object' && doors !== null ? (doors as Record<string, unknown>)[protocol] : undefined
   if (protocol === 'openai') return of !== false
   return typeof of === 'object' && of !== null && (of as Record<string, unknown>)['published'] === true
 }
 
+const connected: Record<DoorName, (agent: ConnectedAgent) => { url: string; connections: Connection[] }> = {
+  openai,
+  mcp,
+  a2a,
+  agui,
+}
+
 /** Where an agent is reached by a protocol, and what clients need. The key is read from `CADRE_API_KEY`. */
-export function connectionsOf(
-  protocol: ConnectProtocol,
-  agent: ConnectedAgent,
-): { url: string; connections: Connection[] } {
-  if (protocol === 'openai') return openai(agent)
-  if (protocol === 'agui') return agui(agent)
-  return protocol === 'mcp' ? mcp(agent) : a2a(agent)
+export function connectionsOf(protocol: DoorName, agent: ConnectedAgent): { url: string; connections: Connection[] } {
+  return connected[protocol](agent)
 }
 
 /** The setting by which a service serves a protocol; undefined where it does without. */
-export function doorSetting(protocol: ConnectProtocol): string | undefined {
-  return protocol === 'a2a' || protocol === 'agui' ? `CADRE_DOORS=openai,mcp,${protocol}` : undefined
+export function doorSetting(protocol: DoorName): string | undefined {
+  if (doors[protocol].on) return undefined
+  const others = Object.entries(doors).flatMap(([name, { on }]) => (on ? [name] : []))
+  return `CADRE_DOORS=${[...others, protocol].join()}`
 }
 
 /** The change of an agent's configuration that publishes it to a protocol. */
-export function publishing(protocol: ConnectProtocol): { doors: Record<string, unknown> } {
+export function publishing(protocol: DoorName): { doors: Record<string, unknown> } {
   return { doors: { [protocol]: protocol === 'openai' ? true : { published: true } } }
 }
 

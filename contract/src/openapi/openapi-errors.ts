@@ -50,17 +50,10 @@ export const errorSchemas = {
 } as const satisfies Record<string, Json>
 
 /** Name of the envelope of each error format, in `components.schemas`. */
-export const errorSchemaOf = {
-  agents: 'Error',
-  control: 'ProjectError',
-  oauth: 'OAuthError',
-  page: 'ProjectError',
-  openai: 'Error',
-  mcp: 'Error',
-  a2a: 'Error',
-  a2a_http: 'Error',
-  agui: 'Error',
-} as const satisfies Record<ErrorFormat, string>
+export function errorSchemaOf(format: ErrorFormat): 'Error' | 'ProjectError' | 'OAuthError' {
+  if (format === 'oauth') return 'OAuthError'
+  return format === 'control' || format === 'page' ? 'ProjectError' : 'Error'
+}
 
 function envelopeSchema(description: string, format: 'agents' | 'control', details: Json[]): Json {
   const codes = [...new Set(Object.values(problems).map((problem) => problem[format]))].toSorted()

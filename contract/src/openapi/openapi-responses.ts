@@ -43,7 +43,7 @@ export function failures(operation: Operation, shared: Record<string, Json>): Js
   }
   // An operation that always redirects has no response except errors.
   if (operation.responses.every(({ status }) => status >= 300)) {
-    const schema = { $ref: `#/components/schemas/${errorSchemaOf[operation.error_format]}` }
+    const schema = { $ref: `#/components/schemas/${errorSchemaOf(operation.error_format)}` }
     answers.default = { description: 'Any other error, in the same form.', content: { 'application/json': { schema } } }
   }
   return answers
@@ -56,7 +56,7 @@ function failure(operation: Operation, status: number, kinds: Failure[]): Json {
     headers: headersOf(operation, status),
     content: {
       'application/json': {
-        schema: { $ref: `#/components/schemas/${errorSchemaOf[operation.error_format]}` },
+        schema: { $ref: `#/components/schemas/${errorSchemaOf(operation.error_format)}` },
         examples: Object.fromEntries(examples),
       },
     },
@@ -78,7 +78,7 @@ function share(
   }[status]
   const audience = operation.credentials.length > 0 ? [] : [operation.bucket ? 'limited' : 'public']
   const codes = kinds.map(({ name }) => name)
-  const name = [errorSchemaOf[operation.error_format], status, ...codes, ...(shows ?? []), ...audience]
+  const name = [errorSchemaOf(operation.error_format), status, ...codes, ...(shows ?? []), ...audience]
     .join('.')
     .replaceAll(/[^\w.-]/g, '_')
   if (shared[name] && JSON.stringify(shared[name]) !== JSON.stringify(response)) {

@@ -1,3 +1,4 @@
+import { doorNames, doors } from '#contract/core/doors.ts'
 import {
   nativeProviderNames,
   nativeProviders,
@@ -30,6 +31,8 @@ import {
   redirectUri,
   wholeNumber,
 } from './config-kinds.ts'
+
+const doorPlaces = doorNames.map((name) => `\`${name}\` at ${doors[name].path}`).join(', ')
 
 /** An environment variable: how it is parsed, and its description. */
 export interface Setting<T> {
@@ -91,9 +94,8 @@ export const sections = {
       description: 'Origins of web pages that may call the API from a browser. Unset: none.',
       example: 'https://app.example.com',
     }),
-    doors: setting('CADRE_DOORS', listOf(oneOf('openai', 'mcp', 'a2a', 'agui')), 'openai,mcp', {
-      description:
-        'Protocols of others in front of the tasks: `openai` is served at /v1, `mcp` at /mcp, `a2a` at /a2a, `agui` at /agui. Empty: none.',
+    doors: setting('CADRE_DOORS', listOf(oneOf(...doorNames)), doorNames.filter((name) => doors[name].on).join(), {
+      description: `Protocols of others in front of the tasks: ${doorPlaces}. Empty: none.`,
     }),
     door_origins: setting('CADRE_DOOR_ORIGINS', listOf(origin), '', {
       description: 'Origins of web pages that may call the protocols of `CADRE_DOORS` from a browser. Unset: none.',

@@ -1,5 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 import type { ErrorFormat } from '#contract/core/operation.ts'
+import { doorErrorFormats, doors, type DoorErrorFormat } from '#contract/core/doors.ts'
 import { a2aHttpError, a2aRpcError } from '#contract/doors/a2a-errors.ts'
 import { mayPass, openaiError } from '#contract/doors/openai-errors.ts'
 import { operations } from '#contract/operations.ts'
@@ -22,8 +23,8 @@ interface Refused {
 /** Renders problems as one kind of client reads them. */
 type Render = (problem: Problem, refused: Refused) => ErrorAnswer
 
-/** Every error format by its name: the only place where the answers to problems differ. */
-const errorFormats: Record<ErrorFormat, Render> = {
+/** Error formats by name: the only place where the answers to problems differ. A protocol without one has that of agents. */
+const errorFormats: Partial<Record<ErrorFormat, Render>> = {
   agents: renderAgents,
   control: renderControl,
   oauth: (problem) => {
@@ -62,16 +63,12 @@ const errorFormats: Record<ErrorFormat, Render> = {
     const { status, error } = a2aHttpError(problem)
     return { ...answer(problem, { error }), status }
   },
-  agui: renderAgents,
 }
 
 /** The error formats of protocols, by the first part of their paths. */
-const protocols: Readonly<Record<string, ErrorFormat>> = {
-  '/v1': 'openai',
-  '/mcp': 'mcp',
-  '/a2a': 'a2a_http',
-  '/agui': 'agui',
-}
+const protocols: Readonly<Record<string, ErrorFormat>> = Object.fromEntries(
+  Object.values(doors).map(({ path, error_formats }) => [path, Object.keys(error_formats)[0] as DoorErrorFormat]),
+)
 
 /** Renders a problem in an error format. */
 export function renderProblem(
@@ -80,7 +77,7 @@ export function renderProblem(
   request_id: string,
   agentEndpoint = false,
 ): ErrorAnswer {
-  return errorFormats[format](problem, { request_id, agentEndpoint })
+  return (errorFormats[format] ?? renderAgents)(problem, { request_id, agentEndpoint })
 }
 
 /** The error format of a request: of its operation, or of its path where no operation matched (decision D2). */
@@ -108,7 +105,7 @@ const formatsByPlace = new Map(
 
 /** Whether an error format is that of a protocol of others. */
 export function isProtocol(format: ErrorFormat): boolean {
-  return !['agents', 'control', 'oauth', 'page'].includes(format)
+  return format in doorErrorFormats
 }
 
 /** Paths of agents and tasks know one code for 401 (spec 7.3, decision D23). */

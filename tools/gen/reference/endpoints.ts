@@ -1,3 +1,4 @@
+import { doorErrorFormats } from '#contract/core/doors.ts'
 import { isIdempotent, type CredentialKind, type ErrorFormat, type Operation } from '#contract/core/operation.ts'
 import { operations, tagDescriptions } from '#contract/operations.ts'
 import { code, codes, section, table, text, type Page } from './markdown.ts'
@@ -8,11 +9,7 @@ const formats: Record<ErrorFormat, string> = {
   control: 'identifiers of projects are integers, lists are paged by `page` and `limit`, codes of errors are uppercase',
   oauth: "OAuth's own form: parameters of a form, and errors by RFC 6749",
   page: 'pages for people and probes for machines',
-  openai: 'the form of the OpenAI protocol',
-  mcp: 'the form of the Model Context Protocol',
-  a2a: 'the form of A2A in JSON-RPC',
-  a2a_http: 'the form of A2A in HTTP and JSON',
-  agui: 'the form of AG-UI',
+  ...doorErrorFormats,
 }
 
 const credentialNames: Record<CredentialKind, string> = {

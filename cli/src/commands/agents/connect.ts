@@ -1,4 +1,5 @@
-import { connectionsOf, connectProtocols, doorSetting, isPublishedTo, publishing } from '#contract/doors/connections.ts'
+import { doorNames } from '#contract/core/doors.ts'
+import { connectionsOf, doorSetting, isPublishedTo, publishing } from '#contract/doors/connections.ts'
 import type { Agent } from '#sdk/types.ts'
 import { define, type AddCommand } from '../../define.ts'
 import type { Context } from '../../context.ts'
@@ -18,8 +19,8 @@ export const addAgentsConnect: AddCommand = (program) =>
       'cadre agents connect helper --as a2a --jq .url',
     ],
     async run(context, [named = ''], { as }) {
-      const protocol = connectProtocols.find((one) => one === as)
-      if (!protocol) throw new UsageError(`--as is one of ${connectProtocols.join(', ')}.`)
+      const protocol = doorNames.find((one) => one === as)
+      if (!protocol) throw new UsageError(`--as is one of ${doorNames.join(', ')}.`)
       const { out, base_url } = context
       const project_id = await context.project()
       const agent = await agentOf(context, project_id, named)
@@ -40,7 +41,7 @@ export const addAgentsConnect: AddCommand = (program) =>
       const setting = doorSetting(protocol)
       if (setting) out.note(`The service has to serve it: ${setting}.`)
     },
-  }).requiredOption('--as <protocol>', `The protocol of the client: ${connectProtocols.join(', ')}.`)
+  }).requiredOption('--as <protocol>', `The protocol of the client: ${doorNames.join(', ')}.`)
 
 /** An agent by its id, or by its name in the project. */
 async function agentOf(context: Context, project: string, named: string): Promise<Agent> {

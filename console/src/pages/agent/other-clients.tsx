@@ -1,13 +1,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
-import {
-  type ConnectProtocol,
-  connectionsOf,
-  connectProtocols,
-  doorSetting,
-  isPublishedTo,
-  publishing,
-} from '#contract/doors/connections.ts'
+import { doorNames, doors } from '#contract/core/doors.ts'
+import { connectionsOf, doorSetting, isPublishedTo, publishing } from '#contract/doors/connections.ts'
 import { serviceUrl } from '../../agents/snippets.tsx'
 import { projectQuery } from '../../api/queries.ts'
 import { paths } from '../../paths.ts'
@@ -17,19 +11,11 @@ import { CodeBlock, CopyButton } from '../../ui/copy.tsx'
 import { Panel } from '../../ui/page.tsx'
 import type { TabProps } from './tab.ts'
 
-const names: Record<ConnectProtocol, string> = { openai: 'OpenAI', mcp: 'MCP', a2a: 'A2A', agui: 'AG-UI' }
-const means: Record<ConnectProtocol, string> = {
-  openai: 'The agent is a model for every client of the OpenAI API. A key needs tasks:write.',
-  mcp: 'The agent is a tool for every client of the Model Context Protocol. A key needs tasks:write and agents:read; clients that sign their user in need none.',
-  a2a: 'The agent is an agent for every client of the Agent2Agent protocol. A key needs tasks:write.',
-  agui: 'The agent is the back end of a user interface that speaks AG-UI, such as CopilotKit. A key needs tasks:write.',
-}
-
 /** How clients of other protocols use the agent, with its own addresses and names. */
 export function OtherClients({ project_id, agent }: TabProps) {
   const { data: project } = useQuery(projectQuery(project_id))
   const [search, change] = useSearchState<{ as?: string | undefined; client?: string | undefined }>()
-  const protocol = connectProtocols.find((one) => one === search.as) ?? 'openai'
+  const protocol = doorNames.find((one) => one === search.as) ?? 'openai'
   if (!project) return null
   const { url, connections } = connectionsOf(protocol, {
     ...{ base_url: serviceUrl(), agent_id: agent.id, agent: agent.name, project: project.name },
@@ -43,10 +29,10 @@ export function OtherClients({ project_id, agent }: TabProps) {
         <Choices
           label="Protocol"
           value={protocol}
-          options={connectProtocols.map((one) => [one, names[one]] as const)}
+          options={doorNames.map((one) => [one, doors[one].title] as const)}
           onChange={(as) => change({ as: as === 'openai' ? undefined : as, client: undefined }, { replace: true })}
         />
-        <p className="max-w-3xl text-soft">{means[protocol]}</p>
+        <p className="max-w-3xl text-soft">{doors[protocol].lead}</p>
         {!isPublished && (
           <p role="note" className="max-w-3xl">
             The agent is not published to this protocol. <Link {...paths.editAgent(project_id, agent.id)}>Edit it</Link>{' '}

@@ -1,3 +1,4 @@
+import { doorNames, doors as facts } from '#contract/core/doors.ts'
 import { Link } from '@tanstack/react-router'
 import { paths } from '../../paths.ts'
 import type { Task } from '../../task-parts/types.ts'
@@ -9,9 +10,7 @@ export const editedFrom = 'edited_from'
 export const doors: Record<string, string> = {
   'openai.chat': 'OpenAI Chat Completions',
   'openai.responses': 'OpenAI Responses',
-  mcp: 'MCP',
-  a2a: 'A2A',
-  agui: 'AG-UI',
+  ...Object.fromEntries(doorNames.filter((name) => name !== 'openai').map((name) => [name, facts[name].title])),
 }
 
 /** What made a task: a schedule, the retry or the edit of another one, a trigger, another protocol, or a request. */

@@ -1,4 +1,5 @@
 import type { FastifyInstance } from 'fastify'
+import { doors } from '#contract/core/doors.ts'
 
 const exposed = [
   'X-Request-ID',
@@ -38,7 +39,11 @@ function asked(headers: string | undefined): string {
 }
 
 /** Paths of the protocols of others, and what their clients need to get a token from a page. */
-const doorPath = /^\/(v1|mcp|a2a|agui)([/?]|$)/
+const doorPath = new RegExp(
+  `^(${Object.values(doors)
+    .map(({ path }) => path)
+    .join('|')})([/?]|$)`,
+)
 const tokenPath = /^\/(\.well-known\/|oauth2\/(token|revoke)([?]|$))/
 
 /**
