@@ -94,6 +94,56 @@ describe('calls of models and tools under a lease', () => {
     assert.match((await called).content[0]!.text, /\+09:00|Tokyo/)
   })
 
+  it('shows the model pictures that a worker sends, each stored once for its task, and files of the project', async () => {
+    const { id, token } = await begin()
+    const png = Buffer.from(
+      'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
+      'base64',
+    )
+    const url = `data:image/png;base64,${png.toString('base64')}`
+    const headers = { 'content-type': 'text/plain' }
+    const { body: note } = await test.send('POST', `${base}/files?name=note.txt`, { body: 'noted', headers })
+    const chat = (content: object[]) => ({ model: 'gpt-4o-mini', messages: [{ role: 'user', content }] })
+    const file = { type: 'file', file: { file_id: note.id } }
+    const asks: [string, object][] = [
+      ['v1/chat/completions', chat([{ type: 'image_url', image_url: { url } }, file])],
+      [
+        'v1/responses',
+        { model: 'gpt-4o-mini', input: [{ role: 'user', content: [{ type: 'input_image', image_url: url }] }] },
+      ],
+    ]
+    for (const [path, ask] of asks) {
+      const reply = await post(token, path, ask)
+      assert.equal(reply.status, 200, await reply.clone().text())
+      const sent = JSON.stringify(models.requests.at(-1)!.body)
+      assert.ok(sent.includes(url), sent)
+      assert.equal(sent.includes('note.txt:\\nnoted'), path.includes('chat'))
+    }
+    const { body: listed } = await test.send('GET', `${base}/files?task_id=${id}`)
+    assert.deepEqual([listed.files.length, listed.files[0].bytes], [1, png.length])
+
+    const { body: other } = await test.send('POST', '/api/v1/projects', { body: { name: 'elsewhere' } })
+    const { body: foreign } = await test.send('POST', `/api/v1/projects/${other.id}/files`, { body: 'secret', headers })
+    const wrong: [object, number, string][] = [
+      [{ type: 'file', file: { file_id: foreign.id } }, 404, 'messages[0].content[0].file.file_id'],
+      [
+        { type: 'image_url', image_url: { url: 'data:image/png;base64,*' } },
+        400,
+        'messages[0].content[0].image_url.url',
+      ],
+      [
+        { type: 'image_url', image_url: { url: 'https://10.0.0.1/a.png' } },
+        400,
+        'messages[0].content[0].image_url.url',
+      ],
+    ]
+    for (const [part, status, param] of wrong) {
+      const reply = await post(token, 'v1/chat/completions', chat([part]))
+      assert.deepEqual([reply.status, ((await reply.json()) as any).error.param], [status, param])
+    }
+    assert.equal((await test.sql`select 1 from file where sha256 is null`).length, 0)
+  })
+
   it('gives a call that a person rejected as an error that the model reads', async () => {
     const { id, token } = await begin({ tools: ['current_time'], tool_policies: { current_time: 'ask' } })
     const called = callTool(token, 'current_time')

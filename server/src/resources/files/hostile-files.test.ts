@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { gzipSync } from 'node:zlib'
-import { makeKey, makePerson } from '../../../test/actors.ts'
 import { startTestService, type Reply, type TestService } from '../../../test/harness.ts'
-import { createProject } from '../../../test/fixtures.ts'
 
 let test: TestService
 let project: string
@@ -86,44 +84,6 @@ describe('files that mean harm', () => {
     // A body that says it is packed is kept as it came, or refused: it is never unpacked either.
     const packed = await upload(bomb, { headers: { 'content-encoding': 'gzip' } })
     assert.ok(packed.status >= 400 || packed.body.bytes === bomb.length, JSON.stringify(packed))
-  })
-
-  it('of another organization or project are 404 in a message, as in an input', async () => {
-    const stranger = await makeKey(test, await makePerson(test), ['projects:write', 'tasks:write', 'agents:write'])
-    const { key } = stranger
-    const { body: theirs } = await test.send('POST', '/api/v1/projects', { key, body: { name: 'theirs' } })
-    const foreign = await upload(Buffer.from('secret'), { at: `/api/v1/projects/${theirs.id}`, key })
-    const other = await createProject(test.send, 'other')
-    const elsewhere = await upload(Buffer.from('secret'), { at: other.path })
-    const asks = script(
-      { tool_calls: [{ name: 'request_input', arguments: { question: 'Which?' } }] },
-      { text: 'Done.' },
-    )
-    const task = (await give(asks)).body
-    assert.equal(task.status, 'waiting')
-    for (const file_id of [foreign.body.id, elsewhere.body.id, 'file_nothing', 'x'.repeat(100)]) {
-      assert.ok(file_id)
-      for (const type of ['file', 'image']) {
-        const content = [{ type, file_id }]
-        const replies = [
-          await test.send('POST', `${project}/tasks/${task.id}/messages`, { body: { content } }),
-          await give([{ role: 'user', content }]),
-          await test.send('POST', `${project}/schedules`, {
-            body: { agent_id: agent, name: 'n', cron: '0 3 * * *', input: [{ role: 'user', content }] },
-          }),
-          await test.send('POST', `${project}/agents/${agent}/test-cases`, {
-            body: { name: 'n', input: [{ role: 'user', content }] },
-          }),
-        ]
-        for (const { status, body } of replies)
-          assert.deepEqual(
-            [status, body.error?.code, body.error?.details?.resource_type],
-            [404, 'resource_not_found', 'file'],
-            JSON.stringify(body),
-          )
-      }
-    }
-    assert.equal((await test.send('GET', `${project}/tasks/${task.id}`)).body.status, 'waiting')
   })
 
   it('fill what a project may store to its last byte, and not one more', async () => {
