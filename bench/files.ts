@@ -23,11 +23,14 @@ import { readOptions } from './parts/options.ts'
  * connection to the same PostgreSQL, and with the same bytes over a bare socket; then the memory of the service's process
  * during many parallel uploads, by the kernel. Ends with 1 where an upload takes more than 8 MiB of it. Needs Linux.
  *
- *     node bench/files.ts --rounds 5 --uploads 50
+ *     node bench/files.ts --rounds 5 --uploads 50 [--s3 http://127.0.0.1:4568]
+ *
+ * With `--s3` the service keeps the bytes in the bucket `files` of that store, whose keys are `S3RVER`, as those of s3rver are.
  */
 const values = readOptions({
   rounds: { type: 'string', default: '5' },
   uploads: { type: 'string', default: '50' },
+  s3: { type: 'string' },
 })
 const [rounds, uploads] = [Number(values.rounds), Number(values.uploads)]
 const mib = 1_048_576
@@ -43,6 +46,14 @@ const service = await startProcess({
   CADRE_ADMIN_API_KEY: key,
   CADRE_RATE_LIMITS_SCALE: '1000',
   CADRE_FILES_MAX_BYTES_PROJECT: String(fileBounds.bytes * 1000),
+  ...(values.s3 === undefined
+    ? {}
+    : {
+        CADRE_FILES_S3_ENDPOINT: values.s3,
+        CADRE_FILES_S3_BUCKET: 'files',
+        CADRE_FILES_S3_ACCESS_KEY_ID: 'S3RVER',
+        CADRE_FILES_S3_SECRET_ACCESS_KEY: 'S3RVER',
+      }),
 })
 const bare = spawn(process.execPath, [join(import.meta.dirname, 'parts', 'byte-server.ts')], {
   stdio: ['ignore', 'pipe', 'inherit'],

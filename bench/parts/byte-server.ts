@@ -2,7 +2,7 @@ import { createServer, type AddressInfo } from 'node:net'
 
 /**
  * The limit of moving bytes over a connection: takes a byte and the count of bytes that follow or are asked for, and reads or
- * sends them. A process of its own, as the service is; prints its port.
+ * sends them. A separate process, as the service is; prints its port.
  */
 const piece = Buffer.alloc(1_048_576, 'x')
 const headBytes = 5

@@ -40,7 +40,7 @@ async function taskOf(agent_id: string, status = 'completed', count = 1): Promis
 
 const png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
 
-/** Gives a file to a field as a person does who drops it there, or pastes it. */
+/** Hands a file to a field as a person does who drops it there, or pastes it. */
 async function give(field: Locator, how: 'drop' | 'paste', name: string, base64 = png): Promise<void> {
   await field.evaluate(
     (target: any, [type, filename, data]) => {

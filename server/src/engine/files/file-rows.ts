@@ -50,7 +50,7 @@ export async function insertFile(sql: Sql, file: NewFile): Promise<boolean> {
 
 /**
  * Takes room for more bytes of a file that is being stored. Throws `quota_exceeded` where its project has no room for them,
- * and `file_not_found` where the project or the file was deleted meanwhile. In a transaction of its own, which holds a lock of
+ * and `file_not_found` where the project or the file was deleted meanwhile. In a separate transaction, which holds a lock of
  * the project and ends without waiting for the disk: a crash may lose what was taken only together with the bytes it was for.
  */
 export async function takeRoom(

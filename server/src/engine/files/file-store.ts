@@ -252,7 +252,7 @@ async function* readPieces(
   const read = (index: number): Promise<Buffer | undefined> | undefined => {
     if (index * pieceBytes >= end) return undefined
     const piece = pieceTurns.run(project_id, () => findPiece(sql, id, index))
-    // Who reads on is told; who stopped before it need not know.
+    // A reader that goes on gets the error; one that has stopped does not need it.
     piece.catch(() => {})
     return piece
   }

@@ -47,7 +47,7 @@ export function workModelRoutes(app: FastifyInstance, http: HttpContext, context
       load: requireLease,
       receive: async (loading, validated) => {
         const { project_id } = await requireLease(loading)
-        const { urls } = readAsk(validated().body as Record<string, unknown>, dialect).files
+        const { urls } = readAsk(validated().body, dialect).files
         return doorFiles.receive(loading.request, { project_id, created_by: loading.principal.user_id }, urls)
       },
       run: async ({ sql, loaded, body, request }) => {
