@@ -1430,7 +1430,6 @@ create table tool (
   created_at timestamp with time zone not null default now(),
   updated_at timestamp with time zone not null default now(),
   constraint tool_pkey PRIMARY KEY (id),
-  constraint tool_kind_check CHECK (kind = ANY (ARRAY['http'::text, 'openapi'::text, 'mcp'::text, 'client'::text])),
   constraint tool_safety_check CHECK (safety = ANY (ARRAY['safe'::text, 'keyed'::text, 'unsafe'::text])),
   constraint tool_status_check CHECK (status = ANY (ARRAY['active'::text, 'drifted'::text]))
 );
