@@ -70,6 +70,8 @@ test(
     await checkScreen(page, 'trigger')
     await page.getByRole('link', { name: 'Tasks of this trigger' }).click()
     await page.getByText('1–2 of 2 tasks').waitFor()
+    // The note and the marks that its model reads are no title.
+    await page.getByRole('link', { name: 'Greet world.', exact: true }).first().waitFor()
     await page.getByRole('table').getByRole('link', { name: 'Trigger', exact: true }).first().click()
     await page.getByRole('heading', { name: 'Greetings' }).waitFor()
 
@@ -82,7 +84,13 @@ test(
     await dialog.getByLabel('Name').fill('Farewells')
     await dialog.getByRole('button', { name: 'Save' }).click()
     await page.getByRole('heading', { name: 'Farewells' }).waitFor()
-    await button('Rotate address').click()
+    // On a telephone the lesser actions are in a menu.
+    await page.setViewportSize({ width: 390, height: 844 })
+    await button('Rotate address').waitFor({ state: 'hidden' })
+    await button('More actions').click()
+    await page.getByRole('menuitem', { name: 'Rotate address' }).click()
+    await dialog.getByRole('button', { name: 'Rotate address' }).waitFor()
+    await page.setViewportSize({ width: 1440, height: 900 })
     await dialog.getByRole('button', { name: 'Rotate address' }).click()
     assert.notEqual(await page.getByTestId('secret').textContent(), address)
     await page.getByLabel('I have saved it').check()

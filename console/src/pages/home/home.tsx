@@ -49,7 +49,7 @@ export default function HomePage() {
         actions={
           <>
             <CopyAsCurl path={`/api/v1/projects/${project_id}`} />
-            {total > 0 && (
+            {!(isCounted && total === 0) && (
               <>
                 <Button
                   reason={count('running') > 0 ? undefined : 'No agent is running'}
@@ -92,7 +92,7 @@ export default function HomePage() {
       {isCounted && total > 0 && <Overview project_id={project_id} errors={count('error')} />}
       {!isCounted && <HomeSkeleton />}
       <p className="mt-4 flex flex-wrap items-center gap-x-4 gap-y-2 text-sm text-soft">
-        {total > 0 && <span>Agents:</span>}
+        {!(isCounted && total === 0) && <span>Agents:</span>}
         {agentStates
           .filter((state) => count(state) > 0)
           .map((state) => (
