@@ -20,7 +20,7 @@ import {
   type FileStore,
 } from './file-rows.ts'
 import { headBytes, mediaTypeOf } from './media-type.ts'
-import { pieceTurns } from './turns.ts'
+import { pieceTurns, ProjectTurns, uploadTurns } from './turns.ts'
 
 /** Bytes of a piece of a file: what is in memory of it at a time, and a row of the database. */
 export const pieceBytes = 1_048_576
@@ -71,6 +71,8 @@ export type StoredFile = Pick<FileRow, 'id' | 'project_id' | 'store' | 'bytes'>
 
 /** Stores files and reads them. */
 export interface Files {
+  /** Whose turn it is to have its body read. */
+  uploadTurns: ProjectTurns
   /**
    * Stores bytes as they come, at most 20 MiB: a piece at a time is in memory. The file is visible after `complete`; a
    * caller that fails before that discards it. Throws `file_too_large`, `quota_exceeded`, and what `source` throws; then nothing is left.
@@ -97,6 +99,7 @@ export interface FilesOptions {
 }
 
 export function makeFiles({ sql, project_bytes, objects }: FilesOptions): Files {
+  const turns = new ProjectTurns(pieceTurns)
   const store: FileStore = objects ? 's3' : 'database'
 
   const begin = async (origin: FileOrigin, made: { task_id?: string; call_key?: string } = {}) => {
@@ -117,7 +120,7 @@ export function makeFiles({ sql, project_bytes, objects }: FilesOptions): Files 
     let room = 0
     const needRoom = async (wanted: number): Promise<void> => {
       if (wanted <= room) return
-      await pieceTurns.run(project_id, () => sql.begin((tx) => takeRoom(tx, file, wanted - room, project_bytes)))
+      await turns.run(project_id, () => sql.begin((tx) => takeRoom(tx, file, wanted - room, project_bytes)))
       room = wanted
     }
     let index = 0
@@ -128,7 +131,7 @@ export function makeFiles({ sql, project_bytes, objects }: FilesOptions): Files 
         if (facts.bytes() > fileBounds.bytes) throw fileTooLarge()
         await needRoom(facts.bytes())
         if (writer) await writer.piece(piece)
-        else await pieceTurns.run(project_id, () => insertPiece(sql, file.id, index, piece))
+        else await turns.run(project_id, () => insertPiece(sql, file.id, index, piece))
         index += 1
       }
       await writer?.end()
@@ -142,6 +145,7 @@ export function makeFiles({ sql, project_bytes, objects }: FilesOptions): Files 
   }
 
   return {
+    uploadTurns: new ProjectTurns(uploadTurns),
     async receive(origin, source) {
       const file = await begin(origin)
       if (!file)
@@ -174,7 +178,7 @@ export function makeFiles({ sql, project_bytes, objects }: FilesOptions): Files 
       })
     },
     read(file, start = 0, end = file.bytes) {
-      if (file.store === 'database') return readPieces(sql, file, start, end)
+      if (file.store === 'database') return readPieces(sql, turns, file, start, end)
       if (!objects) throw new Error(`file ${file.id} is in an object store, and none is configured`)
       return objects.read(file.id, start, end)
     },
@@ -245,13 +249,14 @@ function factsOf() {
 /** The next piece is read while the one before it is sent. */
 async function* readPieces(
   sql: Sql,
+  turns: ProjectTurns,
   { id, project_id }: Pick<StoredFile, 'id' | 'project_id'>,
   start: number,
   end: number,
 ): AsyncGenerator<Buffer> {
   const read = (index: number): Promise<Buffer | undefined> | undefined => {
     if (index * pieceBytes >= end) return undefined
-    const piece = pieceTurns.run(project_id, () => findPiece(sql, id, index))
+    const piece = turns.run(project_id, () => findPiece(sql, id, index))
     // A reader that goes on gets the error; one that has stopped does not need it.
     piece.catch(() => {})
     return piece

@@ -28,14 +28,13 @@ export class ProjectTurns {
 const never = new AbortController().signal
 
 /**
- * Pieces that are stored or read at a time: each takes a connection, and most connections are for requests and tasks. One
+ * Pieces that a process stores or reads at a time: each takes a connection, and most connections are for requests and tasks. One
  * project leaves a place to the others.
  */
-export const pieceTurns = new ProjectTurns({ places: 4, ofProject: 3, waiting: 10_000 })
+export const pieceTurns = { places: 4, ofProject: 3, waiting: 10_000 } as const
 
 /**
- * Uploads that are received at a time. Each has few pieces in memory; the bodies of those that wait are not read, so the memory
- * of all together is bounded.
+ * Uploads that a process receives at a time. Each has few pieces in memory; the bodies of those that wait are not read, so the
+ * memory of all together is bounded.
  */
-export const uploadTurnsOptions = { places: 64, ofProject: 56, waiting: 500 } as const
-export const uploadTurns = new ProjectTurns(uploadTurnsOptions)
+export const uploadTurns = { places: 64, ofProject: 56, waiting: 500 } as const

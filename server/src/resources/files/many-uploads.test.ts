@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict'
-import { connect, type Socket } from 'node:net'
 import { PassThrough } from 'node:stream'
 import { after, before, describe, it } from 'node:test'
 import type { FastifyRequest } from 'fastify'
 import { eventually, startTestService, type Reply, type TestService } from '../../../test/harness.ts'
-import { ProjectTurns, uploadTurnsOptions } from '../../engine/files/turns.ts'
+import { ProjectTurns } from '../../engine/files/turns.ts'
 import { receiveUpload } from './upload.ts'
 
 let test: TestService
@@ -24,11 +23,19 @@ const upload = (path: string, body = 'x'): Promise<Reply> =>
 const begun = async (project_id: number): Promise<number> =>
   (await test.sql`select 1 from file where project_id = ${project_id} and sha256 is null`).length
 
+const files = () => test.service.context.files
+/** A request whose body the test writes. */
+function requestOf(): { raw: PassThrough; request: FastifyRequest } {
+  const raw = Object.assign(new PassThrough(), { complete: true })
+  const headers = { 'transfer-encoding': 'chunked' }
+  return { raw, request: { headers, raw, content_type: 'text/plain' } as unknown as FastifyRequest }
+}
+
 describe('many uploads at a time', () => {
   it('take few connections, so that other requests are answered meanwhile', async () => {
     const [{ id, files }] = projects as [(typeof projects)[0]]
     const lock = await test.service.context.database.pool.connect()
-    const uploads = 24
+    const uploads = 20
     let sent: Promise<Reply>[] = []
     try {
       await lock.query(`select pg_advisory_lock(hashtextextended('files of project ${id}', 0))`)
@@ -44,35 +51,40 @@ describe('many uploads at a time', () => {
   })
 
   it('are received up to a number of each project, and those beyond wait unread', async () => {
-    const [{ id, files }, another] = projects as [(typeof projects)[0], (typeof projects)[0]]
-    const { hostname, port } = new URL(test.url)
-    const open = (): Socket => {
-      const socket = connect(Number(port), hostname)
-      socket.on('error', () => {})
-      const head = `host: x\r\nx-api-key: ${test.owner.api_key}\r\ncontent-type: text/plain\r\ncontent-length: 10`
-      socket.write(`POST ${files} HTTP/1.1\r\n${head}\r\n\r\nhalf`)
-      return socket
+    const [{ id: project_id }, { id: another }] = projects as [(typeof projects)[0], (typeof projects)[0]]
+    const turns = new ProjectTurns({ places: 3, ofProject: 2, waiting: 10 })
+    const receive = (of: number) => {
+      const body = requestOf()
+      const whose = { project_id: of, created_by: test.owner.user_id }
+      return { body: body.raw, stored: receiveUpload(files(), body.request, whose, undefined, turns) }
     }
-    const sockets = Array.from({ length: uploadTurnsOptions.ofProject }, open)
-    await eventually(async () => (await begun(id)) === sockets.length)
-    let isOver = false
-    const beyond = upload(files).finally(() => (isOver = true))
-    const other = await upload(another.files)
-    assert.deepEqual([other.status, isOver, await begun(id)], [201, false, sockets.length])
-    sockets.pop()!.destroy()
-    assert.equal((await beyond).status, 201)
-    for (const socket of sockets) socket.destroy()
-    await eventually(async () => (await begun(id)) === 0)
+    const [one, two] = [receive(project_id), receive(project_id)]
+    for (const { body } of [one, two]) body.write('half')
+    await eventually(async () => (await begun(project_id)) === 2)
+    const beyond = receive(project_id)
+    beyond.body.end('whole')
+    const other = receive(another)
+    other.body.end('other')
+    const stored = [await other.stored]
+    assert.deepEqual([beyond.body.readableFlowing, await begun(project_id)], [null, 2])
+    one.body.end(' and the other half')
+    stored.push(await one.stored, await beyond.stored)
+    two.body.end()
+    stored.push(await two.stored)
+    assert.deepEqual(
+      stored.map(({ bytes }) => bytes),
+      [5, 23, 5, 4],
+    )
+    for (const file of stored) await files().discard(file)
   })
 
   it('are refused with 503 where too many wait, and not read', async () => {
     const turns = new ProjectTurns({ places: 1, ofProject: 1, waiting: 0 })
     const whose = { project_id: 1, created_by: 'user_1' }
-    const raw = new PassThrough()
-    const request = { headers: {}, raw } as unknown as FastifyRequest
+    const { raw, request } = requestOf()
     await turns.run(1, () =>
       assert.rejects(
-        receiveUpload(test.service.context.files, request, whose, undefined, turns),
+        receiveUpload(files(), request, whose, undefined, turns),
         (error: any) => error.status === 503 && error.headers['retry-after'] === '5',
       ),
     )

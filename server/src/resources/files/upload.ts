@@ -6,7 +6,7 @@ import { fileBounds } from '#contract/resources/files.ts'
 import { invalid, Problem } from '#contract/core/problems.ts'
 import { allowSlowBody, endSlowBody } from '../../http/connection/slow-bodies.ts'
 import { TooManyWait } from '../../platform/fair-turns.ts'
-import { uploadTurns, type ProjectTurns } from '../../engine/files/turns.ts'
+import type { ProjectTurns } from '../../engine/files/turns.ts'
 import { fileTooLarge, type BegunFile, type FileOrigin, type Files } from '../../engine/files/file-store.ts'
 
 /** Bytes that a form may have beside its file: names and boundaries. */
@@ -26,7 +26,7 @@ export async function receiveUpload(
   request: FastifyRequest,
   whose: Whose,
   name: string | undefined,
-  turns: ProjectTurns = uploadTurns,
+  turns: ProjectTurns = files.uploadTurns,
 ): Promise<BegunFile> {
   if (request.headers['content-encoding'] !== undefined)
     throw invalid({ field: 'Content-Encoding', message: 'is not supported', code: 'invalid_format' })
