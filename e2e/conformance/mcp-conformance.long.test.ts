@@ -1,0 +1,152 @@
+import assert from 'node:assert/strict'
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { createServer, request, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { OAuthDriver } from '../../server/test/oauth.ts'
+import { eventually, startTestService, type TestService } from '../../server/test/harness.ts'
+import { expectedFailures } from './mcp-baseline.ts'
+
+/** The kit asks for tools of its own by name, which agents cannot have: their checks are in the baseline, and none may be added. */
+const kit = fileURLToPath(new URL('index.js', import.meta.resolve('@modelcontextprotocol/conformance/dist/index.js')))
+
+let service: TestService
+let proxy: Server
+let folder: string
+before(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'cadre-conformance-'))
+  service = await startTestService()
+  const { body: project } = await service.send('POST', '/api/v1/projects', { body: { name: 'conformance' } })
+  const path = `/api/v1/projects/${project.id}/agents`
+  // Its tool can be called without arguments, as the kit calls the first one that it finds.
+  const input_schema = { type: 'object', properties: { text: { type: 'string' } } }
+  const config = { model: 'builtin/echo', input_schema, doors: { mcp: { published: true } } }
+  const { body: agent } = await service.send('POST', path, { body: { name: 'echo', config } })
+  await eventually(async () => (await service.send('GET', `${path}/${agent.id}`)).body.status === 'running')
+  proxy = await withBearer(service)
+})
+after(async () => {
+  proxy.closeAllConnections()
+  proxy.close()
+  await service.stop()
+  await rm(folder, { recursive: true, force: true })
+})
+
+/** The kit has no option for a header. */
+async function withBearer({ url, owner }: TestService): Promise<Server> {
+  const server = createServer((from, to) => {
+    const headers = { authorization: `Bearer ${owner.api_key}`, ...from.headers }
+    const onward = request(new URL(from.url!, url), { method: from.method, headers }, (answer) => {
+      to.writeHead(answer.statusCode!, answer.headers)
+      answer.pipe(to)
+    })
+    onward.on('error', () => to.destroy())
+    to.on('close', () => onward.destroy())
+    from.pipe(onward)
+  }).listen(0, '127.0.0.1')
+  await new Promise((resolve) => server.once('listening', resolve))
+  return server
+}
+
+interface Check {
+  id: string
+  status: string
+  errorMessage?: string
+}
+
+/** Its settings are those of this process, but for what the test runner gives its own. */
+const env = { ...process.env, NODE_OPTIONS: '' }
+
+async function run(words: readonly string[], output: string): Promise<Map<string, Check[]>> {
+  // A run with failures ends with 1: what failed is read from its results.
+  await promisify(execFile)(process.execPath, [kit, ...words, '--output-dir', output], {
+    env,
+    maxBuffer: 64 * 1024 * 1024,
+  }).catch((error: { code?: unknown; stderr?: string }) => assert.equal(error.code, 1, error.stderr))
+  return resultsIn(output)
+}
+
+async function resultsIn(output: string): Promise<Map<string, Check[]>> {
+  const scenarios = new Map<string, Check[]>()
+  for (const name of await readdir(output)) {
+    const scenario = name.replace(/^server-/, '').replace(/-\d{4}-\d{2}-\d{2}T.*$/, '')
+    scenarios.set(scenario, JSON.parse(await readFile(join(output, name, 'checks.json'), 'utf8')) as Check[])
+  }
+  return scenarios
+}
+
+describe('the conformance suite of MCP', () => {
+  for (const [revision, baseline] of Object.entries(expectedFailures))
+    it(`finds /mcp as the revision ${revision} wants it, but for the baseline`, async (t) => {
+      const { port } = proxy.address() as AddressInfo
+      const words = [
+        'server',
+        '--requirements',
+        revision,
+        '--url',
+        `http://127.0.0.1:${port}/mcp`,
+        '--timeout',
+        '120000',
+      ]
+      const scenarios = await run(words, join(folder, revision))
+      const checks = [...scenarios].flatMap(([scenario, all]) => all.map((check) => ({ scenario, ...check })))
+      const failed = checks.filter(({ status }) => status === 'FAILURE')
+      t.diagnostic(`${checks.length - failed.length} of ${checks.length} checks did not fail`)
+      const names = new Set(failed.map(({ scenario, id }) => `${scenario}/${id}`))
+      if (process.env['CADRE_PRINT_BASELINE']) console.log(JSON.stringify([...names].toSorted(), undefined, 2))
+      const added = failed.filter(({ scenario, id }) => !baseline.includes(`${scenario}/${id}`))
+      assert.deepEqual(added, [], 'checks failed that did not before')
+      const gone = baseline.filter((name) => !names.has(name))
+      assert.deepEqual(gone, [], 'these pass: take them out of the baseline')
+    })
+
+  it('finds the authorization server as it wants it, with a person who signs in and allows', async () => {
+    const driver = new OAuthDriver(service)
+    const client = await driver.client('kit', {
+      ...{ redirect_uri: 'http://127.0.0.1/callback', native: true, isPublic: true },
+      scopes: ['agents:read', 'tasks:write'],
+    })
+    const output = join(folder, 'authorization')
+    const words = ['authorization', '--url', service.url, '--output-dir', output, '--port', String(await freePort())]
+    const child = spawn(
+      process.execPath,
+      [kit, ...words, '--client-id', client.client_id, '--resource', `${service.url}/mcp`],
+      { env },
+    )
+    let said = ''
+    let allowed: Promise<Response> | undefined
+    const read = (chunk: Buffer): void => {
+      said += String(chunk)
+      const address = /^http\S+\/oauth2\/authorize\S+$/m.exec(said)?.[0]
+      // The kit listens by the time that it has said so.
+      if (address !== undefined && said.includes('Callback server started'))
+        allowed ??= driver.authorize(address).then(({ left }) => fetch(left))
+    }
+    child.stdout.on('data', read)
+    child.stderr.on('data', read)
+    const [code] = (await once(child, 'exit')) as [number | null]
+    const scenarios = await resultsIn(output)
+    const checks = [...scenarios.values()].flat()
+    assert.ok(checks.length >= 3, JSON.stringify(checks))
+    assert.deepEqual(
+      checks.filter(({ status }) => status === 'FAILURE' || status === 'SKIPPED'),
+      [],
+    )
+    assert.deepEqual([code, (await allowed)?.status], [0, 200], said)
+  })
+})
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  server.close()
+  await once(server, 'close')
+  return port
+}
