@@ -154,7 +154,7 @@ export async function authenticate(
       // Clients of OpenAI read how long that is.
       'x-ratelimit-reset-requests':
         operation.error_format === 'openai'
-          ? `${Math.max(0, row.hour_reset - Math.floor(Number(row.now)))}s`
+          ? `${Math.max(0, row.hour_reset - Math.floor(row.now))}s`
           : String(row.hour_reset),
       'x-ratelimit-limit-tokens': String(settings.tokens_per_hour),
       'x-ratelimit-remaining-tokens': String(Math.max(0, settings.tokens_per_hour - row.tokens_used)),

@@ -90,7 +90,7 @@ describe('a request to the OpenAI door is refused', () => {
         method: 'POST',
         headers: { authorization: `Bearer ${service.owner.api_key}`, 'content-type': 'application/json' },
         ...(chunked ? { body: new Blob([body]).stream(), duplex: 'half' } : { body }),
-      } as RequestInit)
+      })
       const { error } = (await reply.json()) as { error: { code: string } }
       assert.deepEqual([reply.status, error.code], [413, 'request_too_large'])
       assert.equal(reply.headers.get('x-should-retry'), 'false')

@@ -88,7 +88,7 @@ it('a credential that names no host is bound to that of the first tool that is r
   assert.deepEqual([trial.body.response?.status, asked], [200, [`Bearer ${secret}`]], JSON.stringify(trial.body))
   assert.deepEqual((await send('GET', `/credentials/${id}`)).body.allowed_hosts, [])
   const made = await Promise.all([tool('http', http), tool('http', { ...http, url: 'https://evil.test/' })])
-  assert.deepEqual(made.map(({ status }) => status).toSorted(), [201, 400])
+  assert.deepEqual(new Set(made.map(({ status }) => status)), new Set([201, 400]))
   const host = made[0].status === 201 ? new URL(answers.url).host : 'evil.test'
   assert.deepEqual((await send('GET', `/credentials/${id}`)).body.allowed_hosts, [host])
   const audit = await test.send('GET', `/api/v1/auth/audit?action=credential.updated`)
