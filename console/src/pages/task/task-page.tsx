@@ -88,22 +88,24 @@ export function TaskPage() {
   if (!live.task) {
     const isGone = live.error instanceof APIError && live.error.status === 404
     return (
-      <div className="p-5">
-        {isGone ? (
-          <EmptyState
-            title="There is no such task"
-            actions={<A to={`/p/${project}/tasks`}>All tasks of the project</A>}
-          >
-            <p>It may have been removed with its agent, or belong to another project.</p>
-            <ErrorBox error={live.error} />
-          </EmptyState>
-        ) : live.error !== undefined ? (
-          <ErrorBox error={live.error} retry={() => window.location.reload()} />
-        ) : (
-          <p className="text-sm text-soft" role="status">
-            Loading the task…
-          </p>
-        )}
+      <div className={fullHeight}>
+        <div className="p-5">
+          {isGone ? (
+            <EmptyState
+              title="There is no such task"
+              actions={<A to={`/p/${project}/tasks`}>All tasks of the project</A>}
+            >
+              <p>It may have been removed with its agent, or belong to another project.</p>
+              <ErrorBox error={live.error} />
+            </EmptyState>
+          ) : live.error !== undefined ? (
+            <ErrorBox error={live.error} retry={() => window.location.reload()} />
+          ) : (
+            <p className="text-sm text-soft" role="status">
+              Loading the task…
+            </p>
+          )}
+        </div>
       </div>
     )
   }
