@@ -67,12 +67,17 @@ export async function putOnClipboard(text: string): Promise<boolean> {
   }
 }
 
+/** The ends of an identifier, by which people tell two apart. */
+export function shortId(id: string): string {
+  return id.length > 16 ? `${id.slice(0, 8)}…${id.slice(-4)}` : id
+}
+
 /** An identifier, to be read and copied. */
 export function CopyId({ id, short = false }: { id: string; short?: boolean }) {
   return (
     <span className="inline-flex max-w-full items-center gap-0.5">
       <code className="truncate text-soft" title={id}>
-        {short && id.length > 16 ? `${id.slice(0, 8)}…${id.slice(-4)}` : id}
+        {short ? shortId(id) : id}
       </code>
       <CopyButton text={id} label={`Copy ${id}`} />
     </span>

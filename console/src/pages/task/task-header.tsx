@@ -8,7 +8,7 @@ import { versionWords } from '../../agents/version-words.ts'
 import { Time } from '../../ui/time.tsx'
 import { titleOf } from '../../task-parts/input-words.ts'
 import { Button, IconButton } from '../../ui/button.tsx'
-import { CopyId } from '../../ui/copy.tsx'
+import { CopyId, shortId } from '../../ui/copy.tsx'
 import { Menu, MenuItem } from '../../ui/menu.tsx'
 import { CompareDialog } from './compare-dialog.tsx'
 import { traceUrl, useTraceAddress } from '../../trace-address.ts'
@@ -154,7 +154,7 @@ export function TaskHeader({
         )}
         <Truth>
           <A to={`/p/${project}/agents/${task.agent_id}`} className="text-accent underline underline-offset-2">
-            {agentName ?? task.agent_id}
+            {agentName ?? shortId(task.agent_id)}
           </A>{' '}
           {versionWords(task.agent_version)}
         </Truth>
