@@ -42,7 +42,7 @@ try {
   const config = { model: 'builtin/echo' }
   const agent = (await ask<{ id: string }>(`${project}/agents`, { name: 'echo', config })).id
   let asked = 0
-  // Equal requests of one client are told apart by more work: here they differ, as those of people do.
+  // Requests of one client that are equal cost more: here they differ, as those of people do.
   const next = (): string => `What are your opening hours on day ${++asked}?`
   const byApi = () => ask(`${project}/agents/${agent}/tasks?wait=60`, { input: next() })
   const byChat = () =>

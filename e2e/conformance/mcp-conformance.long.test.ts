@@ -13,7 +13,7 @@ import { OAuthDriver } from '../../server/test/oauth.ts'
 import { eventually, startTestService, type TestService } from '../../server/test/harness.ts'
 import { expectedFailures } from './mcp-baseline.ts'
 
-/** The kit asks for tools of its own by name, which agents cannot have: their checks are in the baseline, and none may be added. */
+/** The kit asks for tools by names that agents cannot have: their checks are in the baseline, and none may be added. */
 const kit = fileURLToPath(new URL('index.js', import.meta.resolve('@modelcontextprotocol/conformance/dist/index.js')))
 
 let service: TestService
