@@ -6,7 +6,7 @@ import { Menu, MenuItem } from '../../ui/menu.tsx'
 import { PageHeader } from '../../ui/page.tsx'
 
 /** Something that can be done on a page, beside what is done most. */
-export interface PageAction {
+interface PageAction {
   label: string
   onClick: () => void
   /** Why it cannot be done. */
