@@ -58,10 +58,10 @@ try {
     measured.push(isFirst ? { api: one, chat: other } : { api: other, chat: one })
   }
   console.log('| Processor time of a task | API | `/v1/chat/completions` | ratio |\n|---|---|---|---|')
-  const of = (name: 'service_ms' | 'postgres_ms' | 'all_ms', words: string): number => {
+  const of = (name: 'service_ms' | 'postgres_ms' | 'all_ms', label: string): number => {
     const [api, chat] = [summarize(measured.map((m) => m.api[name])), summarize(measured.map((m) => m.chat[name]))]
     const ratio = chat.median / api.median
-    console.log(`| ${words} | ${api.median.toFixed(2)} ms | ${chat.median.toFixed(2)} ms | ${ratio.toFixed(2)} |`)
+    console.log(`| ${label} | ${api.median.toFixed(2)} ms | ${chat.median.toFixed(2)} ms | ${ratio.toFixed(2)} |`)
     return ratio
   }
   of('service_ms', 'service')

@@ -70,10 +70,10 @@ async function round(connection: pg.ClientConfig, buses: number, rate: number): 
   })
   await Promise.all([teller.ready, ...hosts.map((child) => once(child, 'message'))])
   const began_ms = performance.now()
-  let told = 0
+  let notified = 0
   while (performance.now() - began_ms < seconds * 1000) {
     const due = ((performance.now() - began_ms) / 1000) * rate
-    for (; told < due; told += 1) teller.notify('task', `${process.hrtime.bigint()}`)
+    for (; notified < due; notified += 1) teller.notify('task', `${process.hrtime.bigint()}`)
     await delay(tick_ms)
   }
   const took_s = (performance.now() - began_ms) / 1000
@@ -93,9 +93,9 @@ async function round(connection: pg.ClientConfig, buses: number, rate: number): 
   const latencies = heard.flatMap((one) => one.latencies_ms)
   const cells = [
     buses,
-    Math.round(told / took_s),
+    Math.round(notified / took_s),
     Math.round(count / took_s),
-    `${((count / (told * listeners)) * 100).toFixed(1)} %`,
+    `${((count / (notified * listeners)) * 100).toFixed(1)} %`,
     ...[0.5, 0.99].map((share) => percentile(latencies, share).toFixed(1)),
   ]
   return `| ${cells.join(' | ')} |`

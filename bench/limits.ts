@@ -41,9 +41,7 @@ try {
     CADRE_RATE_LIMITS_SCALE: values.scale,
   }
   for (let i = 0; i < processes; i++)
-    services.push(
-      await startProcess({ ...env, CADRE_DATA_DIR: join(folder, `api-${i}`) }, { words: ['--role', 'api'] }),
-    )
+    services.push(await startProcess({ ...env, CADRE_DATA_DIR: join(folder, `api-${i}`) }, { args: ['--role', 'api'] }))
   console.log(
     `${processes} processes, ${connections} connections, ${limit} requests a minute for one key. ${machine()}.`,
   )

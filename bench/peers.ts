@@ -78,10 +78,10 @@ The harness for peers is a folder that --harness names. Install the peers with i
   const folder = await mkdtemp(join(tmpdir(), 'cadre-peers-'))
   const out = join(folder, 'results.json')
   try {
-    const words = ['--spec', join(harness, 'ours.mjs'), '--target', options.targets, '--tests', options.tests]
+    const args = ['--spec', join(harness, 'ours.mjs'), '--target', options.targets, '--tests', options.tests]
     const child = spawn(
       process.execPath,
-      [run, ...words, '--runs', options.runs, '--secs', options.secs, '--out', out],
+      [run, ...args, '--runs', options.runs, '--secs', options.secs, '--out', out],
       {
         stdio: 'inherit',
         env: { ...process.env, PEERS_HOME: home, OURS_DIR: join(import.meta.dirname, '..') },

@@ -126,8 +126,8 @@ async function liveHeap(): Promise<{ heap_mb: number; external_mb: number }> {
   const before = service.output().length
   service.process.kill('SIGUSR2')
   for (let waited_ms = 0; waited_ms < 10_000; waited_ms += 50) {
-    const told = /live heap ([\d.]+) \+ ([\d.]+) MB/.exec(service.output().slice(before))
-    if (told) return { heap_mb: Number(told[1]), external_mb: Number(told[2]) }
+    const received = /live heap ([\d.]+) \+ ([\d.]+) MB/.exec(service.output().slice(before))
+    if (received) return { heap_mb: Number(received[1]), external_mb: Number(received[2]) }
     await delay(50)
   }
   throw new Error('the service did not tell its heap')

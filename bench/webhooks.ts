@@ -155,26 +155,26 @@ async function deliveryRate(): Promise<number> {
   }))
   const all = receives(deliveries)
   await sql.begin((tx) => emitAll(tx, events))
-  const begun = performance.now()
+  const start_ms = performance.now()
   await all
   for (let pending = true; pending;) {
     const [row] = await sql`select 1 from delivery where status = 'pending' limit 1`
     pending = row !== undefined
   }
-  const took_ms = performance.now() - begun
+  const took_ms = performance.now() - start_ms
   await webhooks.stop()
   await sql`truncate delivery, delivery_attempt`
   return (deliveries / took_ms) * 1000
 }
 
 async function rawRate(): Promise<number> {
-  const begun = performance.now()
+  const start_ms = performance.now()
   let left = deliveries
   const lease = async (): Promise<void> => {
     while (left-- > 0) await post()
   }
   await Promise.all(Array.from({ length: webhooksCount * atOnce }, lease))
-  return (deliveries / (performance.now() - begun)) * 1000
+  return (deliveries / (performance.now() - start_ms)) * 1000
 }
 
 async function post(): Promise<void> {
@@ -195,14 +195,14 @@ async function measureLatency(count: number): Promise<void> {
   const raw: number[] = []
   for (let i = 0; i < count; i++) {
     const arrived = receives(1)
-    const begun = performance.now()
+    const start_ms = performance.now()
     const posted = post()
     await arrived
-    raw.push(performance.now() - begun)
+    raw.push(performance.now() - start_ms)
     await posted
   }
   const webhooks = start()
-  const told: number[] = []
+  const reported: number[] = []
   for (let i = 0; i < count; i++) {
     const arrived = receives(1)
     let committed = 0
@@ -211,7 +211,7 @@ async function measureLatency(count: number): Promise<void> {
       await emit(tx, 'project.created', { org_id }, project)
     })
     await arrived
-    told.push(performance.now() - committed)
+    reported.push(performance.now() - committed)
     // The lane is given back before the next one comes.
     for (let owned = true; owned;) {
       const [row] = await sql`select 1 from webhook_lane where owner is not null`
@@ -222,7 +222,7 @@ async function measureLatency(count: number): Promise<void> {
   console.log('\n| Milliseconds | p50 | p99 | p50 to raw requests |\n|---|---|---|---|')
   for (const [name, times] of [
     ['Raw request received', raw],
-    ['Event received, from its commit', told],
+    ['Event received, from its commit', reported],
   ] as const) {
     const [p50, p99] = [percentile(times, 0.5), percentile(times, 0.99)]
     console.log(`| ${name} | ${p50.toFixed(2)} | ${p99.toFixed(2)} | ${(p50 / percentile(raw, 0.5)).toFixed(2)} |`)

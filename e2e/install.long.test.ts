@@ -57,8 +57,8 @@ async function release(name: string): Promise<string> {
   }
   await symlink(join(repository, 'node_modules'), join(copy, 'node_modules'))
   const out = join(copy, 'released')
-  const words = ['tools/run.mjs', 'tools/release.ts', await versionHere(), '--no-tag', '--no-image', '--out', out]
-  await run(process.execPath, words, { cwd: copy, env: { ...env, SOURCE_DATE_EPOCH: '1790000000' } })
+  const args = ['tools/run.mjs', 'tools/release.ts', await versionHere(), '--no-tag', '--no-image', '--out', out]
+  await run(process.execPath, args, { cwd: copy, env: { ...env, SOURCE_DATE_EPOCH: '1790000000' } })
   return out
 }
 
@@ -90,10 +90,10 @@ async function contentOf(file: string): Promise<string[]> {
 }
 
 /** Installs a package into a new folder as npm does, without asking a registry, and with files that are its owner's alone. */
-async function install(name: string, tarball: string, ...words: string[]): Promise<string> {
+async function install(name: string, tarball: string, ...args: string[]): Promise<string> {
   const at = join(folder, name)
   await mkdir(at, { recursive: true })
-  const npm = ['npm', 'install', '--offline', '--no-audit', '--no-fund', ...words, tarball]
+  const npm = ['npm', 'install', '--offline', '--no-audit', '--no-fund', ...args, tarball]
   await run('sh', ['-c', 'umask 077 && exec "$@"', 'sh', ...npm], { cwd: at, env })
   return at
 }
@@ -121,9 +121,9 @@ async function sizeOf(at: string): Promise<number> {
 }
 
 /** A command line that runs as a user without rights, where this one has them. */
-function unprivileged(words: readonly string[]): [string, ...string[]] {
+function unprivileged(args: readonly string[]): [string, ...string[]] {
   const user = ['setpriv', `--reuid=${otherUser}`, `--regid=${otherUser}`, '--clear-groups']
-  return ['sh', '-c', 'umask 077 && exec "$@"', 'sh', ...(isRoot ? user : []), ...words]
+  return ['sh', '-c', 'umask 077 && exec "$@"', 'sh', ...(isRoot ? user : []), ...args]
 }
 
 async function own(at: string): Promise<void> {
@@ -263,9 +263,9 @@ test(
     // Processor time and in the measure of Node alone, which takes some 0.04 s: the machine may be busy or slow.
     const tell = 'const{user,system}=process.cpuUsage();process.stderr.write(`\\n${user+system}`)'
     const preload = `data:text/javascript,${encodeURIComponent(`process.on("exit",()=>{${tell}})`)}`
-    const cpu_ms = (words: string[]): number => {
+    const cpu_ms = (args: string[]): number => {
       const tries = Array.from({ length: 9 }, () => {
-        const { stderr } = spawnSync(node, ['--import', preload, ...words], {
+        const { stderr } = spawnSync(node, ['--import', preload, ...args], {
           env: { ...env, XDG_CACHE_HOME: join(at, 'cache') },
           encoding: 'utf8',
         })
@@ -274,12 +274,9 @@ test(
       return Math.min(...tries)
     }
     const node_ms = cpu_ms(['-e', '0'])
-    for (const words of [['--version'], ['help'], ['agents', 'list', '--help']]) {
-      const times = cpu_ms([script, ...words]) / node_ms
-      assert.ok(
-        times <= 3.5,
-        `cadre ${words.join(' ')} takes ${times.toFixed(1)} times what Node takes (${node_ms} ms)`,
-      )
+    for (const args of [['--version'], ['help'], ['agents', 'list', '--help']]) {
+      const times = cpu_ms([script, ...args]) / node_ms
+      assert.ok(times <= 3.5, `cadre ${args.join(' ')} takes ${times.toFixed(1)} times what Node takes (${node_ms} ms)`)
     }
   },
 )

@@ -22,7 +22,7 @@ interface StartOptions {
   ready_ms?: number
   command?: [string, ...string[]]
   /** Further words of the command line, such as `--role worker`. */
-  words?: readonly string[]
+  args?: readonly string[]
 }
 
 /** How often a service is started whose database did not answer in time. */
@@ -45,7 +45,7 @@ export async function startProcess(env: Record<string, string>, options: StartOp
 
 async function startOnce(
   env: Record<string, string>,
-  { ready_ms = 90_000, words = [], command = [process.execPath, 'start.mjs', ...words] }: StartOptions,
+  { ready_ms = 90_000, args = [], command = [process.execPath, 'start.mjs', ...args] }: StartOptions,
 ): Promise<RunningService> {
   const child = launch(env, command)
   let text = ''
@@ -92,11 +92,11 @@ export interface RunningCommand {
 /** Starts `node cadre.mjs <words>` with `input` as its standard input; `script` is that of another checkout. */
 export function startCommand(
   env: Record<string, string>,
-  words: readonly string[],
+  argv: readonly string[],
   input = '',
   script = 'cadre.mjs',
 ): RunningCommand {
-  const child = launch(env, [process.execPath, script, ...words], 'pipe')
+  const child = launch(env, [process.execPath, script, ...argv], 'pipe')
   const said = { stdout: '', stderr: '' }
   for (const name of ['stdout', 'stderr'] as const)
     child[name]!.setEncoding('utf8').on('data', (text: string) => (said[name] += text))
@@ -109,11 +109,11 @@ export function startCommand(
 /** Runs `node cadre.mjs <words>` to its end. */
 export function runCommand(
   env: Record<string, string>,
-  words: readonly string[],
+  argv: readonly string[],
   input?: string,
   script?: string,
 ): RunningCommand['ended'] {
-  return startCommand(env, words, input, script).ended
+  return startCommand(env, argv, input, script).ended
 }
 
 /** The environment of a process that uses a test's database; further processes on it share the secret key. */

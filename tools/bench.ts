@@ -8,9 +8,9 @@ import { join } from 'node:path'
  * what follows `--` goes to the script: `npm run bench -- http -- --rounds 5`. `npm run bench -- --list` tells what there is.
  */
 const folder = join(import.meta.dirname, '..', 'bench')
-const words = process.argv.slice(2)
-const options = words.indexOf('--')
-const [names, rest] = options < 0 ? [words, []] : [words.slice(0, options), words.slice(options + 1)]
+const terms = process.argv.slice(2)
+const options = terms.indexOf('--')
+const [names, rest] = options < 0 ? [terms, []] : [terms.slice(0, options), terms.slice(options + 1)]
 
 /** What the others are made of, rather than measurements. */
 const parts = new Set(['costs', 'figures'])
@@ -44,6 +44,6 @@ if (unknown.length > 0) {
 /** The first sentence of what a script says of itself. */
 async function subjectOf(name: string): Promise<string> {
   const text = await readFile(join(folder, `${name}.ts`), 'utf8')
-  const words = /\/\*\*(.*?)\*\//s.exec(text)?.[1]?.replaceAll(/\s*\n \*\s*/g, ' ') ?? ''
-  return /^.*?[.:;](?=\s|$)/.exec(words.trim())?.[0].slice(0, -1) ?? ''
+  const message = /\/\*\*(.*?)\*\//s.exec(text)?.[1]?.replaceAll(/\s*\n \*\s*/g, ' ') ?? ''
+  return /^.*?[.:;](?=\s|$)/.exec(message.trim())?.[0].slice(0, -1) ?? ''
 }

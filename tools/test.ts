@@ -43,7 +43,7 @@ const isLong = args.includes('--long')
 const root =
   args.find((word) => word.startsWith(rootOption))?.slice(rootOption.length) ?? join(import.meta.dirname, '..')
 const options = args.filter((word) => word.startsWith('-') && word !== '--long' && !word.startsWith(rootOption))
-const words = args.filter((word) => !word.startsWith('-'))
+const terms = args.filter((word) => !word.startsWith('-'))
 
 /** What one file came to. */
 interface FileResult {
@@ -63,10 +63,10 @@ process.exitCode = await main()
 
 async function main(): Promise<number> {
   const began_ms = performance.now()
-  const plan = await planTests(root, isLong, (file) => words.length === 0 || words.some((word) => file.includes(word)))
+  const plan = await planTests(root, isLong, (file) => terms.length === 0 || terms.some((word) => file.includes(word)))
   const files = [...plan.together, ...plan.quiet].flat()
   if (files.length === 0) {
-    console.error(words.length > 0 ? `No test file has ${words.join(' or ')} in its path.` : 'There are no test files.')
+    console.error(terms.length > 0 ? `No test file has ${terms.join(' or ')} in its path.` : 'There are no test files.')
     return 1
   }
   // Tests of the whole product use the console as it is now.

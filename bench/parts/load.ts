@@ -30,8 +30,8 @@ const threads = '1'
 /** The version of `wrk` that is installed; undefined where none is. */
 export async function wrkVersion(): Promise<string | undefined> {
   // It tells its version with its usage, and then ends as after a mistake.
-  const told = await run('wrk', ['-v']).catch((error: { stdout?: string }) => error)
-  return /^wrk (\S+)/.exec(told.stdout ?? '')?.[1]
+  const received = await run('wrk', ['-v']).catch((error: { stdout?: string }) => error)
+  return /^wrk (\S+)/.exec(received.stdout ?? '')?.[1]
 }
 
 /** Makes the requests with `wrk`, or `autocannon` where there is none; throws where an answer was no success. */
@@ -63,8 +63,8 @@ function done(summary, latency)
 end
 `,
     )
-    const words = ['-t', threads, '-c', String(connections), '-d', `${seconds}s`, '-s', script, url]
-    const { stdout } = await run('wrk', words)
+    const terms = ['-t', threads, '-c', String(connections), '-d', `${seconds}s`, '-s', script, url]
+    const { stdout } = await run('wrk', terms)
     const result = JSON.parse(/^RESULT (.*)$/m.exec(stdout)![1]!) as Record<string, number>
     if (result.bad! > 0 || result.broken! > 0) throw new Error(`${url}: not every request was a success: ${stdout}`)
     return { per_second: (result.requests! / result.us!) * 1e6, p50: result.p50! / 1000, p99: result.p99! / 1000 }
@@ -79,11 +79,11 @@ function lua(text: string): string {
 
 /** A separate process, as `wrk` is: its cost is not taken from the callers of the database. */
 async function withAutocannon({ url, connections, seconds, headers = {}, body }: Load): Promise<Outcome> {
-  const words = ['-j', '-c', String(connections), '-d', String(seconds)]
-  for (const [name, value] of Object.entries(headers)) words.push('-H', `${name}=${value}`)
-  if (body !== undefined) words.push('-m', 'POST', '-I', '-b', body.replaceAll('{n}', `${Date.now()}-[<id>]`))
+  const terms = ['-j', '-c', String(connections), '-d', String(seconds)]
+  for (const [name, value] of Object.entries(headers)) terms.push('-H', `${name}=${value}`)
+  if (body !== undefined) terms.push('-m', 'POST', '-I', '-b', body.replaceAll('{n}', `${Date.now()}-[<id>]`))
   const program = fileURLToPath(import.meta.resolve('autocannon'))
-  const { stdout } = await run(process.execPath, [program, ...words, url], { maxBuffer: 16 * 1024 * 1024 })
+  const { stdout } = await run(process.execPath, [program, ...terms, url], { maxBuffer: 16 * 1024 * 1024 })
   const result = JSON.parse(stdout) as {
     requests: { average: number }
     latency: { p50: number; p99: number }

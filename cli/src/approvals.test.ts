@@ -41,7 +41,7 @@ after(async () => {
 })
 
 /** Creates a task that asks for a call, decides it by a command, and returns the task's answer. */
-async function decided(words: (approval_id: string) => string[]): Promise<string> {
+async function decided(args: (approval_id: string) => string[]): Promise<string> {
   const input = JSON.stringify([
     { tool_calls: [{ name: 'run_javascript', arguments: { code: '6 * 7' } }] },
     { text: 'It is {{tool_result}}.' },
@@ -53,13 +53,13 @@ async function decided(words: (approval_id: string) => string[]): Promise<string
     return JSON.parse(stdout).find(({ task_id }: any) => task_id === task.id)
   })
   assert.deepEqual(asked.arguments, { code: '6 * 7' })
-  const { code, stderr } = await runner.run(words(asked.id), env)
+  const { code, stderr } = await runner.run(args(asked.id), env)
   assert.equal(code, 0, stderr)
   const ended = await eventually(async () => {
     const { body } = await service.send('GET', `${path}/tasks/${task.id}`)
     return body.status === 'completed' && body
   })
-  const again = await runner.run(words(asked.id), env)
+  const again = await runner.run(args(asked.id), env)
   assert.equal(again.code, 1, 'it is decided once')
   return ended.output.content
 }

@@ -24,9 +24,9 @@ after(async () => {
 })
 
 /** Runs `cadre <line>` as a user of the service does: in a new process where it reads its input. */
-function cadre(words: string[], input = '', env: Record<string, string> = {}) {
+function cadre(args: string[], input = '', env: Record<string, string> = {}) {
   const all = { HOME: home, XDG_CONFIG_HOME: join(home, 'config'), CADRE_BASE_URL: service.url, ...env }
-  return input === '' ? runner.run(words, all) : runCommand(all, words, input)
+  return input === '' ? runner.run(args, all) : runCommand(all, args, input)
 }
 
 test('without a login a command exits with 4, and says how to log in', async () => {
@@ -90,9 +90,9 @@ test('from login to the end of a task', async () => {
   assert.deepEqual([unasked.code, unasked.stdout], [2, ''])
   assert.equal((await cadre(['agents', 'get', agent_id])).code, 0, 'it is still there')
   assert.equal((await cadre(['agents', 'delete', agent_id, '--yes'])).code, 0)
-  const gone = await cadre(['agents', 'get', agent_id, '--json'])
-  assert.equal(gone.code, 1)
-  const { error } = JSON.parse(gone.stderr)
+  const deleted = await cadre(['agents', 'get', agent_id, '--json'])
+  assert.equal(deleted.code, 1)
+  const { error } = JSON.parse(deleted.stderr)
   assert.deepEqual(
     [error.code, error.next, typeof error.request_id],
     ['agent_not_found', 'cadre agents list', 'string'],
@@ -178,8 +178,8 @@ test('an expression of jq is read before anything is sent, and one that fails sa
 })
 
 test('a command line that means nothing ends with 2', async () => {
-  for (const words of [['agents', 'lst'], ['agents'], ['agents', 'list', '--nonsense'], ['agents', 'get']])
-    assert.equal((await cadre(words)).code, 2, words.join(' '))
+  for (const args of [['agents', 'lst'], ['agents'], ['agents', 'list', '--nonsense'], ['agents', 'get']])
+    assert.equal((await cadre(args)).code, 2, args.join(' '))
   assert.match((await cadre(['agents', 'lst'])).stderr, /Did you mean list\?/)
 })
 
@@ -202,8 +202,18 @@ test(
     const { body: agent } = await service.send('POST', agents, {
       body: { name: 'echo', config: { model: 'builtin/echo' } },
     })
-    const words = ['tasks', 'run', agent.id, 'Sum it up.', '--file', path, '--idempotency-key', 'with-a-file', '--json']
-    const run = await cadre(words, '', env)
+    const values = [
+      'tasks',
+      'run',
+      agent.id,
+      'Sum it up.',
+      '--file',
+      path,
+      '--idempotency-key',
+      'with-a-file',
+      '--json',
+    ]
+    const run = await cadre(values, '', env)
     assert.equal(run.code, 0, run.stderr)
     const { body: tasks } = await service.send('GET', `${project.path}/tasks`)
     const [task] = tasks.tasks
@@ -211,7 +221,7 @@ test(
     assert.deepEqual([part.type, text], ['file', { type: 'text', text: 'Sum it up.' }])
     const { body: sent } = await service.send('GET', `${project.path}/files/${part.file_id}`)
     assert.deepEqual([sent.name, sent.bytes], ['notes.txt', 17])
-    assert.equal((await cadre(words, '', env)).code, 0, 'the same command is the same task')
+    assert.equal((await cadre(values, '', env)).code, 0, 'the same command is the same task')
     const again = await service.send('GET', `${project.path}/tasks`)
     assert.equal(again.body.pagination.total, 1)
     const artifacts = await cadre(['tasks', 'artifacts', task.id, '--json'], '', env)

@@ -12,9 +12,9 @@ const timeout_ms = 2000
  * What the last of `words` may become, asked by the scripts of `cadre completion` for what they cannot know: agents and other things by
  * their names and ids, projects, profiles. Nothing where the service does not answer in time: a shell has no place for an error.
  */
-export async function complete(words: readonly string[], env: Environment): Promise<string[]> {
-  const current = words.at(-1) ?? ''
-  const before = words.slice(0, -1)
+export async function complete(args: readonly string[], env: Environment): Promise<string[]> {
+  const current = args.at(-1) ?? ''
+  const before = args.slice(0, -1)
   const option = optionsWithValue[before.at(-1) ?? '']
   if (option === 'profile') return profileNames(env)
   const flags: Record<string, string> = {}

@@ -33,8 +33,8 @@ after(async () => {
   await rm(home, { recursive: true })
 })
 
-const cadre = (...words: string[]) =>
-  runner.run(['agents', 'connect', ...words, '-p', project], {
+const cadre = (...args: string[]) =>
+  runner.run(['agents', 'connect', ...args, '-p', project], {
     ...{ HOME: home, XDG_CONFIG_HOME: home, CADRE_BASE_URL: service.url, CADRE_API_KEY: service.owner.api_key },
   })
 const shown = async (as: string): Promise<{ url: string; connections: Connection[] }> => {

@@ -102,7 +102,7 @@ export function contextOf(options: CommonOptions, env: Environment, filter?: Fil
             }
           : { apiKey: key ?? null }),
         headers: { 'user-agent': 'cadre-cli/0.1.0' },
-        ...(options.debug ? { fetch: told } : {}),
+        ...(options.debug ? { fetch: reportedFetch } : {}),
         ...(timeout_ms === undefined ? {} : { timeout_ms, maxRetries: 0 }),
       })
     },
@@ -113,7 +113,7 @@ export function contextOf(options: CommonOptions, env: Environment, filter?: Fil
 const secretHeaders = ['authorization', 'x-api-key', 'cookie', 'set-cookie']
 
 /** Sends a request, and says on standard error what was sent and answered: no secrets, and no bodies, which may hold some. */
-async function told(...[address, init]: Parameters<typeof fetch>): Promise<Response> {
+async function reportedFetch(...[address, init]: Parameters<typeof fetch>): Promise<Response> {
   const say = (text: string) => process.stderr.write(`${plain(text)}\n`)
   const headers = (given: Headers, mark: string) =>
     given.forEach((value, name) => say(`${mark} ${name}: ${secretHeaders.includes(name) ? '[redacted]' : value}`))

@@ -75,8 +75,8 @@ export function makeProgram(env: Environment): Command {
 }
 
 /** Adds a command by its words, making its noun where that is not there yet. */
-export function define(program: Command, words: string, definition: Definition): Command {
-  const command = addCommand(program, words, definition)
+export function define(program: Command, commandName: string, definition: Definition): Command {
+  const command = addCommand(program, commandName, definition)
   for (const argument of definition.args ?? []) command.argument(argument)
   addCommon(command)
   command.action(async (...given: unknown[]) => {
@@ -111,10 +111,10 @@ async function idsOf(
 /** Adds a command with its help, without arguments, options and an action. */
 export function addCommand(
   program: Command,
-  words: string,
+  commandName: string,
   definition: Pick<Definition, 'summary' | 'description' | 'examples' | 'exits'>,
 ): Command {
-  const [noun = '', verb] = words.split(' ')
+  const [noun = '', verb] = commandName.split(' ')
   const parent =
     verb === undefined ? program : (program.commands.find((one) => one.name() === noun) ?? group(program, noun))
   const command = new Command(verb ?? noun)
@@ -123,7 +123,7 @@ export function addCommand(
   parent.addCommand(command)
   settle(program, command)
   command.summary(definition.summary).description(definition.description)
-  command.showHelpAfterError(`See \`cadre ${words} --help\`. Example: ${definition.examples[0]}`)
+  command.showHelpAfterError(`See \`cadre ${commandName} --help\`. Example: ${definition.examples[0]}`)
   const codes = Object.entries(exitsOf(command)).map(([code, meaning]) => `  ${code.padEnd(3)}  ${meaning}`)
   command.addHelpText('after', `\nExit codes:\n${codes.join('\n')}`)
   command.addHelpText('after', `\nExamples:\n${definition.examples.map((example) => `  $ ${example}`).join('\n')}`)
@@ -131,8 +131,8 @@ export function addCommand(
 }
 
 /** Adds the words of a command, and nothing of what it is and does. */
-export function mention(program: Command, words: string): void {
-  const [noun = '', verb = ''] = words.split(' ')
+export function mention(program: Command, commandName: string): void {
+  const [noun = '', verb = ''] = commandName.split(' ')
   const parent = program.commands.find((one) => one.name() === noun) ?? group(program, noun)
   parent.addCommand(new Command(verb))
 }

@@ -54,9 +54,9 @@ after(async () => {
 
 const withCommand = operations.filter(({ command = 'login' }) => !apart.includes(command))
 for (const operation of sample(withCommand, 40)) {
-  const words = operation.command!
-  test(`\`cadre ${words}\` does what ${operation.id} is declared to`, { timeout: 60_000 }, async () => {
-    const line = await lineOf(operation, words)
+  const commandName = operation.command!
+  test(`\`cadre ${commandName}\` does what ${operation.id} is declared to`, { timeout: 60_000 }, async () => {
+    const line = await lineOf(operation, commandName)
     const own = operation.credentials.includes('api_key') ? { ...env, CADRE_API_KEY: samples.key } : env
     const { code, stdout, stderr } = await runner.run([...line, '--json'], own)
     assert.equal(code, 0, `${line.join(' ')}\n${stderr}`)
@@ -84,8 +84,8 @@ test(
     const commands = new Map(leaves(clientProgram({}), '').map((command) => [command.command, command.examples[0]!]))
     for (const { id, command, body } of sends) {
       const example = commands.get(`cadre ${command}`) ?? assert.fail(id)
-      const words = [...example.matchAll(/'([^']*)'|\S+/g)].map(([word, quoted]) => quoted ?? word)
-      const line = words.slice(1).map((word) => (word.endsWith('.txt') ? join(home, word) : word))
+      const args = [...example.matchAll(/'([^']*)'|\S+/g)].map(([word, quoted]) => quoted ?? word)
+      const line = args.slice(1).map((word) => (word.endsWith('.txt') ? join(home, word) : word))
       const { code, stdout, stderr } = await runner.run([...line, '--dry-run'], env)
       assert.equal(code, 0, `${example}\n${stderr}`)
       assert.ok(ajv.validate(body!, JSON.parse(stdout).body), `${example}\n${JSON.stringify(ajv.errors)}`)
@@ -95,11 +95,11 @@ test(
 )
 
 /** The arguments of a command that sends the sample of an operation: each member of the body as an option. */
-async function lineOf(operation: Operation, words: string): Promise<string[]> {
+async function lineOf(operation: Operation, commandName: string): Promise<string[]> {
   const sample = await samples.of(operation)
   const [parts, given] = [operation.path.split('/'), sample.path.split('/')]
   const ids = parts.flatMap((part, at) =>
-    part.startsWith('{') && (part !== '{project_id}' || words.startsWith('projects ')) ? [given[at]!] : [],
+    part.startsWith('{') && (part !== '{project_id}' || commandName.startsWith('projects ')) ? [given[at]!] : [],
   )
   const members: Record<string, Schema> = (operation.body as Schema | undefined)?.properties ?? {}
   const options = [...new URL(sample.path, 'http://service').searchParams].flatMap(([name, value]) => [
@@ -116,7 +116,7 @@ async function lineOf(operation: Operation, words: string): Promise<string[]> {
       options.push(...value.flatMap((one) => [optionOf(name), String(one)]))
     else options.push(optionOf(name), typeof value === 'string' ? value : JSON.stringify(value))
   }
-  return [...words.split(' '), ...ids, ...options, ...(operation.method === 'DELETE' ? ['--yes'] : [])]
+  return [...commandName.split(' '), ...ids, ...options, ...(operation.method === 'DELETE' ? ['--yes'] : [])]
 }
 
 /** What the service must have answered for a command to write this: of a list the command writes the entries alone. */

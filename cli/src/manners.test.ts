@@ -92,7 +92,7 @@ test('an error says its code, whether to repeat it, and what helps; the exit cod
     answer = (_, response) => json(response, status, { error: { code, message: 'No.', request_id: 'req_1' } }, headers)
     return runner.run(['agents', 'get', 'agent_1', '--json'], env)
   }
-  const told = []
+  const received = []
   for (const [status, code, headers] of [
     [401, 'unauthorized', {}],
     [404, 'agent_not_found', {}],
@@ -104,9 +104,9 @@ test('an error says its code, whether to repeat it, and what helps; the exit cod
     assert.equal(stdout, '')
     const { error: one } = JSON.parse(stderr)
     assert.equal(one.request_id, 'req_1')
-    told.push([exit, one.code, one.retryable])
+    received.push([exit, one.code, one.retryable])
   }
-  assert.deepEqual(told, [
+  assert.deepEqual(received, [
     [4, 'unauthorized', false],
     [1, 'agent_not_found', false],
     [1, 'agent_conflict', false],

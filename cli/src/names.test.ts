@@ -33,8 +33,8 @@ after(async () => {
   await rm(home, { recursive: true })
 })
 
-const cadre = (words: string[], more: Record<string, string> = {}) =>
-  runner.run(words, { ...env, CADRE_PROJECT: 'called-so', ...more })
+const cadre = (args: string[], more: Record<string, string> = {}) =>
+  runner.run(args, { ...env, CADRE_PROJECT: 'called-so', ...more })
 
 test('agents and projects are named by their names as well as by their ids', async () => {
   for (const project of ['called-so', String(project_id), `proj_${project_id}`])
@@ -101,7 +101,7 @@ test('a member that an answer has not is refused with the names there are, befor
 })
 
 test('Tab completes what the service has, by name or by id, projects and profiles', async () => {
-  const complete = async (...words: string[]) => (await cadre(['__complete', ...words])).stdout.split('\n')
+  const complete = async (...args: string[]) => (await cadre(['__complete', ...args])).stdout.split('\n')
   assert.ok((await complete('agents', 'get', '')).includes('echo'))
   assert.ok((await complete('agents', 'get', 'agent_')).includes(agent_id))
   assert.ok((await complete('tasks', 'run', '--project', 'called-so', 'e')).includes('echo'))

@@ -70,16 +70,16 @@ export function clientProgram(
   const program = makeProgram(env)
   program.commandsGroup('Commands that call a service, from any machine (run `cadre login` first):')
   const made = operations.flatMap((operation) => {
-    const { command: words } = operation
-    if (words === undefined || Object.hasOwn(own, words)) return []
-    return [{ words, add: () => operationCommand(program, operation, words) }]
+    const { command: commandName } = operation
+    if (commandName === undefined || Object.hasOwn(own, commandName)) return []
+    return [{ commandName, add: () => operationCommand(program, operation, commandName) }]
   })
-  const others = Object.entries(own).map(([words, add]) => ({ words, add: () => void add(program) }))
+  const others = Object.entries(own).map(([commandName, add]) => ({ commandName, add: () => void add(program) }))
   const all = [...made, ...others]
-  const named = all.filter(({ words }) => words.split(' ')[0] === noun)
-  for (const { words, add } of named.length > 0 ? named : all) {
+  const named = all.filter(({ commandName }) => commandName.split(' ')[0] === noun)
+  for (const { commandName, add } of named.length > 0 ? named : all) {
     // A command of one word is shown with its summary.
-    if (isBrief && named.length === 0 && words.includes(' ')) mention(program, words)
+    if (isBrief && named.length === 0 && commandName.includes(' ')) mention(program, commandName)
     else add()
   }
   return program

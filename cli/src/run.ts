@@ -29,14 +29,14 @@ export async function run<C extends ServerCommand>(
     process.stdout.write(found.map((one) => `${plain(one)}\n`).join(''))
     return exitCodes.done
   }
-  const words = normalized(given)
-  const program = await programFor(words, env, build)
-  if (words.includes('--help') && words.includes('--json')) {
-    process.stdout.write(`${JSON.stringify(helpTree(program, words), null, 2)}\n`)
+  const args = normalized(given)
+  const program = await programFor(args, env, build)
+  if (args.includes('--help') && args.includes('--json')) {
+    process.stdout.write(`${JSON.stringify(helpTree(program, args), null, 2)}\n`)
     return exitCodes.done
   }
   try {
-    await program.parseAsync(words.flatMap(jsonFields), { from: 'user' })
+    await program.parseAsync(args.flatMap(jsonFields), { from: 'user' })
     return exitCodes.done
   } catch (error) {
     if (error instanceof Exit) return error.code
@@ -44,7 +44,7 @@ export async function run<C extends ServerCommand>(
     if (error instanceof Interrupted && error.message === '') return error.exit
     return printError(
       error,
-      words.some((word) => word === '--json' || word.startsWith('--json=')),
+      args.some((word) => word === '--json' || word.startsWith('--json=')),
     )
   }
 }
@@ -54,46 +54,45 @@ export async function run<C extends ServerCommand>(
  * noun: `cadre --profile staging whoami`.
  */
 function normalized(given: readonly string[]): readonly string[] {
-  let words = [...given]
+  let args = [...given]
   const leading: string[] = []
   for (;;) {
-    const [word = ''] = words
+    const [word = ''] = args
     const [name = ''] = word.split('=', 1)
-    if (word !== name && (name === '--json' || optionsWithValue[name] !== undefined))
-      leading.push(...words.splice(0, 1))
-    else if (optionsWithValue[word] !== undefined) leading.push(...words.splice(0, 2))
-    else if (flagsOfAll.includes(word)) leading.push(...words.splice(0, 1))
+    if (word !== name && (name === '--json' || optionsWithValue[name] !== undefined)) leading.push(...args.splice(0, 1))
+    else if (optionsWithValue[word] !== undefined) leading.push(...args.splice(0, 2))
+    else if (flagsOfAll.includes(word)) leading.push(...args.splice(0, 1))
     else break
   }
   // What comes after `--` is no option of this program.
-  const end = words.includes('--') ? words.indexOf('--') : words.length
-  words = [...words.slice(0, end), ...leading, ...words.slice(end)]
-  if (words.length === 0) return ['--help']
-  return words[0] === 'help' ? [...words.slice(1), '--help'] : words
+  const end = args.includes('--') ? args.indexOf('--') : args.length
+  args = [...args.slice(0, end), ...leading, ...args.slice(end)]
+  if (args.length === 0) return ['--help']
+  return args[0] === 'help' ? [...args.slice(1), '--help'] : args
 }
 
 /** Makes the part of the program that a command line may mean: loading all of it would slow down each command. */
 async function programFor<C extends ServerCommand>(
-  words: readonly string[],
+  args: readonly string[],
   env: Environment,
   { version, server }: Build<C>,
 ): Promise<Command> {
-  if (server && isServerCommand(words, server)) {
+  if (server && isServerCommand(args, server)) {
     const program = makeProgram(env)
-    await addServerCommands(program, server, (name) => name.split(' ')[0] === words[0])
+    await addServerCommands(program, server, (name) => name.split(' ')[0] === args[0])
     return program
   }
-  if (version !== undefined && ['--version', '-V'].includes(words[0] ?? ''))
+  if (version !== undefined && ['--version', '-V'].includes(args[0] ?? ''))
     return makeProgram(env).version(version, '-V, --version')
   const { clientProgram } = await import('./program.ts')
   // The scripts of `completion` have the words of all commands.
-  const [noun = ''] = words
-  const isBrief = !words.includes('--json') && /^(?:--help$|-h$|[^-])/.test(noun)
+  const [noun = ''] = args
+  const isBrief = !args.includes('--json') && /^(?:--help$|-h$|[^-])/.test(noun)
   const program = clientProgram(env, noun === 'completion' ? {} : { noun, isBrief })
   if (version !== undefined) program.version(version, '-V, --version', 'Print the version.')
-  const isOfClient = program.commands.some((command) => command.name() === words[0])
+  const isOfClient = program.commands.some((command) => command.name() === args[0])
   // `config` has commands of both kinds, and `completion` knows all commands.
-  if (server && (!isOfClient || words[0] === 'config' || words[0] === 'completion'))
+  if (server && (!isOfClient || args[0] === 'config' || args[0] === 'completion'))
     await addServerCommands(program, server)
   return program
 }

@@ -37,10 +37,10 @@ export class Exit extends Error {
 
 /** Whether a command line begins with the name of a server command. */
 export function isServerCommand<C extends ServerCommand>(
-  words: readonly string[],
+  values: readonly string[],
   { commands }: ServerCommands<C>,
 ): boolean {
-  return Object.keys(commands).some((name) => `${words.join(' ')} `.startsWith(`${name} `))
+  return Object.keys(commands).some((name) => `${values.join(' ')} `.startsWith(`${name} `))
 }
 
 /** Adds server commands to the program: all, or those named `only`. */
@@ -67,8 +67,8 @@ export async function addServerCommands<C extends ServerCommand>(
           return [option.long!.slice(2), option.isBoolean() ? value === true : (value as string | undefined)]
         }),
       )
-      const words = Object.fromEntries(definition.arguments.map(({ name }, at) => [name, command.args[at]]))
-      const code = await run(definition, { options: given, arguments: words }, stopSignal())
+      const values = Object.fromEntries(definition.arguments.map(({ name }, at) => [name, command.args[at]]))
+      const code = await run(definition, { options: given, arguments: values }, stopSignal())
       if (code !== 0) throw new Exit(code)
     })
   }

@@ -2,7 +2,7 @@ import { run } from '../src/run.ts'
 import type { Ran, ToRun } from './runner.ts'
 
 /** Runs command lines one after another in this process, as fast as they are, and tells what each has written. */
-process.on('message', ({ words, env, isTerminal }: ToRun) => {
+process.on('message', ({ args, env, isTerminal }: ToRun) => {
   const ran: Ran = { code: 0, stdout: '', stderr: '' }
   const real = { stdout: process.stdout.write, stderr: process.stderr.write }
   for (const name of ['stdout', 'stderr'] as const) {
@@ -14,7 +14,7 @@ process.on('message', ({ words, env, isTerminal }: ToRun) => {
       return true
     }
   }
-  void run(words, env)
+  void run(args, env)
     .then((code) => (ran.code = code))
     .finally(() => {
       for (const name of ['stdout', 'stderr'] as const) process[name].write = real[name]

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 
 /** A command line to be run. */
 export interface ToRun {
-  words: readonly string[]
+  args: readonly string[]
   env: Record<string, string>
   /** Whether it takes its output for a terminal. */
   isTerminal: boolean
@@ -27,9 +27,9 @@ export class Runner {
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   })
 
-  async run(words: readonly string[], env: Record<string, string>, isTerminal = false): Promise<Ran> {
+  async run(args: readonly string[], env: Record<string, string>, isTerminal = false): Promise<Ran> {
     const message = once(this.#child, 'message')
-    this.#child.send({ words, env, isTerminal } satisfies ToRun)
+    this.#child.send({ args, env, isTerminal } satisfies ToRun)
     const [ran] = (await message) as [Ran]
     return ran
   }

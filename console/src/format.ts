@@ -155,6 +155,6 @@ export function stepDuration_ms(step: Step, now = Date.now()): number {
 }
 
 /** A name in words: `tool_call` is a tool call. */
-export function words(name: string): string {
+export function asText(name: string): string {
   return name.replaceAll('_', ' ')
 }

@@ -31,5 +31,5 @@ type Words = Record<string, string | undefined>
 /** The same for pages that take all of it as text. */
 export function useSearchText(): [Words, (change: Words, options?: { replace?: boolean }) => void] {
   const [search, change] = useSearchState()
-  return [searchAsText(search), (words, options) => change(searchOfText(words), options)]
+  return [searchAsText(search), (params, options) => change(searchOfText(params), options)]
 }

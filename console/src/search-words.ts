@@ -16,9 +16,9 @@ export function searchAsText(search: Search): Record<string, string | undefined>
 }
 
 /** A query from texts, of which a whole number is written as one, so that it stands in the address without quotes. */
-export function searchOfText(words: Record<string, string | undefined>): Search {
+export function searchOfText(params: Record<string, string | undefined>): Search {
   return Object.fromEntries(
-    Object.entries(words).map(([name, value]) => [
+    Object.entries(params).map(([name, value]) => [
       name,
       value !== undefined && /^\d{1,9}$/.test(value) ? Number(value) : value,
     ]),

@@ -404,7 +404,7 @@ async function openDetails(page: Page): Promise<void> {
 }
 
 /** Waits until a field says that it is not valid, in these words. */
-async function refusedAt(field: Locator, words: RegExp): Promise<void> {
+async function refusedAt(field: Locator, message: RegExp): Promise<void> {
   await eventually(async () => {
     const text: string = await field.evaluate((element) =>
       (element.getAttribute('aria-describedby') ?? '')
@@ -412,7 +412,7 @@ async function refusedAt(field: Locator, words: RegExp): Promise<void> {
         .map((id: string) => element.ownerDocument.getElementById(id)?.textContent ?? '')
         .join(' '),
     )
-    return words.test(text) && (await field.getAttribute('aria-invalid')) === 'true'
+    return message.test(text) && (await field.getAttribute('aria-invalid')) === 'true'
   })
 }
 

@@ -337,9 +337,9 @@ test(
     await page.getByRole('status').getByText('The task is completed').nth(3).waitFor({ state: 'attached' })
     await ofEcho.getByText('Good night.').nth(1).waitFor()
     await checkScreen(page, 'playground-conversation')
-    const words = new URL(page.url()).searchParams
+    const params = new URL(page.url()).searchParams
     const said = async (name: string) =>
-      (await cadre.send('GET', `/api/v1/projects/${project}/threads/${words.get(name)}/messages`)).body.messages.map(
+      (await cadre.send('GET', `/api/v1/projects/${project}/threads/${params.get(name)}/messages`)).body.messages.map(
         ({ role, content }: { role: string; content: string }) => `${role}: ${content}`,
       )
     assert.deepEqual(await said('against_thread'), [

@@ -190,11 +190,11 @@ test('keys lead through the console, and are inactive while the user types', inB
   await page.keyboard.press('Control+k')
   await menu.fill('pause')
   await page.getByText('And the name of an agent').waitFor()
-  for (const [words, done] of [
+  for (const [text, done] of [
     ['pause ec', 'echo is paused'],
     ['resume ec', 'echo is running'],
   ] as const) {
-    await menu.fill(words)
+    await menu.fill(text)
     await page.getByRole('option', { name: / echo/ }).waitFor()
     await page.keyboard.press('Enter')
     await page.getByText(done).waitFor()

@@ -164,10 +164,10 @@ test(
     await page.waitForURL(/find=NO/)
     const steps = page.getByRole('region', { name: 'Steps over time' }).getByRole('button')
     const { body: journal } = await cadre.send('GET', `/api/v1/projects/${project}/tasks/${id}/steps`)
-    const told = journal.steps.filter((one: object) => /no such order/i.test(JSON.stringify(one)))
-    assert.ok(told.length > 0 && told.length < usage.steps)
-    await page.getByText(`${told.length} of ${journal.steps.length} steps`, { exact: true }).waitFor()
-    assert.equal(await steps.count(), told.length)
+    const visible = journal.steps.filter((one: object) => /no such order/i.test(JSON.stringify(one)))
+    assert.ok(visible.length > 0 && visible.length < usage.steps)
+    await page.getByText(`${visible.length} of ${journal.steps.length} steps`, { exact: true }).waitFor()
+    assert.equal(await steps.count(), visible.length)
     await page.getByLabel('Text in steps').fill('')
     await page.waitForURL((url) => !url.searchParams.has('find'))
 
@@ -322,8 +322,8 @@ test(
     const page = await cadre.open(path)
     const transcript = page.getByRole('region', { name: 'Transcript' })
     await transcript.getByText('It is noon.').first().waitFor()
-    const told = transcript.getByText(/^The first \d+ steps were replaced by a summary/)
-    await told.last().waitFor()
+    const received = transcript.getByText(/^The first \d+ steps were replaced by a summary/)
+    await received.last().waitFor()
     await transcript.getByText('Summary', { exact: true }).last().click()
     await transcript.getByText('Look at the clock.').last().waitFor()
     await transcript.getByText('Reasoning summary').last().click()
@@ -418,12 +418,12 @@ test('many thousand lines of a log scroll, and what comes meanwhile moves nothin
     async () => (await cadre.sql`select 1 from agent where id = ${talker.id} and status = 'running'`).length === 1,
   )
   await cadre.sql`delete from agent_log where agent_id = ${talker.id}`
-  const begun = new Date().toISOString()
+  const started = new Date().toISOString()
   const all = isLongRun ? 100_000 : 10_000
   const write = (from: number, to: number) =>
     cadre.sql`
       insert into agent_log (id, agent_id, timestamp, level, message, context)
-      select 'log_' || lpad(n::text, 9, '0'), ${talker.id}, ${begun}::timestamptz - make_interval(secs => (${all} - n) * 0.01),
+      select 'log_' || lpad(n::text, 9, '0'), ${talker.id}, ${started}::timestamptz - make_interval(secs => (${all} - n) * 0.01),
         case when n % 1000 = 0 then 'error' else 'info' end, 'line ' || n, jsonb_build_object('n', n)
       from generate_series(${from}::int, ${to}::int) n`
   // Few enough at a time for the bound on a statement.

@@ -72,15 +72,15 @@ async function main({ connection, slots, data_dir, secret_key, model_url }: Work
 }
 
 function tellingWhenAnswered(models: Models, tell: () => void): Models {
-  let told = false
+  let hasReported = false
   return {
     ...models,
     resolve(full) {
       const { model, name } = models.resolve(full)
       const call: Model['call'] = async (request) => {
         const answer = await model.call(request)
-        if (!told) tell()
-        told = true
+        if (!hasReported) tell()
+        hasReported = true
         return answer
       }
       return { name, model: { ...model, call } }

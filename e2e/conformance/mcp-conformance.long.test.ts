@@ -63,9 +63,9 @@ interface Check {
 /** Its settings are those of this process, but for what the test runner gives its own. */
 const env = { ...process.env, NODE_OPTIONS: '' }
 
-async function run(words: readonly string[], output: string): Promise<Map<string, Check[]>> {
+async function run(args: readonly string[], output: string): Promise<Map<string, Check[]>> {
   // A run with failures ends with 1: what failed is read from its results.
-  await promisify(execFile)(process.execPath, [kit, ...words, '--output-dir', output], {
+  await promisify(execFile)(process.execPath, [kit, ...args, '--output-dir', output], {
     env,
     maxBuffer: 64 * 1024 * 1024,
   }).catch((error: { code?: unknown; stderr?: string }) => assert.equal(error.code, 1, error.stderr))
@@ -85,7 +85,7 @@ describe('the conformance suite of MCP', () => {
   for (const [revision, baseline] of Object.entries(expectedFailures))
     it(`finds /mcp as the revision ${revision} wants it, but for the baseline`, async (t) => {
       const { port } = proxy.address() as AddressInfo
-      const words = [
+      const args = [
         'server',
         '--requirements',
         revision,
@@ -94,7 +94,7 @@ describe('the conformance suite of MCP', () => {
         '--timeout',
         '120000',
       ]
-      const scenarios = await run(words, join(folder, revision))
+      const scenarios = await run(args, join(folder, revision))
       const checks = [...scenarios].flatMap(([scenario, all]) => all.map((check) => ({ scenario, ...check })))
       const failed = checks.filter(({ status }) => status === 'FAILURE')
       t.diagnostic(`${checks.length - failed.length} of ${checks.length} checks did not fail`)
@@ -102,8 +102,8 @@ describe('the conformance suite of MCP', () => {
       if (process.env['CADRE_PRINT_BASELINE']) console.log(JSON.stringify([...names].toSorted(), undefined, 2))
       const added = failed.filter(({ scenario, id }) => !baseline.includes(`${scenario}/${id}`))
       assert.deepEqual(added, [], 'checks failed that did not before')
-      const gone = baseline.filter((name) => !names.has(name))
-      assert.deepEqual(gone, [], 'these pass: take them out of the baseline')
+      const deleted = baseline.filter((name) => !names.has(name))
+      assert.deepEqual(deleted, [], 'these pass: take them out of the baseline')
     })
 
   it('finds the authorization server as it wants it, with a person who signs in and allows', async () => {
@@ -113,10 +113,10 @@ describe('the conformance suite of MCP', () => {
       scopes: ['agents:read', 'tasks:write'],
     })
     const output = join(folder, 'authorization')
-    const words = ['authorization', '--url', service.url, '--output-dir', output, '--port', String(await freePort())]
+    const args = ['authorization', '--url', service.url, '--output-dir', output, '--port', String(await freePort())]
     const child = spawn(
       process.execPath,
-      [kit, ...words, '--client-id', client.client_id, '--resource', `${service.url}/mcp`],
+      [kit, ...args, '--client-id', client.client_id, '--resource', `${service.url}/mcp`],
       { env },
     )
     let said = ''

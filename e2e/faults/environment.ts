@@ -94,10 +94,10 @@ export async function startEnvironment(run: Run, options: EnvironmentOptions = {
     ...options.env,
   }
   const start: Environment['starter'] = (role, name, checkout) => () => {
-    const words = ['--role', role]
+    const args = ['--role', role]
     return startProcess(
       { CADRE_DATA_DIR: join(path, name), ...env },
-      checkout ? { command: [process.execPath, join(checkout, 'cadre.mjs'), 'serve', ...words] } : { words },
+      checkout ? { command: [process.execPath, join(checkout, 'cadre.mjs'), 'serve', ...args] } : { args },
     )
   }
   const cluster = await startCluster(rng.fork(), {

@@ -24,7 +24,7 @@ for (const fault of besideOthers) {
         if (end) verdict.resolve(end)
       })
     child.on('exit', () => verdict.reject(new Error(said)))
-    const told = await verdict.promise
-    assert.match(told, /^[1-9]\d* findings, 0 broken; 0 faults failed$/, said)
+    const received = await verdict.promise
+    assert.match(received, /^[1-9]\d* findings, 0 broken; 0 faults failed$/, said)
   })
 }

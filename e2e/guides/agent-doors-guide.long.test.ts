@@ -30,9 +30,9 @@ async function programsOf(guide: string, language: 'js' | 'sh'): Promise<string[
   return [...text.matchAll(new RegExp(`\`\`\`${language}\n([^]*?)\n\`\`\``, 'g'))].map(([, program]) => program!)
 }
 
-async function runs(command: string, words: string[], more: Record<string, string>): Promise<string> {
+async function runs(command: string, args: string[], more: Record<string, string>): Promise<string> {
   const env = { ...process.env, ...more, CADRE_API_KEY: service.owner.api_key, NODE_OPTIONS: '' }
-  const { stdout } = await promisify(execFile)(command, words, { cwd: root, env })
+  const { stdout } = await promisify(execFile)(command, args, { cwd: root, env })
   return stdout
 }
 const node = (program: string, more: Record<string, string>): Promise<string> =>

@@ -93,7 +93,7 @@ describe('the guide to backups', () => {
     const help = ['backup', 'restore'].map((name) => succeed({}, [name, '--help']))
     const known = (await Promise.all(help)).map(({ stdout }) => stdout).join('')
     const calls = [...guide.matchAll(/(?:cadre|cadre\.mjs) (?:backup|restore)([^\n`|]*)|`(--[a-z-]+)/g)]
-    const named = calls.flatMap(([, words = '', word = '']) => `${words} ${word}`.match(/--[a-z-]+/g) ?? [])
+    const named = calls.flatMap(([, message = '', word = '']) => `${message} ${word}`.match(/--[a-z-]+/g) ?? [])
     assert.ok(new Set(named).size >= 5, String(named))
     for (const name of named) assert.ok(known.includes(name), name)
   })

@@ -59,11 +59,11 @@ it('the tool, the program and the requests of the guide to tools on your side ru
   const second = await give()
   if (await hasJq()) assert.equal((await shell(claim)).status, 'completed')
   else assert.match(claim, /jq -r/)
-  const words = serve.replaceAll('\\\n', '').split(' ').slice(1)
+  const argv = serve.replaceAll('\\\n', '').split(' ').slice(1)
   await writeFile(join(folder, 'refund.sh'), '#!/bin/sh\necho "{\\"refund\\": \\"$CADRE_TASK_ID\\"}"\n', {
     mode: 0o755,
   })
-  const args = words.map((word) => word.replace('$PROJECT', env.PROJECT))
+  const args = argv.map((word) => word.replace('$PROJECT', env.PROJECT))
   const cli = fork(join(root, 'cadre.mjs'), args, {
     cwd: folder,
     env: { ...env, HOME: folder, XDG_CONFIG_HOME: folder },

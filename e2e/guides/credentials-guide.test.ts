@@ -84,9 +84,9 @@ it(
     assert.ok(guide.includes('`status: "connected"`'))
 
     const [line = ''] = /^cadre credentials connect .*$/m.exec(guide) ?? []
-    const words = line.split(' ').slice(1)
+    const args = line.split(' ').slice(1)
     const tracker = made.TRACKER.id as string
-    const command = startCommand(env, [...words.slice(0, -1), tracker])
+    const command = startCommand(env, [...args.slice(0, -1), tracker])
     let printed = ''
     command.process.stdout!.on('data', (text: string) => (printed += text))
     await approve(await eventually(async () => /^http\S+$/m.exec(printed)?.[0]))

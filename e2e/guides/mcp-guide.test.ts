@@ -30,8 +30,8 @@ it('the program and the configurations of the guide to MCP clients work as they 
     })
   ).body.key
   const env = { ...process.env, CADRE_API_KEY: key, NODE_OPTIONS: '' }
-  const words = ['--input-type=module', '-e', blocks('js')[0]!]
-  const { stdout } = await promisify(execFile)(process.execPath, words, { cwd: root, env })
+  const args = ['--input-type=module', '-e', blocks('js')[0]!]
+  const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: root, env })
   assert.equal(stdout, 'Hello\n')
   // What the clients of the configurations send first.
   for (const configuration of configurations) {

@@ -20,7 +20,7 @@ it('the program of the guide to OpenAI clients runs as it stands', async (t) => 
   const guide = await readFile(join(root, 'docs/guides/openai.md'), 'utf8')
   const program = guide.split('```js\n')[1]!.split('\n```')[0]!.replace('http://localhost:8080', service.url)
   const env = { ...process.env, CADRE_API_KEY: service.owner.api_key, NODE_OPTIONS: '' }
-  const words = ['--input-type=module', '-e', program]
-  const { stdout } = await promisify(execFile)(process.execPath, words, { cwd: root, env })
+  const args = ['--input-type=module', '-e', program]
+  const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: root, env })
   assert.equal(stdout, 'Hello\nHello again')
 })

@@ -49,11 +49,11 @@ describe('the guide to running in production', () => {
     const lines = block('Commands', 'sh').split('\n')
     assert.equal(lines.length, 4)
     for (const line of lines) {
-      const [node, script, ...words] = line.replace(/#.*/, '').trim().split(/ +/)
+      const [node, script, ...args] = line.replace(/#.*/, '').trim().split(/ +/)
       assert.deepEqual([node, script], ['node', 'cadre.mjs'])
-      const { code, stderr } = await runCommand(env, words)
+      const { code, stderr } = await runCommand(env, args)
       // The address of the example does not exist.
-      const expected = words.includes('reset-password')
+      const expected = args.includes('reset-password')
         ? [1, 'No active user has the email address you@example.com.\n']
         : [0]
       assert.deepEqual([code, stderr].slice(0, expected.length), expected, line)

@@ -198,8 +198,8 @@ async function begin(t: TestContext, framework: string) {
 
 it('no call of a model is paid twice in the examples of the guide when their workers and the service are killed', async (t) => {
   const frameworks = ['the AI SDK', 'the OpenAI Agents SDK', 'LangGraph.js']
-  const begun = await Promise.all(frameworks.map((framework) => begin(t, framework)))
+  const started = await Promise.all(frameworks.map((framework) => begin(t, framework)))
   await killService()
-  await Promise.all(begun.map((finish) => finish()))
+  await Promise.all(started.map((finish) => finish()))
   assert.deepEqual(models.refused, [])
 })

@@ -71,7 +71,7 @@ async function connect(issuer: TokenIssuer, id: string): Promise<void> {
 
 async function startAll(t: TestContext): Promise<RunningService[]> {
   const running = await Promise.all(
-    Array.from({ length: processes }, () => startProcess(env, { words: ['--role', 'worker'] })),
+    Array.from({ length: processes }, () => startProcess(env, { args: ['--role', 'worker'] })),
   )
   t.after(() => Promise.all(running.map((one) => one.end())))
   return running
@@ -93,7 +93,7 @@ async function killUntil(running: RunningService[], isOver: () => boolean, issue
     const killed = rng.shuffled(running.map((_, at) => at)).slice(0, issuer ? processes / 2 : 1)
     await Promise.all(killed.map((at) => running[at]!.end('SIGKILL')))
     kills += killed.length
-    for (const at of killed) running[at] = await startProcess(env, { words: ['--role', 'worker'] })
+    for (const at of killed) running[at] = await startProcess(env, { args: ['--role', 'worker'] })
   }
   return kills
 }

@@ -179,8 +179,8 @@ function victims(): ('worker' | 'service' | 'postgres')[] {
   )
 }
 
-function tally(words: readonly string[]): string {
-  return [...Map.groupBy(words, (word) => word)].map(([word, all]) => `${all.length} ${word}`).join(', ')
+function tally(kinds: readonly string[]): string {
+  return [...Map.groupBy(kinds, (word) => word)].map(([word, all]) => `${all.length} ${word}`).join(', ')
 }
 
 function seconds(began: number): string {

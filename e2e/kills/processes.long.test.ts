@@ -33,7 +33,7 @@ describe('a service of several processes, one of which is killed', () => {
       for (let done = 0; done < rounds;) {
         const service = await startProcess(
           { CADRE_DATA_DIR: folder.path, CADRE_LOG_LEVEL: 'info', CADRE_RATE_LIMITS: 'off' },
-          { words: ['--processes', String(count)] },
+          { args: ['--processes', String(count)] },
         )
         try {
           for (let round = 0; round < roundsOfService && done < rounds; round++, done++) {

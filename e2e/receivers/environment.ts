@@ -91,7 +91,7 @@ export async function startEnvironment(options: {
     stop: async () => void (await Promise.all(organizations.map(({ workload }) => workload.stop()))),
     async quiet() {
       const end = performance.now() + quiet_ms
-      while ((await leftOver(sql)).some((words) => !words.includes('failed'))) {
+      while ((await leftOver(sql)).some((text) => !text.includes('failed'))) {
         if (performance.now() > end) throw new Error((await leftOver(sql)).join())
         await passTime(sql)
         await delay(pollInterval_ms)
@@ -102,7 +102,7 @@ export async function startEnvironment(options: {
       const hooks = organizations.flatMap((organization) => organization.hooks)
       const check = (): string[] => checkDeliveries({ events, hooks, seen: receivers.receipts, killed })
       // What the receivers' process has written is on its way here.
-      await receivers.until(() => check().every((words) => !words.includes('was not told')), 5000).catch(() => {})
+      await receivers.until(() => check().every((text) => !text.includes('was not told')), 5000).catch(() => {})
       const wrong = [...check(), ...(await leftOver(sql))]
       for (const { id, workload } of organizations) {
         const own = events.filter(({ org_id }) => org_id === id)

@@ -64,10 +64,10 @@ after(async () => {
   await database.drop()
 })
 
-let told = 0
+let notified = 0
 /** Makes an event, and returns how long it took until each healthy receiver had it. */
 async function happen(): Promise<number[]> {
-  const { status, body } = await send('POST', '/api/v1/projects', { body: { name: `project-${++told}` } })
+  const { status, body } = await send('POST', '/api/v1/projects', { body: { name: `project-${++notified}` } })
   assert.equal(status, 201)
   const { id } = body
   const find = () =>
@@ -127,7 +127,7 @@ describe('receivers that are well', () => {
     } while (!(await areKnown()))
     const growth_bytes = max_bytes - before_bytes
     t.diagnostic(
-      `${told} events to ${healthy.length + hooks.length} webhooks; told within ${spread(delays_ms)}, alone within ${spread(alone_ms)}; memory ${mebibytes(before_bytes)} and ${mebibytes(growth_bytes)} more`,
+      `${notified} events to ${healthy.length + hooks.length} webhooks; told within ${spread(delays_ms)}, alone within ${spread(alone_ms)}; memory ${mebibytes(before_bytes)} and ${mebibytes(growth_bytes)} more`,
     )
     const later_ms = Math.max(...delays_ms) - Math.max(...alone_ms)
     assert.ok(later_ms < delayMax_ms, `one got it ${later_ms} ms later`)
@@ -137,12 +137,12 @@ describe('receivers that are well', () => {
   it('get every event once, signed, with the id that the delivery has', async () => {
     for (const hook of healthy) {
       const receipts = receivers.receipts.filter(({ path }) => path === hook.path)
-      assert.equal(receipts.length, told)
-      assert.equal(new Set(receipts.map(({ event_id }) => event_id)).size, told)
+      assert.equal(receipts.length, notified)
+      assert.equal(new Set(receipts.map(({ event_id }) => event_id)).size, notified)
       assert.ok(receipts.every(({ isGenuine }) => isGenuine))
       const deliveries = await eventually(async () => {
         const { body } = await send('GET', `/api/v1/webhooks/${hook.id}/deliveries?status=delivered&limit=1`)
-        return body.pagination.total === told && (await deliveriesOf(hook))
+        return body.pagination.total === notified && (await deliveriesOf(hook))
       })
       const ids = new Set(receipts.map(({ event_id }) => event_id))
       assert.ok(deliveries.every(({ event_id, attempts }) => attempts === 1 && ids.has(event_id)))

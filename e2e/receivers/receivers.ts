@@ -69,9 +69,9 @@ export async function startReceivers(): Promise<Receivers> {
       if ('ports' in message) resolve(message.ports)
       else if ('canary' in message) canary = message.canary
       else receipts.push(...message.receipts)
-      const told = heard
+      const listeners = heard
       heard = []
-      for (const tell of told) tell()
+      for (const tell of listeners) tell()
     })
   })
   const special: Record<string, string> = {

@@ -70,12 +70,12 @@ test(`${endpoints} endpoints of one organization get every event, signed, by one
   // Each event has one id and one body, in every delivery.
   const byEvent = Map.groupBy(receipts, ({ event_id }) => event_id)
   assert.deepEqual(
-    [...byEvent.values()].map((told) => JSON.parse(told[0]!.body).data.project).toSorted((a, b) => a.id - b.id),
+    [...byEvent.values()].map((received) => JSON.parse(received[0]!.body).data.project).toSorted((a, b) => a.id - b.id),
     projects.toSorted((a, b) => a.id - b.id),
   )
-  for (const told of byEvent.values()) {
-    assert.equal(new Set(told.map(({ body }) => body)).size, 1)
-    const times = Map.groupBy(told, ({ path }) => path)
+  for (const received of byEvent.values()) {
+    assert.equal(new Set(received.map(({ body }) => body)).size, 1)
+    const times = Map.groupBy(received, ({ path }) => path)
     assert.deepEqual(
       paths.map((path) => times.get(path)?.length),
       paths.map((path) => (path.startsWith('/second') ? 2 : 1)),

@@ -62,7 +62,7 @@ export function startWorkload(options: {
     const agents = `${path}/agents`
     const body = { name: 'agent', config: { model: 'builtin/script' } }
     const { body: agent } = await settle('agent', name, () => send('POST', agents, body, once('agent')))
-    const begun = Array.from({ length: own.between(1, 3) }, async (_, i) => {
+    const started = Array.from({ length: own.between(1, 3) }, async (_, i) => {
       const end = own.happens(failingShare)
         ? { error: { code: 'provider_refused_request', message: 'No.' } }
         : { text: 'Done.' }
@@ -70,7 +70,7 @@ export function startWorkload(options: {
       const task = { input, max_attempts: attemptsMax }
       return settle('task', `${name}/${i}`, () => send('POST', `${agents}/${agent.id}/tasks`, task, once(`task ${i}`)))
     })
-    const tasks = await Promise.all(begun)
+    const tasks = await Promise.all(started)
     if (own.happens(0.3))
       for (const action of ['stop', 'start'])
         await settle(action, name, () => send('POST', `${agents}/${agent.id}/${action}`))

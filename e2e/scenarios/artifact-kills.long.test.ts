@@ -83,8 +83,8 @@ for (const [tool, artifacts] of [
       assert.deepEqual(await files(), { whole: artifacts, begun: 0 })
       assert.deepEqual((await send('GET', `${one}/artifacts`)).body.artifacts, body.output.artifacts)
       const { body: log } = await send('GET', `${one}/events?limit=100`)
-      const told = log.events.filter(({ type }: { type: string }) => type === 'artifact.created')
-      assert.equal(told.length, artifacts)
+      const published = log.events.filter(({ type }: { type: string }) => type === 'artifact.created')
+      assert.equal(published.length, artifacts)
       const { body: journal } = await send('GET', `${one}/steps`)
       assert.equal(journal.steps.find(({ type }: { type: string }) => type === 'tool_call').attempt, 2)
       const [artifact] = body.output.artifacts

@@ -42,9 +42,9 @@ describe('a command line', () => {
       [['migrate', 'now'], /too many arguments for 'migrate'/],
       [['admin', 'reset-password'], /missing required argument 'email'\nSee `cadre admin reset-password --help`\./],
     ] as const
-    for (const [words, expected] of lines) {
-      const { code, stdout, stderr } = await runCommand({}, words)
-      assert.deepEqual([code, stdout], [2, ''], words.join(' '))
+    for (const [values, expected] of lines) {
+      const { code, stdout, stderr } = await runCommand({}, values)
+      assert.deepEqual([code, stdout], [2, ''], values.join(' '))
       assert.match(stderr, expected)
     }
   })
@@ -162,9 +162,9 @@ describe('commands on a PostgreSQL of the operator’s', () => {
   it('a database that is ahead is refused, by the service too', async () => {
     await client.query(`insert into schema_migration (version, name, hash) values (9999, '9999_future.sql', '')`)
     const ahead = /^The database is ahead of this build: it has migration 9999_future\.sql, .+\n$/
-    for (const words of [['migrate'], ['migrate', 'status'], ['admin', 'reset-password', email]]) {
-      const { code, stdout, stderr } = await runCommand(env, words)
-      assert.deepEqual([code, stdout], [1, ''], words.join(' '))
+    for (const args of [['migrate'], ['migrate', 'status'], ['admin', 'reset-password', email]]) {
+      const { code, stdout, stderr } = await runCommand(env, args)
+      assert.deepEqual([code, stdout], [1, ''], args.join(' '))
       assert.match(stderr, ahead)
     }
     const { code, output } = await refusedStart(env)
@@ -175,8 +175,8 @@ describe('commands on a PostgreSQL of the operator’s', () => {
   it('one that is unreachable is reported in a sentence, without the password of its URL', async () => {
     const DATABASE_URL = 'postgres://cadre:canary@127.0.0.1:1/cadre'
     const unreachable = { ...env, DATABASE_URL, CADRE_DATABASE_WAIT_SECONDS: '0' }
-    for (const words of [['migrate', 'status'], ['serve']]) {
-      const { code, stderr } = await runCommand(unreachable, words)
+    for (const args of [['migrate', 'status'], ['serve']]) {
+      const { code, stderr } = await runCommand(unreachable, args)
       assert.equal(code, 1)
       assert.equal(stderr, 'The database of DATABASE_URL cannot be reached: connect ECONNREFUSED 127.0.0.1:1.\n')
     }
@@ -185,8 +185,8 @@ describe('commands on a PostgreSQL of the operator’s', () => {
   it('one that is unreachable is waited for by the service, which says so every 5 s', async () => {
     const DATABASE_URL = 'postgres://cadre:canary@127.0.0.1:1/cadre'
     const waits = { ...env, DATABASE_URL, CADRE_DATABASE_WAIT_SECONDS: '12', CADRE_LOG_LEVEL: 'warn' }
-    for (const words of [['serve'], ['serve', '--processes', '2']]) {
-      const { code, stdout, stderr } = await runCommand(waits, words)
+    for (const args of [['serve'], ['serve', '--processes', '2']]) {
+      const { code, stdout, stderr } = await runCommand(waits, args)
       assert.equal(code, 1)
       assert.match(stderr, /cannot be reached: connect ECONNREFUSED 127.0.0.1:1. It was waited for 12 s/)
       const said = stderr.split('\n').filter((line) => line.includes('The start waits for it'))
@@ -213,11 +213,11 @@ describe('commands on the embedded database', () => {
   after(() => folder.remove())
 
   it('`migrate` makes it where there is none, which nothing else does', async () => {
-    for (const words of [
+    for (const args of [
       ['migrate', 'status'],
       ['admin', 'reset-password', email, '--generate'],
     ]) {
-      const { code, stderr } = await runCommand(env, words)
+      const { code, stderr } = await runCommand(env, args)
       assert.equal(code, 1)
       assert.match(stderr, /^There is no database in \S+\. Run `cadre serve` to create one,/)
     }

@@ -212,10 +212,10 @@ describe('the unit of systemd', () => {
   })
 
   it('starts a command that there is', async () => {
-    const words = /^ExecStart=\/usr\/bin\/env node \/opt\/cadre\/node_modules\/cadre\/cadre\.mjs (.+)$/m
+    const argv = /^ExecStart=\/usr\/bin\/env node \/opt\/cadre\/node_modules\/cadre\/cadre\.mjs (.+)$/m
       .exec(read('systemd/cadre.service'))![1]!
       .split(' ')
-    const child = spawn(process.execPath, ['cadre.mjs', ...words, '--help'], { cwd: root, stdio: 'ignore' })
+    const child = spawn(process.execPath, ['cadre.mjs', ...argv, '--help'], { cwd: root, stdio: 'ignore' })
     assert.deepEqual(await once(child, 'exit'), [0, null])
   })
 })

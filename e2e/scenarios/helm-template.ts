@@ -51,9 +51,9 @@ function pipe(action: string, values: ChartValues, names: Names): string {
 }
 
 function call(text: string, values: ChartValues, names: Names): unknown {
-  const [name, ...words] = text.split(' ')
-  const given = words.map((word) => evaluate(word, values, names))
-  if (words.length === 0) return evaluate(text, values, names)
+  const [name, ...args] = text.split(' ')
+  const given = args.map((word) => evaluate(word, values, names))
+  if (args.length === 0) return evaluate(text, values, names)
   if (name === 'add') return given.reduce<number>((sum, one) => sum + Number(one), 0)
   // JSON is YAML.
   if (name === 'toYaml') return JSON.stringify(given[0], null, 2)

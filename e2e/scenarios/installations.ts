@@ -44,17 +44,17 @@ export async function makeInstallations(): Promise<Installations> {
 /** Runs a command that must succeed. */
 export async function succeed(
   env: Record<string, string>,
-  words: readonly string[],
+  args: readonly string[],
 ): Promise<{ stdout: string; stderr: string }> {
-  const { code, ...said } = await runCommand(env, words)
-  assert.equal(code, 0, `${words.join(' ')}: ${said.stderr}`)
+  const { code, ...said } = await runCommand(env, args)
+  assert.equal(code, 0, `${args.join(' ')}: ${said.stderr}`)
   return said
 }
 
 /** Runs a command that must fail with a sentence of this kind, and nothing else. */
-export async function refuse(env: Record<string, string>, words: readonly string[], expected: RegExp): Promise<void> {
-  const { code, stdout, stderr } = await runCommand(env, words)
-  assert.deepEqual([code, stdout], [1, ''], words.join(' '))
+export async function refuse(env: Record<string, string>, args: readonly string[], expected: RegExp): Promise<void> {
+  const { code, stdout, stderr } = await runCommand(env, args)
+  assert.deepEqual([code, stdout], [1, ''], args.join(' '))
   assert.match(stderr, expected)
   assert.doesNotMatch(stderr, /\n {4}at /, 'no stack trace')
 }

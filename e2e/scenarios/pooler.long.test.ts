@@ -32,8 +32,8 @@ describe('behind PgBouncer in session mode', () => {
       )
       chmodSync(folder.path, 0o755)
       const { uid, gid } = statSync(String(host))
-      const words = process.getuid?.() === 0 ? [`--reuid=${uid}`, `--regid=${gid}`, '--clear-groups', 'pgbouncer'] : []
-      const [command, ...args] = [...(words.length > 0 ? ['setpriv', ...words] : ['pgbouncer']), '--quiet', file]
+      const argv = process.getuid?.() === 0 ? [`--reuid=${uid}`, `--regid=${gid}`, '--clear-groups', 'pgbouncer'] : []
+      const [command, ...args] = [...(argv.length > 0 ? ['setpriv', ...argv] : ['pgbouncer']), '--quiet', file]
       const pooler = spawn(command, args, { stdio: 'ignore' })
       await eventually(() => canConnect(listen_port), patience_ms)
       return { process: pooler, port: listen_port }

@@ -38,7 +38,7 @@ describe('a service of three processes behind one port, with its embedded databa
         CADRE_RATE_LIMITS_SCALE: String(scale),
         CADRE_LOG_LEVEL: 'info',
       },
-      { words: ['--processes', String(count)] },
+      { args: ['--processes', String(count)] },
     )
     send = sender(service.url, api_key)
     project = (await createProject(send, 'parts')).path

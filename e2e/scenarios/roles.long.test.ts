@@ -26,7 +26,7 @@ describe('processes of different roles on one database', () => {
     return body.id
   }
   const startWorker = async (): Promise<RunningService> => {
-    const worker = await startProcess(env, { words: ['--role', 'worker'] })
+    const worker = await startProcess(env, { args: ['--role', 'worker'] })
     workers.push(worker)
     return worker
   }
@@ -41,7 +41,7 @@ describe('processes of different roles on one database', () => {
       CADRE_EGRESS_ALLOW: 'loopback',
       CADRE_METRICS_PORT: '0',
     }
-    api = await startProcess(env, { words: ['--role', 'api'] })
+    api = await startProcess(env, { args: ['--role', 'api'] })
     send = sender(api.url, api_key)
     project = (await createProject(send, 'roles')).path
     const config = { model: 'builtin/script' }
@@ -78,7 +78,7 @@ describe('processes of different roles on one database', () => {
     await readStream(`${api.url}${project}/tasks/${id}/events/stream`, {
       headers: { 'x-api-key': api_key },
       signal: reading.signal,
-      told: ({ type, data }) => {
+      onFrame: ({ type, data }) => {
         if (type === 'message.snapshot') text = data.data.text
         if (type === 'message.delta') text += data.data.text
         if (text === 'from afar ') reading.abort()
@@ -98,8 +98,8 @@ describe('processes of different roles on one database', () => {
     const registered = await send('POST', '/api/v1/webhooks', { body })
     assert.equal(registered.status, 201, JSON.stringify(registered.body))
     await send('POST', `${project}/agents`, { body: { name: 'news' } })
-    const [told] = await receiver.received('/told', 1, patience_ms)
-    assert.match(told!.body, /"agent\.launched"/)
+    const [reported] = await receiver.received('/told', 1, patience_ms)
+    assert.match(reported!.body, /"agent\.launched"/)
   })
 
   it('a worker that is stopped hands its task to another one, and ends with 0', async () => {

@@ -72,8 +72,8 @@ function start(...nodeArgs: string[]): {
 describe('npm start', () => {
   it('runs the service in the same process on a Node that can', async () => {
     const { child, said, ended } = start()
-    const [, pid, words] = await said(/^service (\d+) \S+ (.+)$/m)
-    assert.deepEqual([Number(pid), words], [child.pid, 'serve'])
+    const [, pid, text] = await said(/^service (\d+) \S+ (.+)$/m)
+    assert.deepEqual([Number(pid), text], [child.pid, 'serve'])
     child.kill('SIGTERM')
     assert.deepEqual(await ended, [7, null])
   })
@@ -81,9 +81,9 @@ describe('npm start', () => {
   it('hands over to the Node that npm installed, with signals and the exit code', withoutOwnNode, async () => {
     await symlink(ownNode, join(root, 'node_modules', `node-${process.platform}-${process.arch}`))
     const { child, said, ended } = start(...older)
-    const [, pid, version, words] = await said(/^service (\d+) v(\S+) (.+)$/m)
+    const [, pid, version, text] = await said(/^service (\d+) v(\S+) (.+)$/m)
     assert.notEqual(Number(pid), child.pid)
-    assert.equal(words, 'serve')
+    assert.equal(text, 'serve')
     assert.ok(Number(version?.split('.')[0]) >= 24)
     child.kill('SIGINT')
     await said(/told SIGINT/)

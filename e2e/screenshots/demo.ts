@@ -173,13 +173,13 @@ async function age(sql: TestConsole['sql'], project: string, agents: Record<stri
     }
   }
   // Identifiers rise with time, as those of the service do.
-  const told = rows.toSorted((a, b) => b.ended - a.ended).map((row) => ({ ...row, id: newId('task') }))
+  const newestFirst = rows.toSorted((a, b) => b.ended - a.ended).map((row) => ({ ...row, id: newId('task') }))
   await sql`
       insert into task (id, project_id, agent_id, agent_version, status, input, max_attempts, usage, created_by, created_at, started_at, finished_at, error)
       select id, ${project_id}, agent, 1, status, to_jsonb((${questions}::text[])[1 + n % 4]), 1, ${usage}::jsonb, 'user_x',
         now() - make_interval(secs => ended + took), now() - make_interval(secs => ended + took), now() - make_interval(secs => ended),
         case status when 'failed' then error end
-      from jsonb_to_recordset(${JSON.stringify(told)}::jsonb) as t(id text, agent text, status text, ended float8, took float8, n int, error jsonb)`
+      from jsonb_to_recordset(${JSON.stringify(newestFirst)}::jsonb) as t(id text, agent text, status text, ended float8, took float8, n int, error jsonb)`
   const models = { 'openai/gpt-5-mini': 0.11, 'anthropic/claude-sonnet-4-5': 0.16, 'google/gemini-2.5-flash': 0.03 }
   for (const [model, cost] of Object.entries(models))
     await sql`

@@ -19,7 +19,7 @@ const differenceMax = 0.02
  * page in `e2e/browser/approved` instead: look at what changed before you commit them. `--compare` prints how much each page
  * differs from its approved picture, and exits with 1 where that is more than 2 %.
  */
-const words = process.argv.slice(2).filter((word) => !word.startsWith('-'))
+const args = process.argv.slice(2).filter((word) => !word.startsWith('-'))
 const isShort = process.argv.includes('--desk')
 const isApproving = process.argv.includes('--approve')
 const isComparing = process.argv.includes('--compare')
@@ -36,7 +36,7 @@ try {
   for (const [group, shot] of Object.entries(shots).flatMap(([group, all]) =>
     all.map((shot) => [group, shot] as const),
   )) {
-    if (words.length > 0 && !words.includes(shot.name)) continue
+    if (args.length > 0 && !args.includes(shot.name)) continue
     try {
       if (isApproving) await approve(page, studio, group, shot, demo)
       else if (isComparing) await compare(page, studio, group, shot, demo)

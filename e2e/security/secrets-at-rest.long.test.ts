@@ -285,8 +285,8 @@ describe('then none of them', () => {
         select 1 where exists (select from event where matched_at is null) or exists (select from delivery where status = 'pending')`
       return !open
     }, 30_000)
-    const told = receiver.requests('/told')
-    const names = new Set(told.map(({ body }) => JSON.parse(body).event))
+    const delivered = receiver.requests('/told')
+    const names = new Set(delivered.map(({ body }) => JSON.parse(body).event))
     for (const name of [
       'project.created',
       'agent.launched',
@@ -299,10 +299,10 @@ describe('then none of them', () => {
     const metrics = /Metrics +(\S+)/.exec(service.output())![1]!
     const { webhooks } = await done('GET', '/api/v1/webhooks')
     const deliveries = await listDeliveries(webhooks[0].id)
-    assert.equal(deliveries.length, told.length)
+    assert.equal(deliveries.length, delivered.length)
     assert.equal(JSON.stringify(deliveries).includes('[redacted]'), true)
     const places: Record<string, string> = {
-      'what a webhook got': told.map(({ headers, body }) => `${JSON.stringify(headers)}\n${body}`).join('\n'),
+      'what a webhook got': delivered.map(({ headers, body }) => `${JSON.stringify(headers)}\n${body}`).join('\n'),
       'the list of webhooks': JSON.stringify(webhooks),
       'the deliveries': JSON.stringify(deliveries),
       'the audit log': JSON.stringify(await done('GET', '/api/v1/auth/audit?limit=1000')),

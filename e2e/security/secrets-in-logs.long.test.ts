@@ -104,9 +104,9 @@ after(async () => {
 
 /** Does something while all tables but some are missing: whatever it is, it fails on our side. */
 async function withoutTables(work: () => Promise<unknown>, keep: readonly string[] = []): Promise<void> {
-  const gone = tables.filter((name) => !keep.includes(name))
+  const deleted = tables.filter((name) => !keep.includes(name))
   const rename = (from: string, to: string): Promise<true> => {
-    const script = gone.map((name) => `alter table "${from}${name}" rename to "${to}${name}"`).join(';')
+    const script = deleted.map((name) => `alter table "${from}${name}" rename to "${to}${name}"`).join(';')
     // All of them or none: the service, which uses them meanwhile, may be in the way.
     const isInTheWay = (error: unknown): boolean => ['40P01', '55P03'].includes(sqlState(error) ?? '')
     return eventually(() =>

@@ -53,21 +53,21 @@ test('every method can be reached from a client', async () => {
       const ids = (spec.path.match(/\{\w+\}/g) ?? []).map((_, index) => `id${index}`)
       let index = 0
       const address = `http://cadre.example/base${spec.path.replaceAll(/\{\w+\}/g, () => `id${index++}`)}`
-      const told: string[] = []
+      const answers: string[] = []
       // Resources have methods of the same names, some with more ids in their paths: one of them is this one.
       for (const part of Object.values(parts).filter((each) => each?.[name] && bound(each, methods))) {
         try {
           const answer = part![name]!(...ids)
-          if (spec.kind === 'url') told.push(`${spec.method} ${answer}`)
+          if (spec.kind === 'url') answers.push(`${spec.method} ${answer}`)
           else {
             await (answer.page ? answer.page() : answer)
-            told.push(asked.at(-1)!)
+            answers.push(asked.at(-1)!)
           }
         } catch (error) {
           if (!(error instanceof CadreError)) throw error
         }
       }
-      assert.ok(told.includes(`${spec.method} ${address}`), `${spec.id} is not on the client`)
+      assert.ok(answers.includes(`${spec.method} ${address}`), `${spec.id} is not on the client`)
     }
   }
 

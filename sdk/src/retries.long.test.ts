@@ -153,9 +153,9 @@ test('silence ends in time, also in the middle of an answer, and a signal ends e
 
 test('an unreachable server is a connection error that says why', async (t) => {
   const { baseURL } = await against(t, [good])
-  const gone = new URL(baseURL)
-  gone.port = '1'
-  const client = new Cadre({ baseURL: gone.href, maxRetries: 0 })
+  const deleted = new URL(baseURL)
+  deleted.port = '1'
+  const client = new Cadre({ baseURL: deleted.href, maxRetries: 0 })
   await assert.rejects(client.service.status(), (error) => {
     assert.ok(error instanceof APIConnectionError)
     return /ECONNREFUSED|bad port/.test(error.message)

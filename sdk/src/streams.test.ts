@@ -50,14 +50,14 @@ test(`a stream that is cut at random loses and repeats no event (seed ${seed})`,
 
   const runs = Array.from({ length: 4 }, async () => {
     const { id } = await direct.tasks.create(project_id, agent_id, { input: script })
-    const told: TaskStreamEvent[] = []
+    const received: TaskStreamEvent[] = []
     const stream = client.tasks.stream(project_id, id, { signal: t.signal, onState: (state) => states.push(state) })
-    for await (const event of stream) told.push(event)
+    for await (const event of stream) received.push(event)
     const kept = await direct.tasks.events(project_id, id).toArray()
     assert.ok(kept.length > 50, `only ${kept.length} events`)
     const isStored = (event: TaskStreamEvent) => kept.some(({ type }) => type === event.type)
-    assert.deepEqual(told.filter(isStored), kept)
-    checkTexts(told)
+    assert.deepEqual(received.filter(isStored), kept)
+    checkTexts(received)
   })
   await Promise.all(runs)
   assert.ok(proxy.cuts >= 8, `only ${proxy.cuts} cuts`)
@@ -65,10 +65,10 @@ test(`a stream that is cut at random loses and repeats no event (seed ${seed})`,
 })
 
 /** The text of a message from one connection is complete once the message is complete there. */
-function checkTexts(told: readonly TaskStreamEvent[]): void {
+function checkTexts(received: readonly TaskStreamEvent[]): void {
   const shown = new Map<string, string>()
   let complete = 0
-  for (const { type, data } of told) {
+  for (const { type, data } of received) {
     const { message_id, text = '', content } = data as { message_id: string; text?: string; content?: string }
     if (type === 'task.snapshot') shown.clear()
     if (type === 'message.snapshot') shown.set(message_id, text)
@@ -88,7 +88,7 @@ test(`the stream of a project that is cut at random loses and repeats no event (
   const client = new Cadre({ apiKey: service.owner.api_key, baseURL: proxy.url })
 
   const ids: string[] = []
-  const told: string[] = []
+  const received: string[] = []
   const ended = new Set<string>()
   const resumed: boolean[] = []
   for await (const event of client.projects.stream(project_id, { signal: t.signal })) {
@@ -100,14 +100,14 @@ test(`the stream of a project that is cut at random loses and repeats no event (
       continue
     }
     if (event.type === 'agent.status') continue
-    told.push(`${event.task_id} ${event.sequence}`)
+    received.push(`${event.task_id} ${event.sequence}`)
     if (event.type === 'task.completed') ended.add(event.task_id)
     if (ended.size === 4) break
   }
   for (const id of ids) {
     const kept = await direct.tasks.events(project_id, id).toArray()
     assert.deepEqual(
-      told.filter((line) => line.startsWith(id)),
+      received.filter((line) => line.startsWith(id)),
       kept.map(({ sequence }) => `${id} ${sequence}`),
     )
   }
@@ -135,26 +135,26 @@ test('a stream of a project goes on where another one was left', timeout, async 
   const { project_id, agent_id } = await makeAgent('left')
   const read = async (lastEventId: string | undefined, isLast: (event: ProjectStreamEvent) => boolean) => {
     let id: string | undefined
-    const told: string[] = []
+    const received: string[] = []
     const onEventId = (next: string): void => void (id = next)
     for await (const event of direct.projects.stream(project_id, { lastEventId, onEventId })) {
       if (event.type === 'project.snapshot') {
-        told.push(`resumed: ${event.data.resumed}`)
+        received.push(`resumed: ${event.data.resumed}`)
         if (lastEventId === undefined) await direct.tasks.create(project_id, agent_id, { input: '[{"text": "Hello"}]' })
-      } else if (event.type !== 'agent.status') told.push(`${event.type} ${event.sequence}`)
+      } else if (event.type !== 'agent.status') received.push(`${event.type} ${event.sequence}`)
       if (isLast(event)) break
     }
-    return { id, told }
+    return { id, received }
   }
   // Left in the middle of its third event, which is sent again.
   const first = await read(undefined, (event) => 'sequence' in event && event.sequence === 3)
   const rest = await read(first.id, (event) => event.type === 'task.completed')
-  assert.deepEqual([first.told[0], rest.told[0]], ['resumed: false', 'resumed: true'])
-  assert.equal(rest.told[1], first.told.at(-1))
+  assert.deepEqual([first.received[0], rest.received[0]], ['resumed: false', 'resumed: true'])
+  assert.equal(rest.received[1], first.received.at(-1))
   const { items } = await direct.tasks.list(project_id, {}).page()
   const kept = await direct.tasks.events(project_id, items[0]!.id).toArray()
   assert.deepEqual(
-    [...first.told.slice(1, -1), ...rest.told.slice(1)],
+    [...first.received.slice(1, -1), ...rest.received.slice(1)],
     kept.map(({ type, sequence }) => `${type} ${sequence}`),
   )
 })

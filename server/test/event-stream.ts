@@ -11,19 +11,19 @@ export interface Frame {
 export interface ReadingOptions {
   headers?: Record<string, string> | undefined
   /** Called with each frame as it comes. */
-  told?: (frame: Frame) => void
+  onFrame?: (frame: Frame) => void
   signal?: AbortSignal | undefined
 }
 
 /** Reads a stream of server-sent events to its end, or until it is aborted or cut off. */
 export async function readStream(url: string, options: ReadingOptions = {}): Promise<Frame[]> {
-  const { headers = {}, told = () => {}, signal } = options
+  const { headers = {}, onFrame = () => {}, signal } = options
   const frames: Frame[] = []
   const parser = createParser({
     onEvent: ({ id, event, data }: EventSourceMessage) => {
       const frame = { id, type: event ?? '', data: JSON.parse(data) }
       frames.push(frame)
-      told(frame)
+      onFrame(frame)
     },
   })
   try {

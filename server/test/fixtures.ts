@@ -42,17 +42,6 @@ export async function createAgent(send: Send, project: string, fields: object): 
   return agent
 }
 
-/** A task of an agent, as its creation answers after `wait` seconds at most. */
-export function createTask(
-  send: Send,
-  project: string,
-  agent_id: string,
-  fields: { input: unknown } & object,
-  wait = 0,
-): Promise<any> {
-  return created(send, `${project}/agents/${agent_id}/tasks?wait=${wait}`, fields)
-}
-
 /** A task once it has a status, or is finished where none is named. */
 export function waitForTask(send: Send, project: string, id: string, status?: string): Promise<any> {
   return eventually(async () => {

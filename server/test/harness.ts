@@ -181,11 +181,11 @@ export async function eventually<T>(
   look: () => Promise<T | undefined | false | null>,
   timeout_ms = 60_000,
 ): Promise<T> {
-  const begun = Date.now()
+  const start_ms = Date.now()
   for (;;) {
     const found = await look()
     if (found) return found
-    const waited_ms = Date.now() - begun
+    const waited_ms = Date.now() - start_ms
     if (waited_ms > timeout_ms) throw new Error('it did not come true in time')
     // What takes long is looked at less often: each look costs a statement.
     await new Promise((resolve) => setTimeout(resolve, Math.min(Math.max(waited_ms / 8, 10), 100)))

@@ -49,6 +49,6 @@ export function makeRng(seed: number): Rng {
 
 /** `CADRE_TEST_SEED` where it is set, to have a run again; else another one each time. */
 export function testSeed(): number {
-  const told = Number(process.env['CADRE_TEST_SEED'] ?? Number.NaN)
-  return Number.isInteger(told) && told >= 0 && told < 2 ** 32 ? told : Math.floor(Math.random() * 2 ** 32)
+  const given = Number(process.env['CADRE_TEST_SEED'] ?? Number.NaN)
+  return Number.isInteger(given) && given >= 0 && given < 2 ** 32 ? given : Math.floor(Math.random() * 2 ** 32)
 }

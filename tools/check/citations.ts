@@ -14,7 +14,7 @@ export interface Definitions {
 }
 
 /** The word before an id, by the id's letter. */
-const words: Record<string, string> = {
+const wordOf: Record<string, string> = {
   D: 'decision',
   O: 'decision',
   S: 'decision',
@@ -86,11 +86,11 @@ export function judgeCitations(
       for (let number = Number(first); number <= Number(last); number += 1) cite(match.index, `${letter}${number}`)
       const mayStandAlone = letter !== 'D' && (idsAlone.test(file) || text.slice(0, match.index).endsWith('-- '))
       if (isJudged && !mayStandAlone && !inForm.has(match.index))
-        complain(match.index, `Write "${words[letter]} ${written}", not "${written}" alone.`)
+        complain(match.index, `Write "${wordOf[letter]} ${written}", not "${written}" alone.`)
     }
   }
   for (const name of ids)
-    if (words[name.charAt(0)] === 'decision' && !cited.has(name))
+    if (wordOf[name.charAt(0)] === 'decision' && !cited.has(name))
       errors.push(`docs/decisions/api.md: Nothing cites ${name}. Remove its line.`)
   return { errors, citations }
 }
@@ -108,7 +108,7 @@ function readForms(
     for (const part of list.matchAll(/[A-Z]?\d[\w.]*(?<!\.)/gi)) {
       const name = part[0]
       const at = from + part.index
-      if (words[name.charAt(0)] === word.toLowerCase() && /^[A-Z]\d+$/.test(name)) places.set(at, name)
+      if (wordOf[name.charAt(0)] === word.toLowerCase() && /^[A-Z]\d+$/.test(name)) places.set(at, name)
       else if (/^0\d{3}$/.test(name) && word.toLowerCase() === 'decision') {
         if (!files.has(name)) complain(at, `docs/decisions has no file ${name}.`)
       } else complain(at, `"${word} ${name}" is no id of docs/decisions.`)

@@ -24,6 +24,6 @@ async function notice(folder: string): Promise<string> {
   const texts = await Promise.all(files.map((file) => readFile(join(path, file), 'utf8')))
   const by = typeof author === 'string' ? author : author?.name
   // Some packages name their licence and leave out its text.
-  const told = texts.length > 0 ? texts.map((text) => text.trim()) : by === undefined ? [] : [`By ${by}.`]
-  return [`${name} ${version} (${license ?? 'licence not named'})`, ...told].join('\n\n')
+  const notices = texts.length > 0 ? texts.map((text) => text.trim()) : by === undefined ? [] : [`By ${by}.`]
+  return [`${name} ${version} (${license ?? 'licence not named'})`, ...notices].join('\n\n')
 }

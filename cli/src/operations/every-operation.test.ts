@@ -19,7 +19,7 @@ test('every operation of the contract has a command, or a reason to have none', 
 })
 
 test('every example has the words, the arguments and the options of its command, and every help its exit codes', () => {
-  for (const { command, arguments: words, options, examples, exit_codes } of all) {
+  for (const { command, arguments: args, options, examples, exit_codes } of all) {
     assert.deepEqual(
       exit_codes.map(({ code }) => code),
       Object.values(exitCodes),
@@ -31,7 +31,7 @@ test('every example has the words, the arguments and the options of its command,
       if (!example.includes(command)) assert.fail(`${example} is none of ${command}`)
       const given = example.slice(example.indexOf(command) + command.length).replaceAll(/'[^']*'/g, 'x')
       for (const [flag] of given.matchAll(/(?<=^| )-[\w-]+/g)) assert.ok(flags.includes(flag), `${example}: ${flag}`)
-      const required = words.filter(({ is_required }) => is_required).length
+      const required = args.filter(({ is_required }) => is_required).length
       const bare = given
         .split(/ [-<|>]/)[0]!
         .trim()
@@ -43,8 +43,8 @@ test('every example has the words, the arguments and the options of its command,
 })
 
 test('no secret of the contract is an option', () => {
-  for (const { id, body, command: words = '' } of operations) {
-    const command = byWords.get(words)
+  for (const { id, body, command: args = '' } of operations) {
+    const command = byWords.get(args)
     for (const [name, schema] of Object.entries(body?.properties ?? {})) {
       if (!('x-secret' in schema) || !command) continue
       const flags = command.options.map((option) => option.flags.split(' ')[0])

@@ -41,15 +41,15 @@ const furtherExamples: Readonly<Record<string, readonly string[]>> = {
 const isBare = /^[\w./:@,-]+$/
 
 /** Makes the command of an operation out of the contract: ids are arguments, query and body are options. */
-export function operationCommand(program: Command, operation: Operation, words: string): void {
-  const ids = idsOf(operation.path, words)
-  const command = define(program, words, {
+export function operationCommand(program: Command, operation: Operation, commandName: string): void {
+  const ids = idsOf(operation.path, commandName)
+  const command = define(program, commandName, {
     summary: `${operation.summary}.`,
     description: `${operation.description}\n\n${operation.method} ${operation.path}`,
     path: operation.path,
     args: ids.map((id) => (id === 'project_id' && operation.method === 'GET' ? `[${id}]` : `<${id}>`)),
-    examples: examplesOf(operation, words, ids),
-    run: (context, args, options) => run(operation, words, context, args, options),
+    examples: examplesOf(operation, commandName, ids),
+    run: (context, args, options) => run(operation, commandName, context, args, options),
   })
   if (operation.query) addFields(command, members(queryOf(operation)))
   if (isList(operation)) {
@@ -66,19 +66,19 @@ export function operationCommand(program: Command, operation: Operation, words: 
 }
 
 /** Ids that are arguments: the project is a setting, but for commands of projects. */
-function idsOf(path: string, words: string): string[] {
+function idsOf(path: string, commandName: string): string[] {
   const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name)
-  return words.startsWith('projects ') ? names : names.filter((name) => name !== 'project_id')
+  return commandName.startsWith('projects ') ? names : names.filter((name) => name !== 'project_id')
 }
 
 async function run(
   operation: Operation,
-  words: string,
+  commandName: string,
   context: Context,
   args: readonly (string | undefined)[],
   options: CommonOptions & Record<string, unknown>,
 ): Promise<void> {
-  const path = await pathOf(operation.path, words, context, args)
+  const path = await pathOf(operation.path, commandName, context, args)
   const query = operation.query ? await readFields(members(queryOf(operation)), options) : undefined
   const body = operation.body ? await bodyOf(operation.body, context, options) : undefined
   const { out } = context
@@ -98,8 +98,8 @@ async function run(
     return out.json({ method: operation.method, path, query, body: shown })
   }
   if (operation.method === 'DELETE' && !options.yes) {
-    const name = args.findLast((arg) => arg !== undefined) ?? words
-    await confirmByName(context, `${words.split(' ')[0]} ${name}`, name)
+    const name = args.findLast((arg) => arg !== undefined) ?? commandName
+    await confirmByName(context, `${commandName.split(' ')[0]} ${name}`, name)
   }
   const client = context.client(operation.credentials.length === 0)
   const request = (at: object = {}) =>
@@ -109,7 +109,7 @@ async function run(
       idempotencyKey: isIdempotent(operation) ? randomUUID() : undefined,
     })
   if (isDownload(operation)) {
-    if (out.options.filter) throw new UsageError(`--jq works on JSON, and ${words} writes a file as it comes.`)
+    if (out.options.filter) throw new UsageError(`--jq works on JSON, and ${commandName} writes a file as it comes.`)
     const to = typeof options.output === 'string' ? options.output : undefined
     return untilInterrupted(async (signal) =>
       download(await client.open(operation.method, path, { query, body, signal }), to, signal),
@@ -138,13 +138,13 @@ function limitOf({ all, limit }: Record<string, unknown>): number {
 
 async function pathOf(
   path: string,
-  words: string,
+  commandName: string,
   context: Context,
   args: readonly (string | undefined)[],
 ): Promise<string> {
   const given = [...args]
   if (path.includes('{project_id}')) {
-    if (!words.startsWith('projects ')) given.unshift(undefined)
+    if (!commandName.startsWith('projects ')) given.unshift(undefined)
     given[0] ??= await context.project()
   }
   return fillPath(path, given)
@@ -207,11 +207,11 @@ function namesOf(operation: Operation, member: string | undefined): string[] {
 }
 
 /** What it is called with: what a body must have, then what else the example of the contract has, while it fits. */
-function examplesOf(operation: Operation, words: string, ids: readonly string[]): string[] {
+function examplesOf(operation: Operation, commandName: string, ids: readonly string[]): string[] {
   const { params = {}, body, body_example } = operation
   const { required = [], properties = {} }: Schema = body ?? {}
   const example = (body_example ?? {}) as Record<string, unknown>
-  let line = ['cadre', words, ...ids.map((id) => params[id]?.example ?? `<${id}>`)].join(' ')
+  let line = ['cadre', commandName, ...ids.map((id) => params[id]?.example ?? `<${id}>`)].join(' ')
   for (const name of new Set([...required, ...Object.keys(example)])) {
     const isSecret = properties[name]?.['x-secret']
     const option = isSecret ? ` ${optionOf(name)}-file ${name}.txt` : ` ${optionOf(name)} ${shown(example[name])}`

@@ -37,7 +37,7 @@ const failed = {
 
 /** The task that the service has, and what it tells while the task is worked on; a test says them. */
 let task: typeof completed | typeof failed | { id: string; status: string }
-let told: { type: string; data: object }[] = []
+let received: { type: string; data: object }[] = []
 let sent: string[] = []
 const server = createServer(async (request, response) => {
   const body = Buffer.concat(await Array.fromAsync(request as AsyncIterable<Buffer>)).toString()
@@ -47,7 +47,7 @@ const server = createServer(async (request, response) => {
     return
   }
   response.writeHead(200, { 'content-type': 'text/event-stream' })
-  const events = [...told, { type: `task.${task.status}`, data: {} }]
+  const events = [...received, { type: `task.${task.status}`, data: {} }]
   for (const [at, event] of events.entries()) {
     const whole = { ...event, task_id: 'task_1', sequence: at + 1, created_at: '2026-11-24T09:30:00.000Z' }
     response.write(`id: ${at + 1}\nevent: ${event.type}\ndata: ${JSON.stringify(whole)}\n\n`)
@@ -69,7 +69,7 @@ before(async () => {
 })
 beforeEach(() => {
   task = completed
-  told = [
+  received = [
     { type: 'message.delta', data: { message_id: 'msg_1', text: 'It is 12.5.' } },
     { type: 'message.completed', data: { message_id: 'msg_1', role: 'assistant', content: 'It is 12.5.' } },
   ]
@@ -105,8 +105,8 @@ test('a schema of a file, a version and an input that is an object are sent as t
 test('a text stays a text, also where it looks like an object, and an object may be in a file', async () => {
   const path = join(home, 'input.json')
   await writeFile(path, '{"number":"4711"}')
-  const bodyOf = async (...words: string[]) => {
-    const { stdout, stderr } = await runner.run(['tasks', ...words, '--dry-run'], env)
+  const bodyOf = async (...args: string[]) => {
+    const { stdout, stderr } = await runner.run(['tasks', ...args, '--dry-run'], env)
     assert.equal(stderr, '')
     return JSON.parse(stdout).body
   }
@@ -150,24 +150,24 @@ test('a command line that cannot be meant so ends with 2, says why, and sends no
     [[...create, '--data', '-', '--output-schema', '-'], /Only one of --data and --output-schema/],
     [[...create, '--input', 'x', '--data-only'], /--data-only needs --wait/],
   ]
-  for (const [words, message] of cases) {
-    const { code, stdout, stderr } = await runner.run(words, env)
-    assert.deepEqual([code, stdout], [2, ''], words.join(' '))
+  for (const [args, message] of cases) {
+    const { code, stdout, stderr } = await runner.run(args, env)
+    assert.deepEqual([code, stdout], [2, ''], args.join(' '))
     assert.match(stderr, message)
   }
   assert.deepEqual(sent, [])
 })
 
 test('--data writes the data alone: on one line when piped, over several lines at a terminal', async () => {
-  for (const words of withData) {
-    const piped = await runner.run(words, env)
-    assert.deepEqual([piped.code, piped.stdout], [0, `${JSON.stringify(invoice)}\n`], words.join(' '))
-    const shown = await runner.run(words, env, true)
-    assert.deepEqual([shown.code, shown.stdout], [0, `${JSON.stringify(invoice, null, 2)}\n`], words.join(' '))
-    const total = await runner.run([...words, '--jq', '.total'], env)
-    assert.deepEqual([total.code, total.stdout], [0, '12.5\n'], words.join(' '))
-    const member = await runner.run([...words, '--json=number'], env)
-    assert.deepEqual([member.code, member.stdout], [0, '{"number":"4711"}\n'], words.join(' '))
+  for (const args of withData) {
+    const piped = await runner.run(args, env)
+    assert.deepEqual([piped.code, piped.stdout], [0, `${JSON.stringify(invoice)}\n`], args.join(' '))
+    const shown = await runner.run(args, env, true)
+    assert.deepEqual([shown.code, shown.stdout], [0, `${JSON.stringify(invoice, null, 2)}\n`], args.join(' '))
+    const total = await runner.run([...args, '--jq', '.total'], env)
+    assert.deepEqual([total.code, total.stdout], [0, '12.5\n'], args.join(' '))
+    const member = await runner.run([...args, '--json=number'], env)
+    assert.deepEqual([member.code, member.stdout], [0, '{"number":"4711"}\n'], args.join(' '))
   }
 })
 
@@ -181,9 +181,9 @@ test('a task without data leaves standard output empty, says why, and ends with 
   ]
   for (const [ended, message] of cases) {
     task = ended
-    for (const words of withData) {
-      const { code, stdout, stderr } = await runner.run(words, env)
-      assert.deepEqual([code, stdout], [1, ''], words.join(' '))
+    for (const args of withData) {
+      const { code, stdout, stderr } = await runner.run(args, env)
+      assert.deepEqual([code, stdout], [1, ''], args.join(' '))
       assert.match(stderr, message)
     }
   }
@@ -208,13 +208,13 @@ test('what was cached and what was spent on reasoning is said where there was an
 
 test('a compaction is described in words, and not by the name of its model', async () => {
   const step = { step_id: 'step_2', name: 'openai/gpt-6.1-sol', type: 'compaction' }
-  told = [
+  received = [
     { type: 'step.started', data: step },
     { type: 'step.failed', data: step },
     { type: 'step.started', data: step },
     { type: 'step.completed', data: step },
     { type: 'context.compacted', data: {} },
-    ...told,
+    ...received,
   ]
   const { code, stdout, stderr } = await runner.run(['tasks', 'watch', 'task_1'], env)
   assert.deepEqual([code, stdout], [0, 'It is 12.5.\n'])

@@ -21,7 +21,7 @@ after(async () => {
 })
 
 /** What has been typed, and the word that only it can become. */
-const begun = [
+const started = [
   ['cadre approv', 'approvals'],
   ['cadre agents rest', 'restart'],
   ['cadre tasks run --thr', '--thread'],
@@ -32,7 +32,7 @@ function without(shell: string): string | false {
 }
 
 test('a word is completed in bash', { skip: without('bash') }, () => {
-  for (const [line, word] of begun) {
+  for (const [line, word] of started) {
     const ask = `source ${home}/bash; COMP_WORDS=(${line}); COMP_CWORD=$((\${#COMP_WORDS[@]} - 1)); _cadre; echo "\${COMPREPLY[*]}"`
     assert.equal(spawnSync('bash', ['-c', ask]).stdout.toString().trim(), word)
   }
@@ -40,7 +40,7 @@ test('a word is completed in bash', { skip: without('bash') }, () => {
 
 test('a word is completed in fish', { skip: without('fish') }, () => {
   const env = { PATH: process.env.PATH, HOME: home }
-  for (const [line, word] of begun) {
+  for (const [line, word] of started) {
     const { stdout } = spawnSync('fish', ['--no-config', '-c', `source ${home}/fish; complete -C '${line}'`], { env })
     assert.equal(stdout.toString().trim(), word)
   }
@@ -57,7 +57,7 @@ test('a word is completed in zsh by the Tab key', { skip: without('zsh') || with
   // What is typed before the line editor is there is not for it: `ready` is what it says then.
   const ready = '\u001B[?2004h'
   await eventually(async () => text.split('it is 2\r\n')[1]?.includes(ready))
-  for (const [line, word] of begun) {
+  for (const [line, word] of started) {
     text = ''
     shell.stdin.write(`${line}\t`)
     await shown(`${line.slice(0, line.lastIndexOf(' '))} ${word}`)

@@ -12,8 +12,8 @@ interface CommandHelp {
 }
 
 /** What the help says of every command below the words of a command line, for programs. */
-export function helpTree(program: Command, words: readonly string[]): CommandHelp[] {
-  const [noun, verb] = words.filter((word) => !word.startsWith('-'))
+export function helpTree(program: Command, args: readonly string[]): CommandHelp[] {
+  const [noun, verb] = args.filter((word) => !word.startsWith('-'))
   return leaves(program, '').filter(({ command }) => {
     const [, first, second] = command.split(' ')
     return (noun === undefined || first === noun) && (verb === undefined || second === undefined || second === verb)

@@ -16,14 +16,14 @@ const cannotCompile = 'Non-zero exit code: 3\n'
 export async function makeFilter(expression: string): Promise<Filter> {
   // Its export is a promise, of which an import in a bundle makes a copy that cannot be waited for.
   const jq = await (createRequire(import.meta.url)('jq-web') as typeof loadedJq)
-  const filter = (value: unknown, words: string): string | undefined => {
+  const filter = (value: unknown, command: string): string | undefined => {
     try {
-      return jq.raw(plainJson(value), words, ['--compact-output', '--raw-output'])
+      return jq.raw(plainJson(value), command, ['--compact-output', '--raw-output'])
     } catch (error) {
-      const told = error instanceof Error ? error.message : String(error)
-      if (told.startsWith(cannotCompile))
-        throw new UsageError(`--jq is no expression of jq: ${told.slice(cannotCompile.length)}`)
-      throw new CommandFailure(`--jq failed: ${told.replace(/^Non-zero exit code: \d+\n/, '')}`)
+      const reason = error instanceof Error ? error.message : String(error)
+      if (reason.startsWith(cannotCompile))
+        throw new UsageError(`--jq is no expression of jq: ${reason.slice(cannotCompile.length)}`)
+      throw new CommandFailure(`--jq failed: ${reason.replace(/^Non-zero exit code: \d+\n/, '')}`)
     }
   }
   // Compiled, and given nothing to work on.

@@ -60,35 +60,35 @@ function hostileOf(value: unknown): unknown {
   return Object.fromEntries([...members, [hostile, hostile]])
 }
 
-function assertHarmless(ran: Ran, words: string): void {
+function assertHarmless(ran: Ran, commandName: string): void {
   for (const said of [ran.stdout, ran.stderr]) {
     // oxlint-disable-next-line no-control-regex -- bold and dim are ours, and so is the line that is written again and again
     const others = said.replaceAll(/\u001B\[(?:1|2|22)m|\r\u001B\[K/g, '')
     const at = others.search(obeyed)
-    assert.equal(at, -1, `${words}: ${JSON.stringify(others.slice(Math.max(0, at - 40), at + 40))}`)
+    assert.equal(at, -1, `${commandName}: ${JSON.stringify(others.slice(Math.max(0, at - 40), at + 40))}`)
   }
 }
 
 /** Runs a command for a terminal, for a pipe and as JSON. */
-async function inEveryForm(words: readonly string[], own = env): Promise<{ json: Ran }> {
-  for (const isTerminal of [true, false]) assertHarmless(await runner.run(words, own, isTerminal), words.join(' '))
-  const json = await runner.run([...words, '--json'], own, true)
-  assertHarmless(json, words.join(' '))
+async function inEveryForm(args: readonly string[], own = env): Promise<{ json: Ran }> {
+  for (const isTerminal of [true, false]) assertHarmless(await runner.run(args, own, isTerminal), args.join(' '))
+  const json = await runner.run([...args, '--json'], own, true)
+  assertHarmless(json, args.join(' '))
   return { json }
 }
 
-function lineOf(operation: Operation, words: string): string[] {
+function lineOf(operation: Operation, commandName: string): string[] {
   const ids = [...operation.path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name)
-  const given = words.startsWith('projects ') ? ids : ids.filter((name) => name !== 'project_id')
+  const given = commandName.startsWith('projects ') ? ids : ids.filter((name) => name !== 'project_id')
   const body = (operation.body ?? {}) as { properties?: Record<string, { 'x-secret'?: boolean }> }
   // What it sends is a file, so any will do.
-  if (words === 'files upload') return ['files', 'upload', import.meta.filename]
+  if (commandName === 'files upload') return ['files', 'upload', import.meta.filename]
   const secrets = Object.entries(body.properties ?? {}).filter(([, schema]) => schema['x-secret'])
   const data = operation.body
     ? ['--data', JSON.stringify(Object.fromEntries(secrets.map(([name]) => [name, 'x'])))]
     : []
   return [
-    ...words.split(' '),
+    ...commandName.split(' '),
     ...given.map((name) => operation.params?.[name!]?.example ?? '1'),
     ...data,
     ...(operation.method === 'DELETE' ? ['--yes'] : []),
@@ -97,24 +97,24 @@ function lineOf(operation: Operation, words: string): string[] {
 
 test('what others wrote never reaches a terminal as something that it obeys, in any answer', async (t) => {
   for (const operation of operations) {
-    const words = operation.command
-    if (words === undefined || apart.includes(words)) continue
-    await t.test(words, { timeout: 60_000 }, async () => {
+    const commandName = operation.command
+    if (commandName === undefined || apart.includes(commandName)) continue
+    await t.test(commandName, { timeout: 60_000 }, async () => {
       const [response] = operation.responses
       const isJson = response?.schema !== undefined
       answer = isJson
         ? { status: 200, type: 'application/json', body: JSON.stringify(hostileOf(response.example)) }
         : { status: 200, type: 'text/plain', body: hostile }
-      const line = lineOf(operation, words).filter(
-        (word, at, all) => !own(words) || (word !== '--data' && all[at - 1] !== '--data'),
+      const line = lineOf(operation, commandName).filter(
+        (word, at, all) => !own(commandName) || (word !== '--data' && all[at - 1] !== '--data'),
       )
       const seen = await runner.run(line, env, true)
       assert.equal(seen.code, 0, seen.stderr)
-      assertHarmless(seen, words)
+      assertHarmless(seen, commandName)
       if (!isJson) return
-      assertHarmless(await runner.run(line, env), words)
+      assertHarmless(await runner.run(line, env), commandName)
       const json = await runner.run([...line, '--json'], env, true)
-      assertHarmless(json, words)
+      assertHarmless(json, commandName)
       assert.ok(
         JSON.stringify(JSON.parse(json.stdout)).includes(JSON.stringify(hostile).slice(1, -1)),
         'the same value',
@@ -124,8 +124,8 @@ test('what others wrote never reaches a terminal as something that it obeys, in 
 })
 
 /** Commands with specific options in place of the body. */
-function own(words: string): boolean {
-  return words.startsWith('approvals ')
+function own(commandName: string): boolean {
+  return commandName.startsWith('approvals ')
 }
 
 test('nor in errors, in what is said of an exchange, or in any other answer', { timeout: 60_000 }, async () => {
@@ -136,8 +136,8 @@ test('nor in errors, in what is said of an exchange, or in any other answer', { 
     details: { issues: [{ field: hostile, message: hostile }] },
   }
   answer = { status: 422, type: 'application/json', body: JSON.stringify({ error }) }
-  for (const words of ['agents list', 'whoami', 'projects use 1', 'api GET /status', 'tasks watch 1'])
-    await inEveryForm([...words.split(' '), '--debug'])
+  for (const commandName of ['agents list', 'whoami', 'projects use 1', 'api GET /status', 'tasks watch 1'])
+    await inEveryForm([...commandName.split(' '), '--debug'])
   const { json } = await inEveryForm(['agents', 'get', '1'])
   assert.equal(JSON.parse(json.stderr).error.message.includes(hostile), true, 'the same value')
   answer = { status: 200, type: 'application/json', body: JSON.stringify(hostileOf({ id: 'x', name: 'y' })) }
@@ -147,7 +147,8 @@ test('nor in errors, in what is said of an exchange, or in any other answer', { 
     'api GET /status --fields id',
     'webhooks trigger agent.failed wh_1',
   ]
-  for (const words of ['whoami', ...more]) await inEveryForm(words.split(' '), { ...env, XDG_CONFIG_HOME: home })
+  for (const commandName of ['whoami', ...more])
+    await inEveryForm(commandName.split(' '), { ...env, XDG_CONFIG_HOME: home })
   const log = {
     timestamp: '2026-01-01T00:00:00.000Z',
     level: hostile,
@@ -184,14 +185,14 @@ test('nor in what is shown of a task while it is worked on', { timeout: 60_000 }
     of('task.failed', {}, 4),
   ])
   answer = { status: 200, type: 'application/json', body: JSON.stringify(task) }
-  for (const words of [
+  for (const args of [
     ['tasks', 'watch', '1'],
     ['tasks', 'watch', '1', '--json'],
   ]) {
-    const ran = await runner.run(words, env, true)
-    assertHarmless(ran, words.join(' '))
-    assert.match(ran.stdout, words.length === 3 ? /\uFFFD\[2J/ : /\\u001b\[2J/, 'the text was shown')
-    if (words.length === 3) assert.match(ran.stderr, /→ a\uFFFD[^]*✗ a\uFFFD[^]*failed: a\uFFFD/)
+    const ran = await runner.run(args, env, true)
+    assertHarmless(ran, args.join(' '))
+    assert.match(ran.stdout, args.length === 3 ? /\uFFFD\[2J/ : /\\u001b\[2J/, 'the text was shown')
+    if (args.length === 3) assert.match(ran.stderr, /→ a\uFFFD[^]*✗ a\uFFFD[^]*failed: a\uFFFD/)
   }
 })
 

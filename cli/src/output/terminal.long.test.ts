@@ -47,8 +47,8 @@ after(async () => {
 
 /** A command at a pseudo-terminal of util-linux. */
 function terminal(t: TestContext, line: string, columns = 120) {
-  const words = ['-qfec', `stty cols ${columns} rows 40; exec ${process.execPath} cadre.mjs ${line}`, '/dev/null']
-  const child = spawn('script', words, { cwd: root, env: { PATH: process.env.PATH, ...env } })
+  const args = ['-qfec', `stty cols ${columns} rows 40; exec ${process.execPath} cadre.mjs ${line}`, '/dev/null']
+  const child = spawn('script', args, { cwd: root, env: { PATH: process.env.PATH, ...env } })
   t.after(() => child.kill('SIGKILL'))
   let text = ''
   child.stdout.setEncoding('utf8').on('data', (chunk: string) => (text += chunk))

@@ -27,8 +27,8 @@ after(async () => {
 })
 
 /** A command of the owner's, and what it has said so far. */
-function start(words: string[], own: Record<string, string> = { CADRE_API_KEY: service.owner.api_key }) {
-  const command = startCommand({ ...env, ...own }, words)
+function start(args: string[], own: Record<string, string> = { CADRE_API_KEY: service.owner.api_key }) {
+  const command = startCommand({ ...env, ...own }, args)
   const said = { out: '', err: '' }
   command.process.stdout!.on('data', (text: string) => (said.out += text))
   command.process.stderr!.on('data', (text: string) => (said.err += text))
@@ -85,17 +85,17 @@ test('events are passed on to a program as they were signed, and its answers to 
 })
 
 test('the webhook of a command that was killed is removed by the next one, and that of one that runs is not', async (t) => {
-  const words = ['webhooks', 'listen', '--forward-to', 'http://127.0.0.1:9/hooks', '--events', 'project.deleted']
+  const args = ['webhooks', 'listen', '--forward-to', 'http://127.0.0.1:9/hooks', '--events', 'project.deleted']
   const listens = async (command: ReturnType<typeof start>) =>
     eventually(async () => /(\w+) passes/.exec(command.said.err)?.[1])
   const statusOf = async (id: string) => (await service.send('GET', `/api/v1/webhooks/${id}`)).status
-  const [killed, running] = [start(words), start(words)]
+  const [killed, running] = [start(args), start(args)]
   t.after(() => [killed, running].forEach((command) => command.process.kill('SIGKILL')))
   const [left, kept] = [await listens(killed), await listens(running)]
   killed.process.kill('SIGKILL')
   await killed.ended
   assert.equal(await statusOf(left), 200, 'no process could remove it')
-  const next = start(words)
+  const next = start(args)
   t.after(() => next.process.kill('SIGKILL'))
   const own = await listens(next)
   assert.match(next.said.err, new RegExp(`${left} is removed`))

@@ -101,8 +101,8 @@ export async function listen(context: Context, { forwardTo, events, port, public
     server.close()
     server.closeAllConnections()
     if (webhook_id !== undefined) {
-      const gone = await client.webhooks.delete(webhook_id).then(() => true, isGone)
-      if (gone) record?.remove()
+      const isDeleted = await client.webhooks.delete(webhook_id).then(() => true, isGone)
+      if (isDeleted) record?.remove()
       else out.note(`${webhook_id} could not be removed: the next \`cadre webhooks listen\` does it.`)
     }
   }

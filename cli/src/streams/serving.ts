@@ -53,8 +53,8 @@ export async function serveTools(context: Context, { programs, ...options }: Ser
       ...options,
       signal: stop.signal,
       onError: (error, call) => {
-        const words = error instanceof APIError ? `${error.message} (${error.code})` : String(error)
-        out.note(`cadre: ${call ? `${call.name} ${call.id}: ` : ''}${plain(words)}`)
+        const reason = error instanceof APIError ? `${error.message} (${error.code})` : String(error)
+        out.note(`cadre: ${call ? `${call.name} ${call.id}: ` : ''}${plain(reason)}`)
       },
     })
   } finally {

@@ -40,8 +40,8 @@ after(async () => {
 })
 
 /** A command that goes on, and what it has written so far. */
-function running(t: TestContext, words: string[], own = env) {
-  const { process, ended } = startCommand(own, words)
+function running(t: TestContext, args: string[], own = env) {
+  const { process, ended } = startCommand(own, args)
   t.after(() => process.kill('SIGKILL'))
   const said = { stdout: '', stderr: '' }
   process.stdout!.on('data', (text: string) => (said.stdout += text))

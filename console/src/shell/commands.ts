@@ -24,32 +24,32 @@ const found = 8
 
 /** What fits the words; whether more may be on its way from the service; and whether they say what to do, but not to which agent. */
 export function useCommands(
-  words: string,
+  text: string,
   isOpen: boolean,
 ): { commands: Command[]; isLooking: boolean; needsName: boolean } {
   const navigate = useNavigate()
   const id = useOpenProject()
   const [theme, setTheme] = useTheme()
-  const lower = words.toLowerCase()
+  const lower = text.toLowerCase()
   const fits = (label: string): boolean => label.toLowerCase().includes(lower)
 
   // “pause ec” is about agents that are called so. Only a whole word and a name change something: “st” may be the beginning of a name.
   const [verb, ...rest] = lower.split(/\s+/)
   const asked = verb === 'resume' ? 'start' : actions.find((action) => action === verb)
   const action = rest.length > 0 ? asked : undefined
-  const name = action === undefined ? words : rest.join(' ')
+  const name = action === undefined ? text : rest.join(' ')
   const agents = useFound(['project', id, 'agents'], name, isOpen && id !== undefined, (search) =>
     api.agents.list(id ?? '', { limit: found, ...search }).page(),
   )
-  const projects = useFound(['projects'], words, isOpen, (search) =>
+  const projects = useFound(['projects'], text, isOpen, (search) =>
     api.projects.list({ limit: found, ...search }).page(),
   )
   // One letter is in the input of every other task.
-  const looksForWork = isOpen && id !== undefined && action === undefined && words.length > 1
-  const tools = useFound(['project', id, 'tools'], words, looksForWork, () =>
+  const looksForWork = isOpen && id !== undefined && action === undefined && text.length > 1
+  const tools = useFound(['project', id, 'tools'], text, looksForWork, () =>
     api.tools.list(id ?? '', { limit: 100 }).page(),
   )
-  const tasks = useFound(['project', id, 'tasks'], words, looksForWork, (search) =>
+  const tasks = useFound(['project', id, 'tasks'], text, looksForWork, (search) =>
     api.tasks.list(id ?? '', { limit: found, ...search }).page(),
   )
   const change = useChangeOfAgent(id)
@@ -124,12 +124,12 @@ export function useCommands(
           }))
   return {
     commands: [
-      ...identified(id, words).map(([label, hint, link]) => ({ label, hint, run: to(link) })),
+      ...identified(id, text).map(([label, hint, link]) => ({ label, hint, run: to(link) })),
       ...changes,
       ...links('Page', pages),
       ...links('Create', creations),
       ...links('Do', projectActions),
-      ...(words === '' ? [] : themes.filter(({ label }) => fits(label))),
+      ...(text === '' ? [] : themes.filter(({ label }) => fits(label))),
       ...(action === undefined ? agents.items : [])
         .filter((agent) => fits(agent.name))
         .map((agent) => ({ label: agent.name, hint: 'Agent', run: to(paths.agent(id ?? '', agent.id)) })),
@@ -152,18 +152,18 @@ export function useCommands(
 }
 
 /** What an identifier that is put in leads to. */
-function identified(id: string | undefined, words: string): [string, string, LinkProps][] {
-  if (id !== undefined && words.startsWith('task_')) return [[words, 'Task', paths.task(id, words)]]
-  if (id !== undefined && words.startsWith('agent_')) return [[words, 'Agent', paths.agent(id, words)]]
-  const found = id === undefined ? undefined : ofProject(id, words)
+function identified(id: string | undefined, text: string): [string, string, LinkProps][] {
+  if (id !== undefined && text.startsWith('task_')) return [[text, 'Task', paths.task(id, text)]]
+  if (id !== undefined && text.startsWith('agent_')) return [[text, 'Agent', paths.agent(id, text)]]
+  const found = id === undefined ? undefined : ofProject(id, text)
   if (found) return [found]
-  if (words.startsWith('wh_')) return [[words, 'Webhook', paths.webhook(words)]]
-  if (words.startsWith('req_')) return [[words, 'Audit log', paths.audit({ request_id: words })]]
+  if (text.startsWith('wh_')) return [[text, 'Webhook', paths.webhook(text)]]
+  if (text.startsWith('req_')) return [[text, 'Audit log', paths.audit({ request_id: text })]]
   return []
 }
 
 /** What an identifier of a resource of the project leads to. */
-function ofProject(id: string, words: string): [string, string, LinkProps] | undefined {
+function ofProject(id: string, text: string): [string, string, LinkProps] | undefined {
   const kinds = {
     tool_: ['Tool', paths.tool],
     cred_: ['Credential', paths.credential],
@@ -172,24 +172,24 @@ function ofProject(id: string, words: string): [string, string, LinkProps] | und
     trig_: ['Trigger', paths.trigger],
   } as const
   for (const [prefix, [hint, path]] of Object.entries(kinds))
-    if (words.startsWith(prefix)) return [words, hint, path(id, words)]
+    if (text.startsWith(prefix)) return [text, hint, path(id, text)]
   return undefined
 }
 
 /** What the service finds by a part of the name. It may come later: Enter does what fits the text that stands there then. */
 function useFound<Item>(
   key: unknown[],
-  words: string,
+  text: string,
   isEnabled: boolean,
   list: (search: { search?: string }) => Promise<{ items: Item[] }>,
 ): { items: Item[]; isLooking: boolean } {
-  const search = useDeferredValue(words)
+  const search = useDeferredValue(text)
   const { data, isFetching } = useQuery({
     queryKey: [...key, 'menu', search],
     queryFn: () => list(search === '' ? {} : { search }),
     enabled: isEnabled,
   })
-  return { items: data?.items ?? [], isLooking: isEnabled && (search !== words || (isFetching && data === undefined)) }
+  return { items: data?.items ?? [], isLooking: isEnabled && (search !== text || (isFetching && data === undefined)) }
 }
 
 /** Does it, and says what became of it. */

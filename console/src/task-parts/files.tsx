@@ -90,10 +90,10 @@ const nameInText = /\s*\[(?:image|file) (file_[0-9a-z]{26})\]/g
 /** What a person said, with the files that it names in their place. */
 export function SaidWithFiles({ project_id, text }: { project_id: string; text: string }) {
   const ids = [...text.matchAll(nameInText)].map(([, id]) => id!)
-  const words = ids.length > 0 ? text.replaceAll(nameInText, '').trim() : text
+  const searchText = ids.length > 0 ? text.replaceAll(nameInText, '').trim() : text
   return (
     <>
-      {words !== '' && <p className="break-words whitespace-pre-wrap">{words}</p>}
+      {searchText !== '' && <p className="break-words whitespace-pre-wrap">{searchText}</p>}
       <NamedFiles label="Files of the message" project_id={project_id} ids={[...new Set(ids)]} />
     </>
   )

@@ -11,13 +11,13 @@ import {
 } from 'lucide-react'
 import { Button } from '../ui/button.tsx'
 import { Status } from '../ui/status.tsx'
-import { formatCount, words } from '../format.ts'
+import { formatCount, asText } from '../format.ts'
 import type { Step, Task } from './types.ts'
 import type { Follow } from './use-follow.ts'
 
 /** What a task waits for: of one that is offered to remote workers, the queue too. */
 function waitWords({ reason, queue }: NonNullable<Task['wait']>): string {
-  return reason === 'worker' && queue !== undefined ? `a worker of ${queue}` : words(reason)
+  return reason === 'worker' && queue !== undefined ? `a worker of ${queue}` : asText(reason)
 }
 
 /** How a task stands, and what it waits for. */

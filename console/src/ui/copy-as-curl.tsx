@@ -6,15 +6,15 @@ import { tell } from './toast.tsx'
 /** A request of the API as a shell command: with a placeholder, never with a credential. */
 export function curlOf(method: string, path: string, { query, body }: { query?: object; body?: unknown } = {}): string {
   const address = new URL(api.url(path, query), location.href).href
-  const words = [
+  const args = [
     'curl',
     ...(method === 'GET' ? [] : ['-X', method]),
     quoted(address),
     '-H',
     '"X-API-Key: $CADRE_API_KEY"',
   ]
-  if (body !== undefined) words.push('-H', "'Content-Type: application/json'", '-d', quoted(JSON.stringify(body)))
-  return words.join(' ')
+  if (body !== undefined) args.push('-H', "'Content-Type: application/json'", '-d', quoted(JSON.stringify(body)))
+  return args.join(' ')
 }
 
 /** Copies a command, and says so. */

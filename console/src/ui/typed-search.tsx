@@ -23,18 +23,18 @@ export function TypedSearch({
 }) {
   const list = useId()
   const [text, setText] = useState(value)
-  const told = useRef(value)
+  const lastValue = useRef(value)
   const tell = (text: string): void => {
-    if (text === told.current) return
-    told.current = text
+    if (text === lastValue.current) return
+    lastValue.current = text
     commit(text)
   }
   const latest = useRef(tell)
   latest.current = tell
   // The address changed otherwise: back, a link, "clear".
   useEffect(() => {
-    if (value === told.current) return
-    told.current = value
+    if (value === lastValue.current) return
+    lastValue.current = value
     setText(value)
   }, [value])
   useEffect(() => {

@@ -70,15 +70,15 @@ export const diskFull: Fault = {
       await untilWritten(environment)
       const written: Span = { from: back, to: performance.now() }
 
-      const [asked, told] = [full.filter(isRead), full.filter((one) => !isRead(one))]
+      const [asked, writes] = [full.filter(isRead), full.filter((one) => !isRead(one))]
       const statuses = (samples: readonly Sample[]): string => tally(samples.map(({ status }) => status))
       run.say(
-        `${which}: reads ${statuses(asked)}; writes ${statuses(told)}; PostgreSQL accepts connections ${away_ms} ms after`,
+        `${which}: reads ${statuses(asked)}; writes ${statuses(writes)}; PostgreSQL accepts connections ${away_ms} ms after`,
       )
-      const refused = told.filter(({ status }) => status === 503)
+      const refused = writes.filter(({ status }) => status === 503)
       run.holds(
         'R12',
-        `${which}: ${refused.length} of ${told.length} writes get 503`,
+        `${which}: ${refused.length} of ${writes.length} writes get 503`,
         refused.length > 0 ? [] : ['none was refused'],
       )
       if (which === 'data')

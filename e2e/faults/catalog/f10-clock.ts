@@ -29,7 +29,7 @@ export const clockJumps: Fault = {
             CADRE_DATA_DIR: `/nowhere/clock-${role}`,
             ...env,
           },
-          { words: ['--role', role] },
+          { args: ['--role', role] },
         ),
       ),
     )

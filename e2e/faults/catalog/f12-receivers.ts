@@ -131,17 +131,17 @@ function checkGood(
   names: readonly string[],
   alone: readonly Span[],
 ): void {
-  const told = toldWithin(receivers, names)
+  const delivered = toldWithin(receivers, names)
   const alone_ms = longest(alone)
-  const sorted = told.toSorted(byLength)
+  const sorted = delivered.toSorted(byLength)
   const median = sorted[sorted.length >> 1]
   run.say(
-    `told alone within ${alone_ms} ms, beside the others within ${longest(told)} ms (median ${median ? Math.round(median.to - median.from) : '–'} ms)`,
+    `told alone within ${alone_ms} ms, beside the others within ${longest(delivered)} ms (median ${median ? Math.round(median.to - median.from) : '–'} ms)`,
   )
-  const missing = well.length * names.length - told.length
+  const missing = well.length * names.length - delivered.length
   run.holds(
     'R8',
-    `${told.length} deliveries to ${well.length} receivers that are well`,
+    `${delivered.length} deliveries to ${well.length} receivers that are well`,
     missing > 0 ? [`${missing} did not come`] : [],
   )
   run.holds(

@@ -22,7 +22,7 @@ export const eventLoopStalled: Fault = {
           NODE_OPTIONS: `--import=${new URL('../nemesis/failpoints.ts', import.meta.url).pathname}`,
           CADRE_DATA_DIR: `/nowhere/staller-${i}`,
         },
-        { words: ['--role', 'api'] },
+        { args: ['--role', 'api'] },
       )
       run.atEnd(() => staller.end('SIGKILL'))
       const isReady = async (patience_ms: number): Promise<boolean> =>

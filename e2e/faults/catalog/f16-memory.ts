@@ -37,7 +37,7 @@ export const memoryPressure: Fault = {
     const environment = await startEnvironment(run, { apis: 1, workers: 1, rate: 5, taskCallers: 1 })
     const limited = await startProcess(
       { ...environment.env, CADRE_DATA_DIR: '/nowhere/limited', NODE_OPTIONS: `--max-old-space-size=${heap_mb}` },
-      { words: ['--role', 'api'] },
+      { args: ['--role', 'api'] },
     )
     run.atEnd(() => limited.end('SIGKILL'))
     const pid = limited.process.pid!

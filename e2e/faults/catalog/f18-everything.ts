@@ -101,7 +101,7 @@ async function ofProcesses(run: Run, environment: Environment): Promise<Injectio
     const clock = await makeClock(run)
     const worker = await startProcess(
       { ...environment.env, CADRE_DATA_DIR: '/nowhere/clock', ...clock.env },
-      { words: ['--role', 'worker'] },
+      { args: ['--role', 'worker'] },
     )
     run.atEnd(() => worker.end('SIGKILL'))
     const hurt = async (): Promise<string[]> => {

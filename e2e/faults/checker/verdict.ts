@@ -78,8 +78,8 @@ export function sentBetween(samples: readonly Sample[], from: number, to: number
   return samples.filter(({ sent }) => sent >= from && sent <= to)
 }
 
-export function tally(words: readonly (string | number | undefined)[]): string {
-  return [...Map.groupBy(words, (word) => word)]
+export function tally(parts: readonly (string | number | undefined)[]): string {
+  return [...Map.groupBy(parts, (word) => word)]
     .map(([word, all]) => `${all.length} ${word ?? 'unanswered'}`)
     .join(', ')
 }

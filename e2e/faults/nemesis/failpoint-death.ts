@@ -31,7 +31,7 @@ export async function dieAt(
       CADRE_FAILPOINT: `${point}:exit`,
       CADRE_DATA_DIR: `/nowhere/failpoint-${++count}`,
     },
-    { words: ['--role', 'api'] },
+    { args: ['--role', 'api'] },
   )
   run.atEnd(() => service.end('SIGKILL'))
   const ended = once(service.process, 'exit') as Promise<[number | null, string | null]>

@@ -7,7 +7,7 @@ import pg from 'pg'
  * SIGUSR2. The service itself has no such points, so nothing can turn them on in production (decision 0016).
  */
 const { env } = process
-const told = env['CADRE_FAILPOINT']
+const failpoint = env['CADRE_FAILPOINT']
 delete env['CADRE_FAILPOINT']
 // What the process starts itself is not under test.
 delete env['NODE_OPTIONS']
@@ -15,9 +15,9 @@ delete env['NODE_OPTIONS']
 const points = ['before-commit', 'after-commit', 'before-answer'] as const
 const stall_ms = 5000
 
-const [point, deed] = told?.split(':') ?? []
-if (told !== undefined && !(points.some((one) => one === point) && deed === 'exit'))
-  throw new Error(`CADRE_FAILPOINT is <${points.join('|')}>:exit, not ${told}`)
+const [point, deed] = failpoint?.split(':') ?? []
+if (failpoint !== undefined && !(points.some((one) => one === point) && deed === 'exit'))
+  throw new Error(`CADRE_FAILPOINT is <${points.join('|')}>:exit, not ${failpoint}`)
 
 const die = (): void => process.kill(process.pid, 'SIGKILL') as unknown as void
 let hasCommitted = false

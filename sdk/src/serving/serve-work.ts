@@ -147,18 +147,18 @@ export function serveWork(http: Http, under: (token: string) => Http) {
         const nth = (counts.get(name) ?? 0) + 1
         counts.set(name, nth)
         const asked = { key: key ?? `${name}#${nth}`, type: 'tool_call' as const, name, safety, input }
-        const begun = await repeated(() => leased.beginStep(project_id, asked, { signal }), signal, note)
-        if (begun.action === 'wait') throw new Parked()
-        if (begun.action === 'denied') throw new WorkDenied(begun.error!)
-        if (begun.action === 'replay' && begun.error) throw new WorkStepFailed(begun.error)
+        const started = await repeated(() => leased.beginStep(project_id, asked, { signal }), signal, note)
+        if (started.action === 'wait') throw new Parked()
+        if (started.action === 'denied') throw new WorkDenied(started.error!)
+        if (started.action === 'replay' && started.error) throw new WorkStepFailed(started.error)
         // What a step gave is JSON, and comes back as it was given.
-        if (begun.action === 'replay') return begun.output as never
-        const { step_id: id, attempt, idempotency_key = '' } = begun
+        if (started.action === 'replay') return started.output as never
+        const { step_id: id, attempt, idempotency_key = '' } = started
         const finish = (result: Operations['finishWorkStep']['body']) =>
           repeated(() => leased.finishStep(project_id, id, result, { signal }), signal, note)
         let output
         try {
-          output = await make({ id, attempt, input: begun.input, idempotency_key, signal })
+          output = await make({ id, attempt, input: started.input, idempotency_key, signal })
         } catch (error) {
           // A run that was cut says nothing of its step: the crash rule does.
           if (!signal.aborted && !(error instanceof Parked)) await finish({ error: wordsOf(error) })
@@ -174,9 +174,9 @@ export function serveWork(http: Http, under: (token: string) => Http) {
     }
     const beat = async (): Promise<void> => {
       try {
-        const told = await leased.heartbeat(project_id, {}, { signal: ending.signal })
-        if (told.command === null || ending.signal.aborted) return
-        command = told.command
+        const renewed = await leased.heartbeat(project_id, {}, { signal: ending.signal })
+        if (renewed.command === null || ending.signal.aborted) return
+        command = renewed.command
         ending.abort(new Parked())
       } catch (error) {
         if (ending.signal.aborted) return
@@ -273,11 +273,11 @@ async function endOf(
     if (command() === 'lost') return { how: 'lost' }
     return { how: 'complete', body: { output: typeof output === 'string' ? { content: output } : output } }
   } catch (error) {
-    const told = command()
-    if (told === 'lost' || isLost(error)) return { how: 'lost' }
+    const renewed = command()
+    if (renewed === 'lost' || isLost(error)) return { how: 'lost' }
     if (error instanceof Parked) return { how: 'park', body: error.why }
     // Frameworks wrap what aborts them: the reason of the abort counts.
-    if (told === 'pause' || told === 'stop') return { how: 'park', body: {} }
+    if (renewed === 'pause' || renewed === 'stop') return { how: 'park', body: {} }
     onError(error, work)
     return { how: 'fail', body: { error: wordsOf(error) } }
   }

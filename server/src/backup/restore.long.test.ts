@@ -63,14 +63,14 @@ describe('a restored database', () => {
   it('gives no number again, also not one whose row is gone', { skip: skipInShortRun }, async () => {
     const [from, to, file] = [await source(), await target(), join(folder, 'numbers.tar.gz')]
     const { project_id } = await fillDatabase(from.sql)
-    const [gone] = await from.sql<{ id: number }>`
+    const [deleted] = await from.sql<{ id: number }>`
       insert into project (org_id, name) select org_id, 'gone' from project where id = ${project_id} returning id`
-    await from.sql`delete from project where id = ${gone!.id}`
+    await from.sql`delete from project where id = ${deleted!.id}`
     await save(from.settings, file)
     await load(file, to.settings)
     const [next] = await to.sql<{ id: number }>`
       insert into project (org_id, name) select org_id, 'next' from project where id = ${project_id} returning id`
-    assert.equal(next!.id, gone!.id + 1)
+    assert.equal(next!.id, deleted!.id + 1)
   })
 
   it(

@@ -70,7 +70,7 @@ describe('an installation that was backed up while it ran, restored into a new d
     await readStream(`${url}${from.project}/events/stream`, {
       headers: { 'x-api-key': from.test.owner.api_key },
       signal: leaving.signal,
-      told: (frame) => {
+      onFrame: (frame) => {
         frames.push(frame)
         leaving.abort()
       },
@@ -116,12 +116,12 @@ describe('an installation that was backed up while it ran, restored into a new d
   it('finishes the task whose model had not answered, in its next attempt and without a gap in its events', async () => {
     const { status, output } = await ends('calling')
     assert.deepEqual([status, output.content], ['completed', 'At last.'])
-    const told = await events('calling')
+    const published = await events('calling')
     assert.deepEqual(
-      told.map(({ sequence }) => sequence),
-      told.map((_, i) => i + 1),
+      published.map(({ sequence }) => sequence),
+      published.map((_, i) => i + 1),
     )
-    const retried = told.filter(({ type }) => type === 'task.retrying')
+    const retried = published.filter(({ type }) => type === 'task.retrying')
     assert.deepEqual(
       retried.map(({ data }) => [data.attempt, data.reason]),
       [[2, 'worker_lost']],
@@ -251,7 +251,7 @@ describe('an installation that was backed up while it ran, restored into a new d
     const watching = readStream(`${service.url}${from.project}/events/stream`, {
       headers: { 'x-api-key': from.test.owner.api_key, 'last-event-id': cursor },
       signal: leaving.signal,
-      told: (frame) => void frames.push(frame),
+      onFrame: (frame) => void frames.push(frame),
     }).catch(() => {})
     await eventually(async () => frames.length > 0)
     assert.deepEqual([frames[0]!.type, frames[0]!.data.data.resumed], ['project.snapshot', false])

@@ -66,8 +66,8 @@ function decoded(text: string): string | undefined {
 }
 
 /** One of a few words. */
-export function oneOf<const Word extends string>(...words: Word[]): Kind<Word> {
-  return { allowed: words.join(', '), parse: (text) => words.find((word) => word === text) }
+export function oneOf<const Word extends string>(...options: Word[]): Kind<Word> {
+  return { allowed: options.join(', '), parse: (text) => options.find((word) => word === text) }
 }
 
 /** `on` or `off`. */
@@ -166,9 +166,9 @@ export const issuerUrl: Kind<string> = {
 export const scopeList: Kind<string> = {
   allowed: 'words with spaces between, "openid" among them',
   parse: (text) => {
-    const words = text.split(' ').filter((word) => word !== '')
-    return words.includes('openid') && words.every((word) => /^[\x21\x23-\x5b\x5d-\x7e]+$/.test(word))
-      ? words.join(' ')
+    const options = text.split(' ').filter((word) => word !== '')
+    return options.includes('openid') && options.every((word) => /^[\x21\x23-\x5b\x5d-\x7e]+$/.test(word))
+      ? options.join(' ')
       : undefined
   },
 }

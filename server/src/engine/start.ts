@@ -171,7 +171,7 @@ export async function startEngine({
       run: shared,
       environmentOf: environment,
       prepare: (run) => prepare(run, { sql, tools }),
-      told({ published, deferred, sent = false }) {
+      onJournaled({ published, deferred, sent = false }) {
         publish(published)
         onDeferred(deferred)
         if (sent) bus.notify('jobs')

@@ -240,13 +240,13 @@ describe('faults of fields', () => {
     }
     const { status, body: answer } = await test.send('POST', agents, { body })
     assert.deepEqual([status, answer.error.code], [400, 'validation_error'])
-    const told = answer.error.details.map(({ field, code, min, max }: any) => ({
+    const received = answer.error.details.map(({ field, code, min, max }: any) => ({
       field,
       code,
       ...(min === undefined ? {} : { min }),
       ...(max === undefined ? {} : { max }),
     }))
-    assert.deepEqual(told, [
+    assert.deepEqual(received, [
       { field: 'name', code: 'required' },
       { field: 'description', code: 'too_long', max: 2000 },
       { field: 'config.model', code: 'required' },

@@ -206,9 +206,9 @@ export async function forgetAnswers(tx: Sql, secrets: Secrets, task_ids: readonl
     for update`
   for (const { subject, key, status, body } of rows) {
     const name = `${subject} ${key}`
-    const told = JSON.parse(secrets.decrypt(label, body, name)) as unknown
-    const left = withoutTasks(told, new Set(ids))
-    if (left === told) continue
+    const decrypted = JSON.parse(secrets.decrypt(label, body, name)) as unknown
+    const left = withoutTasks(decrypted, new Set(ids))
+    if (left === decrypted) continue
     const answer = left === undefined ? erasedAnswer() : { status, body: left }
     const kept = secrets.encrypt(label, JSON.stringify(answer.body), name)
     await tx`update idempotency set status = ${answer.status}, body = ${kept} where subject = ${subject} and key = ${key}`
@@ -237,9 +237,9 @@ function erasedAnswer(): ErrorAnswer {
 export async function sweepIdempotency(sql: Sql): Promise<number> {
   // The age is asked again of the row itself: it may be in use anew since it was found.
   const old = sql.fragment`created_at <= now() - make_interval(hours => ${idempotencyRetention_hours})`
-  const gone = await sql.run(sql.fragment`
+  const deleted = await sql.run(sql.fragment`
     delete from idempotency
     where (subject, key) in (select subject, key from idempotency where ${old} limit 1000) and ${old}
     returning key`)
-  return gone.length
+  return deleted.length
 }

@@ -101,28 +101,28 @@ async function makePartitions(sql: Sql): Promise<number> {
 
 /** The age is asked again of the row itself: a request may have been counted in it since it was found. */
 async function sweepWindows(sql: Sql): Promise<number> {
-  const gone = await sql`
+  const deleted = await sql`
     delete from rate_window where (subject, bucket) in (
       select subject, bucket from rate_window where hour_start < now() - interval '2 hours' limit ${batch})
       and hour_start < now() - interval '2 hours' returning bucket`
   await sql`delete from token_usage where hour < now() - interval '2 days'`
-  return gone.length
+  return deleted.length
 }
 
 async function sweepLogins(sql: Sql): Promise<number> {
-  const gone = await sql`
+  const deleted = await sql`
     delete from login_attempt where id in (select id from login_attempt where at < now() - interval '1 day' limit ${batch}) returning id`
   const ended = await sql`
     delete from session where id in (
       select id from session where expires_at < now() or idle_expires_at < now() limit ${batch}) returning id`
-  return Math.max(gone.length, ended.length)
+  return Math.max(deleted.length, ended.length)
 }
 
 /** Revoked keys are kept 90 days for the audit log (decision D56). */
 async function sweepKeys(sql: Sql): Promise<number> {
-  const gone = await sql`
+  const deleted = await sql`
     delete from api_key where id in (select id from api_key where revoked_at < now() - interval '90 days' limit ${batch}) returning id`
-  return gone.length
+  return deleted.length
 }
 
 /** Folds hours that no statistic reads separately into one row a key, so that totals stay right. */
@@ -143,10 +143,10 @@ async function foldKeyUsage(sql: Sql): Promise<number> {
 
 /** Metrics are kept 90 days (decision D49). */
 async function sweepUsage(sql: Sql): Promise<number> {
-  const gone = await sql`
+  const deleted = await sql`
     delete from agent_usage where (agent_id, minute) in (
       select agent_id, minute from agent_usage where minute < now() - interval '90 days' limit ${batch}) returning minute`
-  return gone.length
+  return deleted.length
 }
 
 /** Sums up the tasks that have ended since (see `roll_up_tasks`), an hour of them at a time. */

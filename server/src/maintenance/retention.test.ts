@@ -123,9 +123,9 @@ describe('what has outlived its retention', () => {
     })
     await reading.promise
     const dropping = dropPartition(sql, partition)
-    const begun = performance.now()
+    const start_ms = performance.now()
     await sql`insert into task_event (task_id, sequence, type, data) values (id_floor('task', now()), 1, 'x', '{}')`
-    const waited_ms = performance.now() - begun
+    const waited_ms = performance.now() - start_ms
     assert.equal(await dropping, false)
     assert.ok(waited_ms < 1500, `a writer waited ${waited_ms} ms`)
     read.resolve()

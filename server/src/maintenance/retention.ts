@@ -52,11 +52,11 @@ async function keepLogsFrom(sql: Sql, partition: string, days: 0 | 1): Promise<v
 
 /** Removes sums of logs that are dropped. */
 export async function sweepLogSums(sql: Sql): Promise<number> {
-  const gone = await sql`
+  const deleted = await sql`
     delete from log_rollup where (agent_id, seconds, bucket) in (
       select agent_id, seconds, bucket from log_rollup
       where seconds = any('{900,86400}') and bucket < (select kept_from from log_rollup_state) limit ${batch}) returning seconds`
-  return gone.length
+  return deleted.length
 }
 
 /** Drops months of which no task is left, and old months of events and deliveries that are over. */

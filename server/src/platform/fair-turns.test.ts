@@ -77,10 +77,10 @@ it('who leaves the queue gets no place, and leaves none behind', async () => {
   await take('first', party('a', 1))
   const abort = new AbortController()
   const reason = new Error('canceled')
-  const gone = assert.rejects(take('gone', party('a', 1), abort.signal), reason)
+  const deleted = assert.rejects(take('gone', party('a', 1), abort.signal), reason)
   void take('last', party('b', 1))
   abort.abort(reason)
-  await gone
+  await deleted
   leave[0]!()
   await settled()
   assert.deepEqual(got, ['first', 'last'])

@@ -82,8 +82,8 @@ export async function keepOfTask(
     const file = await sql.begin(async (tx) => {
       const known = await findOfTask(tx, task_id, received.byUrl.get(url)!)
       if (known) return known
-      const [begun] = received.take(tx, [{ url, field: '' }])
-      const made = await files.complete(tx, begun!, { task_id })
+      const [started] = received.take(tx, [{ url, field: '' }])
+      const made = await files.complete(tx, started!, { task_id })
       await nameFiles(tx, { task_id, project_id }, [made.id])
       return made
     })

@@ -64,9 +64,9 @@ export async function endRequest(sql: Sql, id: number, state: 'answered' | 'brok
 
 /** Removes records that no request may claim any more, a batch; gives how many went. */
 export async function sweepDoorRequests(sql: Sql): Promise<number> {
-  const gone = await sql`
+  const deleted = await sql`
     delete from door_request where id in (
       select id from door_request where created_at < now() - make_interval(mins => ${openaiBounds.retry_minutes * 2}) limit 1000)
     returning id`
-  return gone.length
+  return deleted.length
 }

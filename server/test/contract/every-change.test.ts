@@ -242,11 +242,11 @@ describe('signing in', () => {
     const [known, unknown] = [await attempt(address.toUpperCase()), await attempt('stranger@example.com')]
     assert.deepEqual([known.status, unknown.status], [401, 401])
     const [of] = await test.sql<{ id: string }>`select id from app_user where email = ${address}`
-    const told = async (reply: Reply) =>
+    const reportOf = async (reply: Reply) =>
       (await entriesOf(reply)).map(({ action, target, actor, ip, detail }) => [action, target, actor, ip, detail])
     const detail = { method: 'password' }
-    assert.deepEqual(await told(known), [['user.sign_in_failed', of!.id, null, '127.0.0.1', detail]])
-    assert.deepEqual(await told(unknown), [['user.sign_in_failed', null, null, '127.0.0.1', detail]])
+    assert.deepEqual(await reportOf(known), [['user.sign_in_failed', of!.id, null, '127.0.0.1', detail]])
+    assert.deepEqual(await reportOf(unknown), [['user.sign_in_failed', null, null, '127.0.0.1', detail]])
     const rows = await test.sql`select 1 from audit a where a::text ilike '%stranger@example%'`
     assert.deepEqual(rows, [])
   })
@@ -292,10 +292,12 @@ describe('an app', () => {
     const [created] = await test.sql<Entry>`
       select actor, org_id, credential_kind from audit where action = 'oauth_grant.created' and target = ${session.id}`
     assert.deepEqual(created, { actor: test.owner.user_id, org_id: test.owner.org_id, credential_kind: 'session' })
-    const told = async (reply: Pick<Reply, 'headers'>) =>
+    const reportOf = async (reply: Pick<Reply, 'headers'>) =>
       (await entriesOf(reply)).map(({ action, actor, ip, detail }) => [action, actor, ip, detail.reason])
-    assert.deepEqual(await told(revoked), [['oauth_grant.revoked', client.client_id, '127.0.0.1', 'revoked_by_client']])
-    assert.deepEqual(await told(reused), [
+    assert.deepEqual(await reportOf(revoked), [
+      ['oauth_grant.revoked', client.client_id, '127.0.0.1', 'revoked_by_client'],
+    ])
+    assert.deepEqual(await reportOf(reused), [
       ['oauth_grant.revoked', client.client_id, '127.0.0.1', 'refresh_token_reused'],
     ])
   })

@@ -192,7 +192,7 @@ describe('every operation, to a stranger (decision D74)', () => {
   // An identity provider belongs to the operator, and is public.
   const named = guarded.filter(({ path, id }) => /\{(?!provider\})/.test(path) || id === 'launchAgent')
   /** Everything that an answer says, but for the identifier that was asked for. */
-  const told = ({ status, body }: Reply): unknown => {
+  const reportOf = ({ status, body }: Reply): unknown => {
     const { request_id: _, timestamp: __, ...error } = body.error
     return { status, ...error, details: { ...error.details, resource_id: '' } }
   }
@@ -210,7 +210,7 @@ describe('every operation, to a stranger (decision D74)', () => {
         credential,
       )
       assert.equal(stranger.status, 404)
-      assert.deepEqual(told(stranger), told(nothing))
+      assert.deepEqual(reportOf(stranger), reportOf(nothing))
     })
   }
 
@@ -222,7 +222,7 @@ describe('every operation, to a stranger (decision D74)', () => {
       const stranger = await ask(operation, { ...theirs, path }, credential)
       const nothing = await ask(operation, await samples.missing(operation, { ...theirs, path }), credential)
       assert.equal(stranger.status, 404)
-      assert.deepEqual(told(stranger), told(nothing))
+      assert.deepEqual(reportOf(stranger), reportOf(nothing))
     })
   }
 })

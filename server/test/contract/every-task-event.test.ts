@@ -115,8 +115,8 @@ describe('what happens to a task, to its approvals and budgets', () => {
     assert.deepEqual(await subscriptionsOf(good), [])
     const events = await eventsOf(bad)
     const { sequence, created_at } = events.at(-1)!
-    const { is_matched: _isMatched, ...told } = (await subscriptionsOf(bad))[0]!
-    assert.deepEqual(told, {
+    const { is_matched: _isMatched, ...received } = (await subscriptionsOf(bad))[0]!
+    assert.deepEqual(received, {
       type: 'task.failed',
       project_id: world.project.id,
       agent_id: agent.id,
@@ -151,12 +151,12 @@ describe('what happens to a task, to its approvals and budgets', () => {
 
     const seen = new Set<TaskEventName>()
     for (const task of [approved, late, retried, canceled, failed, again]) {
-      const [events, told] = [await eventsOf(task), await subscriptionsOf(task)]
+      const [events, published] = [await eventsOf(task), await subscriptionsOf(task)]
       assert.deepEqual(
-        told.map(({ type, occurred_at, data }) => [type, occurred_at, data.sequence, data.task.id]),
+        published.map(({ type, occurred_at, data }) => [type, occurred_at, data.sequence, data.task.id]),
         events.map(({ type, created_at, sequence }) => [type, created_at, sequence, task.id]),
       )
-      for (const { type, project_id, agent_id, data } of told) {
+      for (const { type, project_id, agent_id, data } of published) {
         seen.add(type)
         assert.deepEqual([project_id, agent_id], [world.project.id, agent.id])
         assert.deepEqual(check(eventPayloads[type], data), [], type)
@@ -217,10 +217,10 @@ describe('what happens to a task, to its approvals and budgets', () => {
       [limited, 'budget.reached'],
     ] as const) {
       const event = (await eventsOf(task)).find((one) => one.type === type)!
-      const told = await subscriptionsOf(task)
+      const received = await subscriptionsOf(task)
       const data = { ...common(agent, task, task.status, event.sequence), ...event.data }
       assert.deepEqual(
-        told.map((one) => [one.type, one.data]),
+        received.map((one) => [one.type, one.data]),
         [[type, data]],
       )
       assert.deepEqual(check(eventPayloads[type], data), [])

@@ -104,8 +104,8 @@ function searches({ query }: Operation, until: Date): string[] {
   const narrowed = [
     ...(has('limit') ? [['limit=1']] : []),
     ...(has('limit') && has('offset') ? [['limit=2', 'offset=1']] : []),
-    ...Object.entries(properties).flatMap(([name, { enum: words = [] }]) =>
-      words.map((word) => [`${name}=${encodeURIComponent(String(word))}`]),
+    ...Object.entries(properties).flatMap(([name, { enum: values = [] }]) =>
+      values.map((word) => [`${name}=${encodeURIComponent(String(word))}`]),
     ),
   ]
   return [[], ...narrowed].map((members) => [...period, ...members].join('&')).map((text) => text && `?${text}`)

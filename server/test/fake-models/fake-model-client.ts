@@ -51,14 +51,14 @@ export function testCases(
 ): void {
   for (const { title, body, message, status = 400, param, code } of cases) {
     it(title, async () => {
-      const told = await tell(server(), path, { ...good, ...body })
-      if (message === undefined) return assert.equal(told.status, 200, told.error?.message)
-      assert.equal(told.status, status, told.error?.message)
-      if (typeof message === 'string') assert.equal(told.error?.message, message)
-      else assert.match(told.error?.message ?? '', message)
-      if (param !== undefined) assert.equal(told.error?.param, param)
-      if (code !== undefined) assert.equal(told.error?.code, code)
-      assert.equal(server().refused.at(-1)?.message, told.error?.message)
+      const received = await tell(server(), path, { ...good, ...body })
+      if (message === undefined) return assert.equal(received.status, 200, received.error?.message)
+      assert.equal(received.status, status, received.error?.message)
+      if (typeof message === 'string') assert.equal(received.error?.message, message)
+      else assert.match(received.error?.message ?? '', message)
+      if (param !== undefined) assert.equal(received.error?.param, param)
+      if (code !== undefined) assert.equal(received.error?.code, code)
+      assert.equal(server().refused.at(-1)?.message, received.error?.message)
     })
   }
 }

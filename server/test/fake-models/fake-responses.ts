@@ -17,7 +17,7 @@ type Item = { id: string; type: string } & Record<string, unknown>
 
 /** An item as it is streamed: how it begins, what comes of it, how it ends. */
 interface Streamed {
-  begun: Item
+  started: Item
   events: Event[]
   done: Item
 }
@@ -37,19 +37,19 @@ export function responsesEvents(
   const finish = finishOf(answer)
   const incomplete = { length: 'max_output_tokens', content_filter: 'content_filter' }
   const reason = finish === 'length' || finish === 'content_filter' ? incomplete[finish] : undefined
-  const begun = responseObject(answer, request, memory.id('resp'))
+  const started = responseObject(answer, request, memory.id('resp'))
   const events: Event[] = [
-    { type: 'response.created', response: begun },
-    { type: 'response.in_progress', response: begun },
+    { type: 'response.created', response: started },
+    { type: 'response.in_progress', response: started },
     ...items.flatMap((item, output_index) => [
-      { type: 'response.output_item.added', output_index, item: item.begun },
+      { type: 'response.output_item.added', output_index, item: item.started },
       ...item.events.map((event) => ({ ...event, item_id: item.done.id, output_index })),
       { type: 'response.output_item.done', output_index, item: item.done },
     ]),
     {
       type: reason === undefined ? 'response.completed' : 'response.incomplete',
       response: {
-        ...begun,
+        ...started,
         status: reason === undefined ? 'completed' : 'incomplete',
         incomplete_details: reason === undefined ? null : { reason },
         output: items.map(({ done }) => done),
@@ -145,7 +145,7 @@ function reasoningItem(given: FakeReasoning, request: Record<string, unknown>, m
     ? { encrypted_content: given.encrypted ?? secret(id) }
     : {}
   return {
-    begun: { id, type: 'reasoning', ...encrypted, summary: [] },
+    started: { id, type: 'reasoning', ...encrypted, summary: [] },
     events: summary.flatMap((text, summary_index) => [
       { type: 'response.reasoning_summary_part.added', summary_index, part: { type: 'summary_text', text: '' } },
       ...words(text).map((delta) => ({ type: 'response.reasoning_summary_text.delta', summary_index, delta })),
@@ -167,7 +167,7 @@ function messageItem(text: string, memory: FakeMemory): Streamed {
     role: 'assistant',
   })
   return {
-    begun: item('in_progress', []),
+    started: item('in_progress', []),
     events: [
       { type: 'response.content_part.added', content_index: 0, part: part('') },
       ...words(text).map((delta) => ({ type: 'response.output_text.delta', content_index: 0, delta, logprobs: [] })),
@@ -187,7 +187,7 @@ function callItem(
   const half = Math.ceil(written.length / 2)
   const delta = (delta: string): Event => ({ type: 'response.function_call_arguments.delta', delta })
   return {
-    begun: { ...item, status: 'in_progress', arguments: '' },
+    started: { ...item, status: 'in_progress', arguments: '' },
     events: [
       delta(written.slice(0, half)),
       delta(written.slice(half)),

@@ -183,8 +183,8 @@ describe('Thinking by Messages', () => {
       { role: 'assistant', content: [{ type: 'tool_use', id: 'call_foreign', name: 'weather', input: {} }] },
       { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'call_foreign', content: 'rain' }] },
     ]
-    const told = await tell(server, 'messages', { ...request(...foreign), ...budget })
-    assert.match(told.error?.message ?? '', /^messages\.1\.content\.0\.type: Expected `thinking`/)
+    const received = await tell(server, 'messages', { ...request(...foreign), ...budget })
+    assert.match(received.error?.message ?? '', /^messages\.1\.content\.0\.type: Expected `thinking`/)
     const adaptive = { model: 'claude-opus-4-8', thinking: { type: 'adaptive' } }
     assert.equal((await tell(server, 'messages', { ...request(...foreign), ...adaptive })).status, 200)
   })

@@ -219,8 +219,8 @@ const kinds = {
   object: 'dictionary',
 }
 
-function either(words: string[]): string {
-  const all = words.map((one) => `'${one}'`)
+function either(terms: string[]): string {
+  const all = terms.map((one) => `'${one}'`)
   return all.length < 2 ? all.join('') : `${all.slice(0, -1).join(', ')} or ${all.at(-1)}`
 }
 

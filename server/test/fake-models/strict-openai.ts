@@ -101,8 +101,8 @@ const kinds: Record<Kind, string> = {
 }
 
 /** Words as OpenAI lists them: `'a', 'b', and 'c'`. */
-export function quoted(words: readonly string[]): string {
-  const all = words.map((one) => `'${one}'`)
+export function quoted(terms: readonly string[]): string {
+  const all = terms.map((one) => `'${one}'`)
   if (all.length < 3) return all.join(' and ')
   return `${all.slice(0, -1).join(', ')}, and ${all.at(-1)}`
 }

@@ -62,9 +62,9 @@ export async function makeTokenWorld(test: TestService): Promise<TokenWorld> {
         ...more,
       }),
     async connect(issuer, id, person = ownerOf(test)) {
-      const begun = await call('POST', `/credentials/${id}/authorize`)
-      assert.equal(begun.status, 200, JSON.stringify(begun.body))
-      return comeBack(test, await issuer.approve(begun.body.url), person)
+      const started = await call('POST', `/credentials/${id}/authorize`)
+      assert.equal(started.status, 200, JSON.stringify(started.body))
+      return comeBack(test, await issuer.approve(started.body.url), person)
     },
     async agent(server, name, { calls = 1, method = 'GET', safety } = {}) {
       const tool = `api_${++count}`

@@ -66,9 +66,9 @@ export async function startWebhookReceiver(): Promise<WebhookReceiver> {
       const received = { path, method, headers, body: Buffer.concat(chunks).toString(), at: performance.now() }
       all.push(received)
       byPath.set(path, [...(byPath.get(path) ?? []), received])
-      const told = heard
+      const listeners = heard
       heard = []
-      for (const tell of told) tell()
+      for (const tell of listeners) tell()
       const script = answers.get(path) ?? []
       act(path, response, (script.length > 1 ? script.shift() : script[0]) ?? { status: 200 })
     })

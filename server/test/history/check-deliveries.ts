@@ -63,10 +63,10 @@ export function checkDeliveries({ events, hooks, seen, killed }: DeliveryHistory
     else if (hook && event && !isFor(hook, event)) wrong.push(`${what}, to which it has not subscribed`)
     if (event && body !== event.body) wrong.push(`${what} as ${body}, where it is ${event.body}`)
   }
-  const told = Map.groupBy(seen, ({ path, event_id }) => `${path} ${event_id}`)
+  const received = Map.groupBy(seen, ({ path, event_id }) => `${path} ${event_id}`)
   for (const hook of hooks)
     for (const event of events)
-      if (isFor(hook, event) && !told.get(`${hook.path} ${event.id}`)?.some(isTaken))
+      if (isFor(hook, event) && !received.get(`${hook.path} ${event.id}`)?.some(isTaken))
         wrong.push(`${hook.path} was not told ${event.id}: ${event.body}`)
   for (const [after, again] of repetitions(seen))
     if (!killed.some((at) => at >= after.at - slack_ms && at <= Math.min(after.at + written_ms, again.at + slack_ms)))

@@ -36,7 +36,7 @@ export function checkOutbox({ events, projects, tasks, operations }: OutboxHisto
     )
   const created = of('project.created', ({ data }) => data.project?.id)
   const deleted = of('project.deleted', ({ data }) => data.project?.id)
-  for (const [op, told] of [
+  for (const [op, published] of [
     ['create', of('project.created', ({ data }) => data.project?.name)],
     ['rename', of('project.updated', ({ data }) => data.project?.id)],
     ['delete', deleted],
@@ -45,8 +45,8 @@ export function checkOutbox({ events, projects, tasks, operations }: OutboxHisto
       operations.filter((operation) => operation.op === op),
       ({ key }) => key,
     )
-    for (const key of new Set([...asked.keys(), ...told.keys()])) {
-      const count = told.get(key)?.length ?? 0
+    for (const key of new Set([...asked.keys(), ...published.keys()])) {
+      const count = published.get(key)?.length ?? 0
       const outcomes = (asked.get(key) ?? []).map(({ outcome }) => outcome)
       if (outcomes.includes('ok') && count === 0) wrong.push(`${op} ${key} was acknowledged and has no event`)
       if (outcomes.every((outcome) => outcome === 'fail') && count > 0)
@@ -67,10 +67,10 @@ export function checkOutbox({ events, projects, tasks, operations }: OutboxHisto
     ({ data }) => data.task!.id,
   )
   for (const { id, status } of tasks) {
-    const told = (ended.get(id) ?? []).map(({ type, data }) => `${type} ${data.task!.status}`)
+    const published = (ended.get(id) ?? []).map(({ type, data }) => `${type} ${data.task!.status}`)
     const expected = ends[status] ? [`${ends[status]} ${status}`] : []
-    if (told.join() !== expected.join())
-      wrong.push(`task ${id} is ${status} and has the events ${told.join(' and ') || 'nothing'}`)
+    if (published.join() !== expected.join())
+      wrong.push(`task ${id} is ${status} and has the events ${published.join(' and ') || 'nothing'}`)
   }
   return wrong
 }

@@ -21,7 +21,7 @@ export interface Watch {
  */
 export function checkSequences(watches: readonly Watch[]): string[] {
   const wrong: string[] = []
-  const told = new Map<string, { text: string; watcher: string }>()
+  const received = new Map<string, { text: string; watcher: string }>()
   for (const { watcher, task_id, events } of watches) {
     const where = `${watcher} of ${task_id}`
     const gap = events.findIndex(({ sequence }, i) => sequence !== i + 1)
@@ -32,8 +32,8 @@ export function checkSequences(watches: readonly Watch[]): string[] {
     if (ends > 1) wrong.push(`${where} got ${ends} ends`)
     for (const { sequence, ...event } of events) {
       const text = canonical(event)
-      const before = told.get(`${task_id}/${sequence}`)
-      if (before === undefined) told.set(`${task_id}/${sequence}`, { text, watcher })
+      const before = received.get(`${task_id}/${sequence}`)
+      if (before === undefined) received.set(`${task_id}/${sequence}`, { text, watcher })
       else if (before.text !== text)
         wrong.push(`${where} got ${text} as event ${sequence}, ${before.watcher} got ${before.text}`)
     }

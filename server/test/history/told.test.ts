@@ -15,44 +15,44 @@ describe('the checker of deliveries', () => {
     { path: '/a', org_id: 'org_a', events: ['project.created', 'task.*'] },
     { path: '/b', org_id: 'org_b', events: ['project.created', 'agent.failed'] },
   ]
-  const told = (path: string, number: 1 | 2 | 3, more: Partial<SeenDelivery> = {}): SeenDelivery => {
+  const delivery = (path: string, number: 1 | 2 | 3, more: Partial<SeenDelivery> = {}): SeenDelivery => {
     const { id, body } = events[number - 1]!
     return { path, event_id: id, body, isGenuine: true, at: 1000, status: 200, ...more }
   }
-  const whole = [told('/a', 1), told('/a', 2), told('/b', 3)]
+  const whole = [delivery('/a', 1), delivery('/a', 2), delivery('/b', 3)]
   const check = (seen: readonly SeenDelivery[], more: Partial<DeliveryHistory> = {}): string[] =>
     checkDeliveries({ events, hooks, seen, killed: [], ...more })
 
   it('accepts each once, in any order, and again after a failure or a death', () => {
     assert.deepEqual(check(whole.toReversed()), [])
-    for (const status of [null, 302, 500]) assert.deepEqual(check([told('/a', 1, { status }), ...whole]), [])
-    const again = told('/a', 1, { at: 60_000 })
+    for (const status of [null, 302, 500]) assert.deepEqual(check([delivery('/a', 1, { status }), ...whole]), [])
+    const again = delivery('/a', 1, { at: 60_000 })
     assert.deepEqual(check([...whole, again], { killed: [1040] }), [])
     assert.deepEqual(repetitions([...whole, again]), [[whole[0], again]])
-    assert.deepEqual(repetitions([told('/a', 1, { status: 500 }), ...whole]), [])
+    assert.deepEqual(repetitions([delivery('/a', 1, { status: 500 }), ...whole]), [])
   })
   it('refuses an event that was not sent, or that was not accepted', () => {
     refuses(check(whole.slice(1)), /\/a was not told evt_1/)
-    refuses(check([...whole.slice(1), told('/a', 1, { status: 500 })]), /\/a was not told evt_1/)
+    refuses(check([...whole.slice(1), delivery('/a', 1, { status: 500 })]), /\/a was not told evt_1/)
   })
   it('refuses what came again although it had been accepted, without a death before that was known', () => {
-    const again = told('/a', 1, { at: 60_000 })
+    const again = delivery('/a', 1, { at: 60_000 })
     for (const killed of [[], [500], [30_000], [60_500]])
       refuses(check([...whole, again], { killed }), /\/a had taken evt_1 and got it again after 59000 ms/)
     refuses(check([...whole, again, again], { killed: [1040] }), /after 0 ms/)
   })
   it('refuses a signature, a body and an id that are not of this event', () => {
-    refuses(check([told('/a', 1, { isGenuine: false }), ...whole.slice(1)]), /not genuine/)
-    refuses(check([told('/a', 1, { body: '{"name":"two"}' }), ...whole.slice(1)]), /where it is {"name":"one"}/)
-    refuses(check([...whole, told('/a', 1, { event_id: 'evt_9' })]), /evt_9, which was never committed/)
+    refuses(check([delivery('/a', 1, { isGenuine: false }), ...whole.slice(1)]), /not genuine/)
+    refuses(check([delivery('/a', 1, { body: '{"name":"two"}' }), ...whole.slice(1)]), /where it is {"name":"one"}/)
+    refuses(check([...whole, delivery('/a', 1, { event_id: 'evt_9' })]), /evt_9, which was never committed/)
   })
   it('refuses what is for another organization, for no webhook, or was not subscribed to', () => {
-    refuses(check([...whole, told('/a', 3)]), /\/a got evt_3, which is of org_b/)
-    refuses(check([...whole, told('/c', 1)]), /\/c got evt_1 and is no webhook's/)
+    refuses(check([...whole, delivery('/a', 3)]), /\/a got evt_3, which is of org_b/)
+    refuses(check([...whole, delivery('/c', 1)]), /\/c got evt_1 and is no webhook's/)
     const failed = { id: 'evt_4', org_id: 'org_a', type: 'agent.failed', body: '{}' } as const
     const more = { events: [...events, failed] }
     assert.deepEqual(check(whole, more), [])
-    refuses(check([...whole, told('/a', 1, { event_id: 'evt_4', body: '{}' })], more), /has not subscribed/)
+    refuses(check([...whole, delivery('/a', 1, { event_id: 'evt_4', body: '{}' })], more), /has not subscribed/)
   })
 })
 

@@ -73,7 +73,7 @@ export const startingConfig = { model: 'builtin/script', temperature: 0.5 }
 export function explain(worlds: readonly World[], operation: Operation, reply: Reply): World[] {
   const { after, complaints } = step(worlds, operation, reply)
   if (after.length > 0) return after
-  throw new Error(`${told(operation, reply)}, expected ${complaints.join(' or ')} of ${JSON.stringify(worlds)}`)
+  throw new Error(`${answerText(operation, reply)}, expected ${complaints.join(' or ')} of ${JSON.stringify(worlds)}`)
 }
 
 /** The worlds that explain the answers of two operations at once: either came first. */
@@ -90,7 +90,7 @@ export function explainBoth(
       step(step(worlds, first!.operation, first!.reply).after, second!.operation, second!.reply).after,
   )
   if (found.length > 0) return distinct(found)
-  const both = [one, other].map(({ operation, reply }) => told(operation, reply)).join(' and ')
+  const both = [one, other].map(({ operation, reply }) => answerText(operation, reply)).join(' and ')
   throw new Error(`no order explains ${both} of ${JSON.stringify(worlds)}`)
 }
 
@@ -111,7 +111,7 @@ function step(worlds: readonly World[], operation: Operation, reply: Reply) {
   return { after: distinct(after), complaints }
 }
 
-function told(operation: Operation, { status, headers, body }: Reply): string {
+function answerText(operation: Operation, { status, headers, body }: Reply): string {
   return `${JSON.stringify(operation)} answered ${status} ${headers.get('etag') ?? ''} ${JSON.stringify(body)}`
 }
 

@@ -22,8 +22,8 @@ const shrinking_ms = 60_000
 export function makePace(name: string, time_ms: number): Pace {
   const seed = testSeed()
   const asked = Number(process.env['CADRE_MODEL_RUNS'] ?? 0)
-  const begun = performance.now()
-  let until = asked > 0 ? Infinity : begun + time_ms
+  const start_ms = performance.now()
+  let until = asked > 0 ? Infinity : start_ms + time_ms
   let isFailing = false
   let runs = 0
   let commands = 0
@@ -42,7 +42,7 @@ export function makePace(name: string, time_ms: number): Pace {
       commands += some
     },
     report() {
-      const seconds = ((performance.now() - begun) / 1000).toFixed(1)
+      const seconds = ((performance.now() - start_ms) / 1000).toFixed(1)
       console.log(`${name}: ${runs} runs, ${commands} commands in ${seconds} s`)
     },
   }

@@ -146,11 +146,11 @@ describe('of two things at once', () => {
     let names = 0
     await repeat('delete ‖ create', fc.record({ first: fc.nat(5), second: fc.nat(5) }), async (at) => {
       const id = await makeAgent(`gone-${++names}-${at.first}`)
-      const [made, gone]: Reply[] = await Promise.all([
+      const [made, deleted]: Reply[] = await Promise.all([
         delay(at.first).then(() => post(`/agents/${id}/tasks`, { input: '[{"text": "a"}]' })),
         delay(at.second).then(() => service.send('DELETE', `${project}/agents/${id}`)),
       ])
-      assert.equal(gone!.status, 200)
+      assert.equal(deleted!.status, 200)
       assert.ok([201, 404].includes(made!.status), JSON.stringify(made!.body))
       const found = await service.send('GET', `${project}/agents/${id}/tasks`)
       assert.equal(found.status, 404)

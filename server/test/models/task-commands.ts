@@ -7,8 +7,8 @@ import type { TaskRun } from './task-run.ts'
 class Do implements fc.AsyncCommand<TaskRun, TaskRun> {
   readonly #words: string
   readonly #act: (run: TaskRun) => Promise<unknown>
-  constructor(words: string, act: (run: TaskRun) => Promise<unknown>) {
-    this.#words = words
+  constructor(text: string, act: (run: TaskRun) => Promise<unknown>) {
+    this.#words = text
     this.#act = act
   }
   check(): boolean {
@@ -23,8 +23,8 @@ class Do implements fc.AsyncCommand<TaskRun, TaskRun> {
 }
 
 /** Does something with one of the tasks, if there is any. */
-function withTask(words: string, pick: number, act: (run: TaskRun, task: ModelTask) => Promise<unknown>): Do {
-  return new Do(`${words} task ${pick}`, async (run) => {
+function withTask(text: string, pick: number, act: (run: TaskRun, task: ModelTask) => Promise<unknown>): Do {
+  return new Do(`${text} task ${pick}`, async (run) => {
     const { tasks } = run
     if (tasks.length > 0) await act(run, tasks[pick % tasks.length]!)
   })

@@ -39,13 +39,13 @@ function endOf({ last, last_sequence }: ModelTask, events: readonly SeenEvent[])
 function journalOf(task: ModelTask, steps: readonly SeenStep[], events: readonly SeenEvent[]): string[] {
   const wrong = steps.flatMap(({ index }, i) => (index === i ? [] : [`step ${index} is the ${i}th`]))
   for (const step of steps) {
-    const told = events.filter(
+    const endings = events.filter(
       ({ type, data }) => (data as { step_id?: string }).step_id === step.id && type.startsWith('step.'),
     )
-    const began = told.filter(({ type }) => type === 'step.started').length
-    const done = told.filter(({ type }) => type === 'step.completed').length
+    const began = endings.filter(({ type }) => type === 'step.started').length
+    const done = endings.filter(({ type }) => type === 'step.completed').length
     // What a retry keeps was published in the task before.
-    const isStored = task.retried_from !== null && told.length === 0
+    const isStored = task.retried_from !== null && endings.length === 0
     if (done > 1 || (done === 1) !== (step.status === 'completed' && !isStored))
       wrong.push(`step ${step.index} is ${step.status} and was completed ${done} times`)
     if (!isStored && began > step.attempt)

@@ -231,7 +231,7 @@ class DeliveryWorld {
     const time = this.#time
     const isOwner = this.#store.leases.get(delivery.webhook_id)?.owner === process.id
     const request = this.#witness.begins(process, delivery, isOwner)
-    const begun = time.now
+    const started = time.now
     const { took_ms, status, retry_after_ms } = this.#answer(delivery.webhook_id)
     // The receiver acts, whether or not the sender is still alive.
     if (status === 200) time.after(Math.floor(took_ms / 2), () => (this.#witness.accepts(delivery), false))
@@ -248,7 +248,7 @@ class DeliveryWorld {
       webhook_id: delivery.webhook_id,
       attempts: delivery.attempts,
       at,
-      duration_ms: time.now - begun,
+      duration_ms: time.now - started,
       request_url: delivery.url,
       request_headers: {},
       status,

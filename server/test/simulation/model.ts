@@ -62,11 +62,11 @@ function answer(request: ModelRequest, rng: Rng): ModelAnswer {
   const rounds = roundsOf(messages[0]!.content)
   const text = `${messages[0]!.content} ${done} ${'word '.repeat(rng.between(1, 40))}`
   request.on_delta?.(text)
-  const arguments_ = { number: done }
+  const argv = { number: done }
   const length = messages.reduce((sum, { content }) => sum + content.length, 0)
   return {
     text,
-    tool_calls: done < rounds ? [{ id: '', name: 'note', arguments: arguments_ }] : [],
+    tool_calls: done < rounds ? [{ id: '', name: 'note', arguments: argv }] : [],
     finish_reason: done < rounds ? 'tool_calls' : 'stop',
     model: request.model,
     usage: {

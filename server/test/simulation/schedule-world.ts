@@ -183,13 +183,13 @@ class ScheduleWorld {
   /** Each due time brought exactly one task or one counted skip, or had passed when a later one was acted for. */
   #check({ id, cron, time_zone, acts, looks, spans }: StoredSchedule): void {
     const times = new DueTimes(cron, time_zone)
-    const told = new Set(acts.map(({ due }) => due))
-    this.#witness.must(told.size === acts.length, `a due time is acted for once: ${id} ${cron}`)
+    const dueTimes = new Set(acts.map(({ due }) => due))
+    this.#witness.must(dueTimes.size === acts.length, `a due time is acted for once: ${id} ${cron}`)
     for (const { from, to } of spans) {
       const until = Math.min(to, this.#time.now)
       for (let at = times.after(new Date(from)); at && at.getTime() <= until; at = times.after(at)) {
         const due = at.getTime()
-        if (told.has(due)) continue
+        if (dueTimes.has(due)) continue
         const later = acts.find((act) => act.due > due && act.at <= until)?.at ?? until
         const seen = looks.some((look) => look >= due && look < later)
         this.#witness.must(!seen, `no due time is lost: ${id} ${cron} ${at.toISOString()}`)

@@ -173,8 +173,11 @@ export class Witness {
     const min = asked === undefined ? whole / 2 : Math.min(asked, day_seconds)
     // A model that does not answer is left alone for longer than that.
     const max = asked === undefined ? Math.max(whole, isSpared ? patience_seconds : leftAlone_seconds) : min
-    const told = Number(data['retry_after_seconds'])
-    this.must(told >= min && told <= max, `waits follow the retry of the agent: ${told} s, not ${min} to ${max}`)
+    const received = Number(data['retry_after_seconds'])
+    this.must(
+      received >= min && received <= max,
+      `waits follow the retry of the agent: ${received} s, not ${min} to ${max}`,
+    )
     const isDeferred = status === 'waiting' && wait?.reason === 'provider'
     tries.notBefore = { timestamp: this.#time.now + min * 1000, attempt: row.attempt, isDeferred }
     if (!isDeferred) return

@@ -78,10 +78,10 @@ export class PythonTypes {
     const name = schema['x-name']
     const { type, enum: values, anyOf, oneOf, items } = schema
     if (Array.isArray(values)) {
-      const told = values
+      const described = values
         .filter((one) => one !== null)
         .map((one) => (typeof one === 'string' ? JSON.stringify(one) : String(one)))
-      return `t.Literal[${told.join(', ')}]`
+      return `t.Literal[${described.join(', ')}]`
     }
     for (const choices of [anyOf, oneOf]) {
       if (!Array.isArray(choices)) continue

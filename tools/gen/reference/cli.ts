@@ -36,13 +36,13 @@ export const cliPage: Page = {
 function describe({
   command,
   description,
-  arguments: words,
+  arguments: args,
   options,
   exit_codes,
   examples,
 }: (typeof all)[number]): string {
   const own = options.filter(({ flags }) => !common.has(flags))
-  const usage = words.map(({ name, is_required }) => (is_required ? `<${name}>` : `[${name}]`))
+  const usage = args.map(({ name, is_required }) => (is_required ? `<${name}>` : `[${name}]`))
   return section(
     command,
     `    ${[command, '[options]', ...usage].join(' ')}`,

@@ -26,7 +26,7 @@ export const commandsPage: Page = {
 }
 
 function describe(name: string, command: Command): string[] {
-  const words = command.arguments.map(({ name, description }) => [code(`<${name}>`), text(description)] as const)
+  const argumentRows = command.arguments.map(({ name, description }) => [code(`<${name}>`), text(description)] as const)
   const options = Object.entries(command.options).map(([long, { short, value, description }]) => {
     const shown = short === undefined ? `--${long}` : `-${short}, --${long}`
     return [code(value === undefined ? shown : `${shown} <${value}>`), text(description)] as const
@@ -34,8 +34,8 @@ function describe(name: string, command: Command): string[] {
   return [
     `    ${['cadre', name, '[options]', ...command.arguments.map(({ name }) => `<${name}>`)].join(' ')}`,
     command.description.split('\n').map(text).join('\n\n'),
-    ...(words.length + options.length > 0
-      ? [table(['Argument or option', 'Description'], [...words, ...options])]
+    ...(argumentRows.length + options.length > 0
+      ? [table(['Argument or option', 'Description'], [...argumentRows, ...options])]
       : []),
     ...(command.exits ? [exitTable(command.exits)] : []),
     command.examples.map((example) => `    ${example}`).join('\n'),

@@ -63,8 +63,8 @@ function operationTable(members: readonly Operation[]): string {
 }
 
 function scopeOf({ scope, administrators }: Operation): string {
-  const words = scope === null ? '' : requirementWords(scope)
-  return administrators ? `${words}, as owner or admin` : words
+  const requirement = scope === null ? '' : requirementWords(scope)
+  return administrators ? `${requirement}, as owner or admin` : requirement
 }
 
 function marksOf(operation: Operation): string {

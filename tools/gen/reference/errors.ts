@@ -19,7 +19,7 @@ const issueWords: Record<IssueCode, string> = {
 const answering = operations.filter(({ error_format }) => error_format !== 'oauth')
 
 /** Groups that are named rather than listed, where an error is theirs. */
-const groups: { words: string; members: ReadonlySet<string> }[] = [
+const groups: { heading: string; members: ReadonlySet<string> }[] = [
   group('operations that ask for a scope', ({ scope }) => scope !== null),
   group('operations with a body', ({ body }) => body !== undefined),
   group('operations that heed `Idempotency-Key`', isIdempotent),
@@ -109,11 +109,11 @@ function giverWords(given: ReadonlySet<string>): string {
     .filter(({ members }) => [...members].every((id) => given.has(id)))
     .toSorted((one, other) => other.members.size - one.members.size)
   const rest = [...given].filter((id) => !whole?.members.has(id))
-  return whole && rest.length <= 3 ? [whole.words, ...rest.map(code)].join(', ') : codes(given)
+  return whole && rest.length <= 3 ? [whole.heading, ...rest.map(code)].join(', ') : codes(given)
 }
 
-function group(words: string, belongs: (operation: Operation) => boolean): (typeof groups)[number] {
-  return { words, members: new Set(answering.filter(belongs).map(({ id }) => id)) }
+function group(heading: string, belongs: (operation: Operation) => boolean): (typeof groups)[number] {
+  return { heading, members: new Set(answering.filter(belongs).map(({ id }) => id)) }
 }
 
 function issueSection(): string {

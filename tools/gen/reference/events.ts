@@ -148,9 +148,9 @@ function projectSection(): string {
   )
 }
 
-function eventTable<Name extends string>(names: readonly Name[], words: Record<Name, Words>): string {
+function eventTable<Name extends string>(names: readonly Name[], texts: Record<Name, Words>): string {
   return table(
     ['Event', 'When', '`data`'],
-    names.map((name) => [code(name), words[name][0], codes(words[name][1])]),
+    names.map((name) => [code(name), texts[name][0], codes(texts[name][1])]),
   )
 }

@@ -163,9 +163,9 @@ function boundTable(): string {
   )
 }
 
-function boundRows<Name extends string>(values: Record<Name, number>, words: Record<Name, BoundText>): string[][] {
+function boundRows<Name extends string>(values: Record<Name, number>, texts: Record<Name, BoundText>): string[][] {
   return (Object.keys(values) as Name[]).map((name) => {
-    const [what, unit, how = 'at most'] = words[name]
+    const [what, unit, how = 'at most'] = texts[name]
     return [what, how === 'by default' ? `${number(values[name])} by default` : `${how} ${number(values[name])}`, unit]
   })
 }

@@ -144,13 +144,13 @@ function taskEventSection(): string {
 
 function eventText(
   name: OutboxEventName,
-  words: string,
+  meaning: string,
   members: readonly Member[],
   example: object = eventExamples[name],
 ): string {
   return [
     `### \`${name}\``,
-    ...(words ? [words] : []),
+    ...(meaning ? [meaning] : []),
     ...(members.length > 0 ? [memberTable(members)] : []),
     ...(Object.keys(example).length > 0 ? [exampleText(example)] : []),
   ].join('\n\n')

@@ -26,9 +26,9 @@ function isUnknown(error: unknown): error is Interrupted | APIConnectionError {
 }
 
 function unknownOutcome(cause: Interrupted | APIConnectionError, key: string): UnknownOutcome {
-  const told = cause instanceof Interrupted ? '' : `${cause.message} `
+  const reason = cause instanceof Interrupted ? '' : `${cause.message} `
   return new UnknownOutcome(
-    `${told}It is not known whether the task was created.`,
+    `${reason}It is not known whether the task was created.`,
     `the same command with --idempotency-key ${key} creates it once at most`,
     cause instanceof Interrupted ? exitCodes.interrupted : exitCodes.failed,
     cause,
@@ -71,15 +71,15 @@ function withFiles(body: NewTask, files: readonly { id: string; name: string }[]
 }
 
 /** What the agent is asked, and how. */
-async function bodyOf(words: string | undefined, given: Record<string, unknown>): Promise<NewTask> {
-  if ((words === undefined) === (given.inputJson === undefined))
+async function bodyOf(commandName: string | undefined, given: Record<string, unknown>): Promise<NewTask> {
+  if ((commandName === undefined) === (given.inputJson === undefined))
     throw new UsageError('Say what the agent is asked: either <input>, or --input-json.')
   readOnce([
-    ['<input>', words],
+    ['<input>', commandName],
     ['--input-json', given.inputJson],
     ['--output-schema', given.outputSchema],
   ])
-  const read = await readFields({ input, ...options }, { ...given, input: words })
+  const read = await readFields({ input, ...options }, { ...given, input: commandName })
   return { ...(read as NewTask), ...(typeof given.thread === 'string' ? { thread_id: given.thread } : {}) }
 }
 
@@ -97,9 +97,9 @@ export const addTasksRun: AddCommand = (program) => {
       'cadre tasks run agent_01jcm3x5v8f9a2b4c6d8e0g2h4 @mail.txt --output-schema invoice.schema.json --data',
     ],
     exits: taskExits,
-    async run(context, [agent_id = '', words], given) {
+    async run(context, [agent_id = '', commandName], given) {
       const { idempotencyKey, data: dataOnly = false } = given
-      const asked = await bodyOf(words, given)
+      const asked = await bodyOf(commandName, given)
       const toSend = await filesOf(given)
       const project = await context.project()
       if (context.options.dryRun) {

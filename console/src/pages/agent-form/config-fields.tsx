@@ -163,7 +163,7 @@ export function ConfigFields({
     member: string,
     label: string,
     hint: ReactNode,
-    words: Readonly<Record<string, string>>,
+    texts: Readonly<Record<string, string>>,
     unset: string,
   ): ReactNode => {
     const value = text(member)
@@ -171,13 +171,13 @@ export function ConfigFields({
       <Field label={label} hint={hint} fault={fault(`config.${member}`)}>
         <SelectInput value={value} onChange={(event) => set(member, event.target.value || undefined)}>
           <option value="">{unset}</option>
-          {Object.entries(words).map(([name, word]) => (
+          {Object.entries(texts).map(([name, word]) => (
             <option key={name} value={name}>
               {word}
             </option>
           ))}
           {/* What a newer service knows stays as it is. */}
-          {value !== '' && !(value in words) && <option value={value}>{value}</option>}
+          {value !== '' && !(value in texts) && <option value={value}>{value}</option>}
         </SelectInput>
       </Field>
     )

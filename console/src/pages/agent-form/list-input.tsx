@@ -8,7 +8,7 @@ export function ListInput({
 }: {
   value: readonly string[]
   /** Called with the entries, without duplicates. */
-  onChange: (words: string[]) => void
+  onChange: (terms: string[]) => void
 }) {
   const [text, setText] = useState('')
   const shown = wordsIn(text).join('\n') === value.join('\n') ? text : value.join(', ')

@@ -91,9 +91,9 @@ function May({ allows }: { allows: (right: Requirement) => boolean }) {
   if (held.length === 0) return <span className="text-soft">nothing here</span>
   return (
     <span className="inline-flex flex-wrap gap-1">
-      {held.map(([words, right]) => (
+      {held.map(([description, right]) => (
         <Badge key={right} tone={right === 'agents:write' ? 'warn' : 'quiet'}>
-          {words}
+          {description}
         </Badge>
       ))}
     </span>

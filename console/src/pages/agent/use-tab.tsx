@@ -14,7 +14,7 @@ export function UseTab({ project_id, agent }: TabProps) {
   const { input_schema } = agent.config
   const input = input_schema ? skeletonOf(input_schema) : 'Hello, agent'
   const literal = typeof input === 'string' ? `'${input}'` : JSON.stringify(input)
-  const words = typeof input === 'string' ? quoted(input) : `--input-json ${quoted(JSON.stringify(input))}`
+  const inputArgs = typeof input === 'string' ? quoted(input) : `--input-json ${quoted(JSON.stringify(input))}`
   const run = `cadre.tasks.run('${project_id}', '${agent.id}', { input: ${literal} })`
   return (
     <div className="space-y-4">
@@ -38,7 +38,7 @@ export function UseTab({ project_id, agent }: TabProps) {
                 ),
               cli: () =>
                 shellOf(
-                  `cadre tasks create ${agent.id} --project ${project_id} ${typeof input === 'string' ? '--input ' : ''}${words} --wait 30`,
+                  `cadre tasks create ${agent.id} --project ${project_id} ${typeof input === 'string' ? '--input ' : ''}${inputArgs} --wait 30`,
                 ),
             }}
           />
@@ -54,7 +54,7 @@ export function UseTab({ project_id, agent }: TabProps) {
             texts={{
               curl: () => `${curlOf('POST', tasks, { body: { input } })} -N -H 'Accept: text/event-stream'`,
               sdk: () => sdkOf(`for await (const event of ${run}) console.log(event.type, event.data)`),
-              cli: () => shellOf(`cadre tasks run ${agent.id} ${words} --project ${project_id}`),
+              cli: () => shellOf(`cadre tasks run ${agent.id} ${inputArgs} --project ${project_id}`),
             }}
           />
         </div>

@@ -27,10 +27,10 @@ type Side = { task: Task; steps: readonly Step[] }
 /** Two tasks side by side: what they took, what differs between their inputs and answers, and their steps. */
 export default function CompareTasksPage() {
   const project = useProjectId()
-  const [words] = useSearchText()
-  const left = useSide(project, words.left)
-  const right = useSide(project, words.right)
-  if (words.left === undefined || words.right === undefined)
+  const [search] = useSearchText()
+  const left = useSide(project, search.left)
+  const right = useSide(project, search.right)
+  if (search.left === undefined || search.right === undefined)
     return (
       <EmptyState title="Two tasks are compared" actions={<Link {...paths.tasks(project)}>Tasks</Link>}>
         <p>Open a task, and choose “Compare with another task” in its menu.</p>

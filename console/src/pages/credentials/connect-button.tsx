@@ -20,9 +20,9 @@ export function ConnectButton({
     // The address is good once.
     gcTime: 0,
     mutationFn: async () => {
-      const begun = await api.credentials.authorize(project_id, id)
-      globalThis.open(begun.url, '_blank', 'noopener')
-      return begun.url
+      const started = await api.credentials.authorize(project_id, id)
+      globalThis.open(started.url, '_blank', 'noopener')
+      return started.url
     },
   })
   return (

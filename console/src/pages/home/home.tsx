@@ -16,7 +16,7 @@ import { ErrorBox } from '../../ui/error-box.tsx'
 import { Chart } from '../../ui/charts/chart.tsx'
 import { PageHeader, Panel } from '../../ui/page.tsx'
 import { Status } from '../../ui/status.tsx'
-import { formatCount, formatDuration, formatShort, words } from '../../format.ts'
+import { formatCount, formatDuration, formatShort, asText } from '../../format.ts'
 import { Time } from '../../ui/time.tsx'
 import { Figures } from '../metrics/figures.tsx'
 import { metricsQuery, type Metrics } from '../metrics/metrics-query.ts'
@@ -187,7 +187,7 @@ function Failures({ project_id, failures }: { project_id: string; failures: Metr
               {formatCount(group.count)}
             </Link>
             <div className="min-w-0 flex-1">
-              <p className="truncate font-medium">{words(group.code)}</p>
+              <p className="truncate font-medium">{asText(group.code)}</p>
               <p className="line-clamp-2 text-sm break-words text-soft">{group.message}</p>
               <p className="mt-0.5 text-sm text-soft">
                 <Link {...paths.agent(project_id, group.agent_id)}>{group.agent_name}</Link> ·{' '}

@@ -7,14 +7,14 @@ import type { LogLine } from '../../task-parts/types.ts'
 interface LogFilterBar {
   agent: string | undefined
   project: string
-  words: Partial<LogWords>
+  filters: Partial<LogWords>
   /** Whether the fields of a period are in UTC. */
   isUtc: boolean
-  change: (words: Partial<LogWords>, options?: { replace?: boolean }) => void
+  change: (search: Partial<LogWords>, options?: { replace?: boolean }) => void
 }
 
 /** Which lines are shown. */
-export function LogFilterBar({ project, agent, words, isUtc, change }: LogFilterBar) {
+export function LogFilterBar({ project, agent, filters: search, isUtc, change }: LogFilterBar) {
   return (
     <div
       className="grid w-full grid-cols-2 gap-2 sm:flex sm:w-auto sm:flex-wrap"
@@ -31,7 +31,7 @@ export function LogFilterBar({ project, agent, words, isUtc, change }: LogFilter
       />
       <FilterSelect
         label="Level"
-        value={levels.find((name) => name === words.level) ?? ''}
+        value={levels.find((name) => name === search.level) ?? ''}
         onChange={({ target }) => change({ level: (target.value || undefined) as LogLine['level'] })}
       >
         <option value="">Any level</option>
@@ -41,7 +41,7 @@ export function LogFilterBar({ project, agent, words, isUtc, change }: LogFilter
       </FilterSelect>
       <FilterSelect
         label="Time"
-        value={words.since ?? ''}
+        value={search.since ?? ''}
         onChange={({ target }) => {
           const since = (target.value || undefined) as Period | undefined
           change(since === 'custom' ? { since } : { since, from: undefined, to: undefined })
@@ -54,14 +54,14 @@ export function LogFilterBar({ project, agent, words, isUtc, change }: LogFilter
         <option value="7d">Last 7 days</option>
         <option value="custom">From … to …</option>
       </FilterSelect>
-      {words.since === 'custom' &&
+      {search.since === 'custom' &&
         (['from', 'to'] as const).map((end) => (
           <input
             key={end}
             type="datetime-local"
             step={1}
             aria-label={`${end === 'from' ? 'From' : 'To'}, ${isUtc ? 'UTC' : 'local time'}`}
-            value={asFieldTime(words[end], isUtc)}
+            value={asFieldTime(search[end], isUtc)}
             onChange={({ target }) => change({ [end]: ofFieldTime(target.value, isUtc) }, { replace: true })}
             className={`${control} !w-auto min-h-8 max-sm:min-h-10`}
           />
@@ -69,13 +69,13 @@ export function LogFilterBar({ project, agent, words, isUtc, change }: LogFilter
       <TypedSearch
         label="Text in the message"
         className="!w-44"
-        value={String(words.q ?? '')}
+        value={String(search.q ?? '')}
         commit={(q) => change({ q: q || undefined }, { replace: true })}
       />
       <TypedSearch
         label="Task id"
         className="!w-36"
-        value={String(words.task ?? '')}
+        value={String(search.task ?? '')}
         commit={(task) => change({ task: task || undefined }, { replace: true })}
       />
     </div>

@@ -43,7 +43,7 @@ export function LogsPage() {
     <div className={fullHeight}>
       <header className="flex shrink-0 flex-wrap items-center gap-2 border-b border-line p-3 md:px-5">
         <h1 className="mr-2">Logs</h1>
-        <LogFilterBar agent={agent} project={project} words={params} isUtc={isUtc} change={setParams} />
+        <LogFilterBar agent={agent} project={project} filters={params} isUtc={isUtc} change={setParams} />
         <div className="flex flex-wrap items-center gap-2 lg:ml-auto">
           <Choices
             label="Tail"

@@ -17,14 +17,14 @@ interface Cases {
   /** The one that is open. */
   open_id: string | undefined
   /** What the address of a case keeps, beside the case. */
-  words: object
+  search: object
   /** What stands in the message, or why that is nothing to keep. */
   read: { input: TaskInput } | { fault: string }
   opened: (id: string | undefined) => void
 }
 
 /** The test cases of an agent: each is a link that puts its input into the message; what stands there can be kept as another. */
-export function Cases({ project_id, agent_id, cases, open_id, words, read, opened }: Cases) {
+export function Cases({ project_id, agent_id, cases, open_id, search, read, opened }: Cases) {
   const refresh = useRefreshTestCases(project_id, agent_id)
   const [saving, setSaving] = useState<TestCase | 'new'>()
   const [leaving, setLeaving] = useState<TestCase>()
@@ -52,7 +52,7 @@ export function Cases({ project_id, agent_id, cases, open_id, words, read, opene
             className={`flex items-center gap-1 border-b border-line py-1 pr-1.5 pl-3 last:border-b-0 ${one.id === open_id ? 'bg-accent-soft' : ''}`}
           >
             <Link
-              {...paths.playground(project_id, { ...words, agent: agent_id, case: one.id })}
+              {...paths.playground(project_id, { ...search, agent: agent_id, case: one.id })}
               aria-current={one.id === open_id ? 'true' : undefined}
               className="min-w-0 flex-1 truncate"
               title={one.name}

@@ -234,7 +234,7 @@ export default function Playground() {
                 agent_id={agent_id}
                 cases={cases}
                 open_id={open?.id}
-                words={{ mode: params.mode, against: other_id, thread, against_thread }}
+                search={{ mode: params.mode, against: other_id, thread, against_thread }}
                 read={read}
                 opened={(id) => {
                   shown.current = id

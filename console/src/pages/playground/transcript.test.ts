@@ -3,11 +3,11 @@ import { test } from 'node:test'
 import type { TaskStreamEvent } from '#sdk/task-stream.ts'
 import { after, nothingYet } from './transcript.ts'
 
-const told = (...events: [type: string, data: object][]) =>
+const reportOf = (...events: [type: string, data: object][]) =>
   events.reduce((known, [type, data]) => after(known, { type, data } as unknown as TaskStreamEvent), nothingYet)
 
 test('text grows, is replaced by a newer version, and removed where its call is repeated', () => {
-  const { items } = told(
+  const { items } = reportOf(
     ['message.delta', { message_id: 'a', text: 'Hel' }],
     ['message.delta', { message_id: 'a', text: 'lo' }],
     ['message.delta', { message_id: 'b', text: 'lost' }],
@@ -19,7 +19,7 @@ test('text grows, is replaced by a newer version, and removed where its call is 
 })
 
 test('a call of the model that only asks for tools leaves no empty message', () => {
-  const known = told(
+  const known = reportOf(
     ['task.started', { attempt: 1 }],
     ['message.completed', { message_id: 'a', content: '' }],
     ['tool.called', { step_id: 's', index: 1, tool: 'wait' }],
@@ -37,17 +37,17 @@ test('a call of the model that only asks for tools leaves no empty message', () 
 })
 
 test('the data of an answer comes with the end of its task, or with a task that has ended before', () => {
-  assert.equal(told(['task.completed', { output: { content: 'Hello', data: null } }]).data, undefined)
-  assert.deepEqual(told(['task.completed', { output: { content: '{"a":1}', data: { a: 1 } } }]).data, { a: 1 })
+  assert.equal(reportOf(['task.completed', { output: { content: 'Hello', data: null } }]).data, undefined)
+  assert.deepEqual(reportOf(['task.completed', { output: { content: '{"a":1}', data: { a: 1 } } }]).data, { a: 1 })
   assert.deepEqual(
-    told(['task.snapshot', { task: { status: 'completed', output: { content: '{"a":1}', data: { a: 1 } } } }]).data,
+    reportOf(['task.snapshot', { task: { status: 'completed', output: { content: '{"a":1}', data: { a: 1 } } } }]).data,
     { a: 1 },
   )
 })
 
 test('each compaction is shown once, in its place', () => {
   const compacted = ['context.compacted', { step_id: 's' }] as [string, object]
-  const { items } = told(['message.completed', { message_id: 'a', content: 'Hello' }], compacted, compacted)
+  const { items } = reportOf(['message.completed', { message_id: 'a', content: 'Hello' }], compacted, compacted)
   assert.deepEqual(
     items.map(({ kind }) => kind),
     ['message', 'compaction'],
@@ -56,7 +56,7 @@ test('each compaction is shown once, in its place', () => {
 
 test('a file that a task has made is shown in its place, once', () => {
   const artifact = { file_id: 'file_1', name: 'a.png', media_type: 'image/png', bytes: 70, sha256: 'x', step_id: 's' }
-  const { items } = told(
+  const { items } = reportOf(
     ['tool.called', { step_id: 's', index: 1, tool: 'save_file' }],
     ['artifact.created', artifact],
     ['artifact.created', artifact],

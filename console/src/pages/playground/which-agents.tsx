@@ -8,7 +8,7 @@ interface Which {
   other_id: string | undefined
   candidates: readonly { id: string }[]
   isRunning: boolean
-  change: (words: Record<string, string | undefined>) => void
+  change: (search: Record<string, string | undefined>) => void
 }
 
 /** Who is tried: one agent, or two. A conversation is of one agent, so another one begins its own. */

@@ -41,8 +41,8 @@ export default function ProjectsPage() {
   const page = Number(search.page ?? 1)
   const sort = search.sort === 'name' ? 'name' : 'created_at'
   const order = search.order === 'asc' ? 'asc' : 'desc'
-  const words = String(search.search ?? '')
-  const query = { limit: pageSize, page, sort, order, ...(words ? { search: words } : {}) } as const
+  const searchText = String(search.search ?? '')
+  const query = { limit: pageSize, page, sort, order, ...(searchText ? { search: searchText } : {}) } as const
   const { data, error, refetch } = useQuery({
     queryKey: ['projects', 'list', query],
     queryFn: () => api.projects.list(query).page({ page }),
@@ -130,15 +130,15 @@ export default function ProjectsPage() {
       <div className="mb-3">
         <SearchInput
           label="Find a project"
-          value={words}
+          value={searchText}
           onChange={(event) => change({ search: event.target.value || undefined, page: undefined }, { replace: true })}
         />
       </div>
       <ErrorBox error={error ?? statistics.error} retry={() => void Promise.all([refetch(), statistics.refetch()])} />
       <Panel>
         {!data && !error && <Skeleton />}
-        {data?.total === 0 && words === '' && <NoProjects create={() => change({ panel: 'new' })} />}
-        {data?.total === 0 && words !== '' && <EmptyState title={`No project is called ${words}`} />}
+        {data?.total === 0 && searchText === '' && <NoProjects create={() => change({ panel: 'new' })} />}
+        {data?.total === 0 && searchText !== '' && <EmptyState title={`No project is called ${searchText}`} />}
         {data && data.items.length > 0 && (
           <>
             <DataTable

@@ -3,7 +3,7 @@ import { it } from 'node:test'
 import { cronWords } from './cron-words.ts'
 
 it('usual cron patterns are said in words, and others are left as they are', () => {
-  for (const [cron, words] of [
+  for (const [cron, text] of [
     ['* * * * *', 'Every minute'],
     ['*/15 * * * *', 'Every 15 minutes'],
     ['0 * * * *', 'Every hour'],
@@ -26,5 +26,5 @@ it('usual cron patterns are said in words, and others are left as they are', () 
     ['0 0 1 1 *', undefined],
     ['nonsense', undefined],
   ] as const)
-    assert.equal(cronWords(cron), words, cron)
+    assert.equal(cronWords(cron), text, cron)
 })

@@ -37,13 +37,13 @@ export function HistoryStrip({ project_id, tasks }: { project_id: string; tasks:
         .map((task, at) => ({ task, length: lengths[at] ?? 0 }))
         .toReversed()
         .map(({ task: { id, status, created_at }, length }) => {
-          const words = `${status}, ${exactTime(created_at, zone)}${length > 0 ? `, took ${formatDuration(length)}` : ''}`
+          const label = `${status}, ${exactTime(created_at, zone)}${length > 0 ? `, took ${formatDuration(length)}` : ''}`
           return (
             <li key={id} className="flex h-full w-6 shrink-0 items-end">
               <Link
                 {...paths.task(project_id, id)}
-                aria-label={words}
-                title={words}
+                aria-label={label}
+                title={label}
                 className="flex h-full w-full items-end rounded"
               >
                 <span

@@ -41,15 +41,15 @@ interface Words extends Record<string, string | number | undefined> {
 
 /** Who works together here, in which role, and who was invited. */
 export default function MembersPage() {
-  const [words, change] = useSearchState<Words>()
+  const [params, change] = useSearchState<Words>()
   const queries = useQueryClient()
   const { data: user } = useQuery(userQuery)
   const viewer = useViewer(user?.id)
-  const role = roles.find((one) => one === words.role)
+  const role = roles.find((one) => one === params.role)
   const query = {
     limit,
-    offset: words.offset ?? 0,
-    ...(words.search ? { search: String(words.search) } : {}),
+    offset: params.offset ?? 0,
+    ...(params.search ? { search: String(params.search) } : {}),
     ...(role ? { role } : {}),
   }
   const { data, error, refetch } = useQuery({
@@ -60,7 +60,7 @@ export default function MembersPage() {
   const again = (): Promise<void> => queries.invalidateQueries({ queryKey: ['members'] })
   const [asked, ask] = useState<{ member: Member; role: Member['role'] }>()
   const close = (): void => change({ panel: undefined })
-  const removed = data?.items.find(({ user_id }) => user_id === words.panel)
+  const removed = data?.items.find(({ user_id }) => user_id === params.panel)
   const isLeaving = removed !== undefined && removed.user_id === user?.id
   const columns: Column<Member>[] = [
     {
@@ -129,7 +129,7 @@ export default function MembersPage() {
       <div className="mb-3 flex flex-wrap gap-2">
         <TypedSearch
           label="Search members"
-          value={String(words.search ?? '')}
+          value={String(params.search ?? '')}
           commit={(search) => change({ search: search || undefined, offset: undefined }, { replace: true })}
         />
         <FilterSelect
@@ -164,7 +164,7 @@ export default function MembersPage() {
       </Panel>
       {viewer.role !== undefined && disabledReasonToInvite(viewer) === undefined && <Invitations />}
       <InviteDialog
-        isOpen={words.panel === 'invite'}
+        isOpen={params.panel === 'invite'}
         refused={disabledReasonToInvite(viewer)}
         close={close}
         roles={rolesToGive(viewer, roles)}

@@ -17,7 +17,7 @@ import type { Operations } from '#sdk/types.ts'
 
 type Session = Operations['listSessions']['result']['sessions'][number]
 
-const words = {
+const texts = {
   browsers: {
     title: 'Sessions',
     lead: 'Every browser in which you are signed in.',
@@ -36,7 +36,7 @@ export function SessionList({
   tabs,
   children,
 }: {
-  kind: keyof typeof words
+  kind: keyof typeof texts
   tabs?: ReactNode
   children?: ReactNode
 }) {
@@ -67,8 +67,8 @@ export function SessionList({
   const failure = end.error ?? endOthers.error
   return (
     <PageFrame
-      title={words[kind].title}
-      lead={words[kind].lead}
+      title={texts[kind].title}
+      lead={texts[kind].lead}
       path="/api/v1/auth/sessions"
       actions={
         <Button
@@ -86,7 +86,7 @@ export function SessionList({
       <ErrorBox error={sessions.error} retry={() => void sessions.refetch()} />
       {sessions.data && shown.length === 0 && (
         <EmptyState title={kind === 'apps' ? 'No apps' : 'No sessions'}>
-          <p>{words[kind].none}</p>
+          <p>{texts[kind].none}</p>
         </EmptyState>
       )}
       <ul className="grid gap-2">

@@ -33,9 +33,9 @@ function Connection({ project, id }: { project: string; id: string }) {
     setAsking(true)
     setFailure(undefined)
     try {
-      const begun = await api.credentials.authorize(project, id)
-      setUrl(begun.url)
-      globalThis.open(begun.url, '_blank', 'noopener')
+      const started = await api.credentials.authorize(project, id)
+      setUrl(started.url)
+      globalThis.open(started.url, '_blank', 'noopener')
     } catch (thrown) {
       setFailure(thrown)
     } finally {

@@ -1,6 +1,6 @@
 import { Link as LinkIcon, RotateCcw, X } from 'lucide-react'
 import { useEffect } from 'react'
-import { exactTime, formatCost, formatDuration, formatTokens, stepDuration_ms, words } from '../../format.ts'
+import { exactTime, formatCost, formatDuration, formatTokens, stepDuration_ms, asText } from '../../format.ts'
 import { useTimeZone } from '../../ui/time.tsx'
 import { Button } from '../../ui/button.tsx'
 import { CopyButton, CopyId } from '../../ui/copy.tsx'
@@ -91,7 +91,7 @@ function Facts({ step }: { step: Step }) {
   const isCompaction = step.type === 'compaction'
   const usage = step.usage as Record<string, number | null> | null
   const facts: [string, string][] = [
-    ['Kind', words(step.type)],
+    ['Kind', asText(step.type)],
     // What others are called by.
     ...(isCompaction ? [['Model', step.name] as [string, string]] : []),
     ['State', step.status === 'started' ? 'under way' : step.status],
@@ -149,7 +149,7 @@ function Content({ step }: { step: Step }) {
             <ValueView label="Calls" value={tool_calls} />
           </section>
         )}
-        {finish_reason && <p className="text-xs text-soft">Stop reason {words(finish_reason)}.</p>}
+        {finish_reason && <p className="text-xs text-soft">Stop reason {asText(finish_reason)}.</p>}
       </>
     )
   }

@@ -13,16 +13,16 @@ import { ToolForm } from './tool-form.tsx'
 /** A new tool, of a kind or by the example that the address names. */
 export default function NewTool() {
   const project_id = useProjectId()
-  const [words] = useSearchText()
+  const [search] = useSearchText()
   const queries = useQueryClient()
   const refused = useDisabledReason('agents')
-  const kind = toolKinds.find((one) => one === words.kind) ?? 'http'
+  const kind = toolKinds.find((one) => one === search.kind) ?? 'http'
   return (
     <>
       <PageHeader title="New tool">Something agents of this project can call.</PageHeader>
       <ToolForm
         project_id={project_id}
-        before={words.example === 'weather' ? weatherDraft : { ...emptyDraft, kind }}
+        before={search.example === 'weather' ? weatherDraft : { ...emptyDraft, kind }}
         isNew
         action="Create tool"
         refused={refused}

@@ -29,7 +29,7 @@ export function OfferedField({
   offered: readonly Offered[] | undefined
   onOffered: (offered: readonly Offered[]) => void
 }) {
-  const [words, setWords] = useState('')
+  const [search, setSearch] = useState('')
   const look = useMutation({
     mutationFn: async () => {
       const body = read()
@@ -43,7 +43,7 @@ export function OfferedField({
   })
   const isDocument = offered?.some(({ operation }) => operation !== null) ?? false
   const shown = offered?.filter(({ name, description, operation }) =>
-    `${name} ${description} ${operation?.path ?? ''}`.toLowerCase().includes(words.toLowerCase()),
+    `${name} ${description} ${operation?.path ?? ''}`.toLowerCase().includes(search.toLowerCase()),
   )
   const usable =
     offered?.flatMap(({ operation, problem }) => (operation && problem === null ? [operation.id] : [])) ?? []
@@ -79,8 +79,8 @@ export function OfferedField({
             )}
             <SearchInput
               label="Filter by name"
-              value={words}
-              onChange={({ target }) => setWords(target.value)}
+              value={search}
+              onChange={({ target }) => setSearch(target.value)}
               className="!w-44"
             />
           </div>

@@ -32,8 +32,8 @@ type Standing = Operations['getRateLimits']['result']
 
 /** Bytes of all kinds together; undefined where they are not told. */
 function storedOf(limits: Standing | undefined): number | undefined {
-  const told = limits?.retention.flatMap(({ bytes }) => (bytes === null ? [] : [bytes])) ?? []
-  return told.length === 0 ? undefined : told.reduce((sum, bytes) => sum + bytes, 0)
+  const limited = limits?.retention.flatMap(({ bytes }) => (bytes === null ? [] : [bytes])) ?? []
+  return limited.length === 0 ? undefined : limited.reduce((sum, bytes) => sum + bytes, 0)
 }
 
 /** What was used, what may be, and how long it is kept. */

@@ -264,7 +264,7 @@ export function Chart({
         {bars.map(({ label, values, color }) => (
           <Key key={label} color={color} shape="bar">
             {label}
-            {told(values, cursor, format)}
+            {valuesText(values, cursor, format)}
           </Key>
         ))}
         {band && (
@@ -279,7 +279,7 @@ export function Chart({
         {lines.map(({ label, values, color, isDashed }) => (
           <Key key={label} color={color} shape={isDashed ? 'dashes' : 'line'}>
             {label}
-            {told(values, cursor, format)}
+            {valuesText(values, cursor, format)}
           </Key>
         ))}
       </p>
@@ -287,7 +287,7 @@ export function Chart({
   )
 }
 
-function told(values: Values['values'], cursor: number | null, format: (value: number) => string): string {
+function valuesText(values: Values['values'], cursor: number | null, format: (value: number) => string): string {
   if (cursor === null) return ''
   const value = values[cursor]
   return value == null ? ': nothing' : `: ${format(value)}`

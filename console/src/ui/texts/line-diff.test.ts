@@ -2,16 +2,16 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { comparedLines, diffLines } from './line-diff.ts'
 
-const told = (before: string, after: string): string =>
+const reportOf = (before: string, after: string): string =>
   diffLines(before, after)
     .map(({ kind, text }) => `${{ same: ' ', out: '-', in: '+' }[kind]}${text}`)
     .join('|')
 
 test('a difference of texts keeps the lines that both have, and gives both texts back', () => {
-  assert.equal(told('a\nb\nc', 'a\nx\nc'), ' a|-b|+x| c')
-  assert.equal(told('', 'a'), '+a')
-  assert.equal(told('a', ''), '-a')
-  assert.equal(told('a\nb', 'a\nb'), ' a| b')
+  assert.equal(reportOf('a\nb\nc', 'a\nx\nc'), ' a|-b|+x| c')
+  assert.equal(reportOf('', 'a'), '+a')
+  assert.equal(reportOf('a', ''), '-a')
+  assert.equal(reportOf('a\nb', 'a\nb'), ' a| b')
   const [before, after] = ['one\ntwo\nthree\nfour', 'zero\none\nthree\nfive\nfour']
   const lines = diffLines(before, after)
   const of = (...kinds: string[]): string =>

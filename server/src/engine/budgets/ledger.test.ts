@@ -10,7 +10,7 @@ const prices = {
   'dear/known': { input: 1000, cached_input: 100, output: 3000 },
 }
 /** Words are tokens to `builtin/echo`, and are estimated higher: a token for three bytes. */
-const words = (count: number): string => 'testtest '.repeat(count).trim()
+const textOf = (count: number): string => 'testtest '.repeat(count).trim()
 
 describe('spending', () => {
   let test: TestService
@@ -82,7 +82,7 @@ describe('spending', () => {
         highest = Math.max(highest, spent.cost_usd + reserved.cost_usd)
       }
     })()
-    const tasks = await Promise.all(Array.from({ length: 50 }, () => give(agent, words(10))))
+    const tasks = await Promise.all(Array.from({ length: 50 }, () => give(agent, textOf(10))))
     const counts = async () =>
       (
         await test.sql<{ completed: number; waiting: number; open: number }>`
@@ -121,7 +121,7 @@ describe('spending', () => {
 
   it('what a call cost is in its step, its task, its model and the usage of the hour, and all agree', async () => {
     const agent = await makeAgent()
-    const task = await reaches(await give(agent, words(5)), 'completed')
+    const task = await reaches(await give(agent, textOf(5)), 'completed')
     assert.equal(task.usage.cost_usd, 0.02)
     assert.equal(task.usage.by_model['builtin/echo'].cost_usd, 0.02)
     const [step] = (await call('GET', `/tasks/${task.id}/steps`)).body.steps
@@ -150,7 +150,7 @@ describe('spending', () => {
     const agent = await makeAgent({ model: 'dear/known' })
     await setBudget({ scope: 'agent', subject: agent, max_tokens: 400 })
     models.next({ do: 'answer', text: 'Short.', usage: { input_tokens: 30, output_tokens: 4, cached_tokens: 10 } })
-    const task = await reaches(await give(agent, words(10)), 'completed')
+    const task = await reaches(await give(agent, textOf(10)), 'completed')
     const { body } = models.requests.at(-1)!
     const bound = Number(body['max_tokens'] ?? body['max_completion_tokens'])
     assert.ok(bound > 300 && bound < 400, `${bound}`)
@@ -162,9 +162,9 @@ describe('spending', () => {
     const budget = await setBudget({ scope: 'agent', subject: agent, max_tokens: 1000, period: 'month' })
     const spend = (tokens: number) => test.sql`update budget set spent_tokens = ${tokens} where id = ${budget}`
     await spend(770)
-    const first = await reaches(await give(agent, words(10)), 'completed')
-    const second = await reaches(await give(agent, words(10)), 'completed')
-    const next = await reaches(await give(agent, words(10)), 'completed')
+    const first = await reaches(await give(agent, textOf(10)), 'completed')
+    const second = await reaches(await give(agent, textOf(10)), 'completed')
+    const next = await reaches(await give(agent, textOf(10)), 'completed')
     assert.equal((await eventsOf(first.id, 'budget.warning')).length, 0)
     assert.equal((await eventsOf(next.id, 'budget.warning')).length, 0)
     const [warning] = await eventsOf(second.id, 'budget.warning')
@@ -172,7 +172,7 @@ describe('spending', () => {
     const facts = { budget_id: budget, scope: 'agent', subject: agent, unit: 'tokens', limit: 1000, resets_at }
     assert.deepEqual(warning.data, { ...facts, spent: 810 })
     await spend(960)
-    const third = await give(agent, words(10))
+    const third = await give(agent, textOf(10))
     const wait = await waitsForBudget(third)
     assert.equal(wait.until, resets_at)
     assert.deepEqual((await eventsOf(third, 'budget.reached'))[0].data, { ...facts, spent: 960 })
@@ -187,7 +187,7 @@ describe('spending', () => {
     const agent = await makeAgent()
     const budget = await setBudget({ scope: 'agent', subject: agent, max_tokens: 200, period: 'hour' })
     await test.sql`update budget set spent_tokens = 190 where id = ${budget}`
-    const task = await give(agent, words(5))
+    const task = await give(agent, textOf(5))
     await waitsForBudget(task)
     await test.sql`update budget set window_start = window_start - interval '1 hour' where id = ${budget}`
     await reaches(task, 'completed')
@@ -204,10 +204,10 @@ describe('spending', () => {
       { scope: 'organization' },
     ]) {
       const budget = await setBudget({ ...of, max_tokens: 10 })
-      const task = await give(agent, words(10), {}, { key: key.key })
+      const task = await give(agent, textOf(10), {}, { key: key.key })
       await waitsForBudget(task)
-      if (of.scope === 'api_key') await reaches(await give(agent, words(3)), 'completed')
-      if (of.scope === 'agent') await reaches(await give(await makeAgent(), words(3)), 'completed')
+      if (of.scope === 'api_key') await reaches(await give(agent, textOf(3)), 'completed')
+      if (of.scope === 'agent') await reaches(await give(await makeAgent(), textOf(3)), 'completed')
       await call('DELETE', `/budgets/${budget}`)
       await reaches(task, 'completed')
     }
@@ -217,7 +217,7 @@ describe('spending', () => {
     const agent = await makeAgent()
     const wide = await setBudget({ scope: 'agent', subject: agent, max_cost_usd: 10 })
     const narrow = await setBudget({ scope: 'agent', subject: agent, max_tokens: 10, period: 'day' })
-    const task = await give(agent, words(10))
+    const task = await give(agent, textOf(10))
     await waitsForBudget(task)
     assert.deepEqual((await budgetOf(wide)).reserved, { cost_usd: 0, tokens: 0 }, 'nothing is held in vain')
     await call('PUT', `/budgets/${narrow}`, { max_tokens: 1000 })
@@ -252,7 +252,7 @@ describe('spending', () => {
   describe("a task's own limits", () => {
     it('are the lower ones of those given and those of its agent, and raising them lets it go on', async () => {
       const agent = await makeAgent({ budget: { max_tokens: 10, max_steps: 40, max_cost_usd: null } })
-      const id = await give(agent, words(10), { budget: { max_tokens: 500, max_steps: 20 } })
+      const id = await give(agent, textOf(10), { budget: { max_tokens: 500, max_steps: 20 } })
       const wait = await waitsForBudget(id)
       assert.deepEqual([wait.until, (await read(id)).budget], [null, { max_tokens: 10, max_steps: 20 }])
       const [reached] = await eventsOf(id, 'budget.reached')

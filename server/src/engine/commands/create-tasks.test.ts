@@ -14,7 +14,7 @@ describe('creation of tasks', () => {
   let queue: Queue
   let create: Create
   let agent: NewTask['agent']
-  let told = 0
+  let notified = 0
   before(async () => {
     test = await makeTestDatabase()
     database = openDatabase({ connection: test.connection })
@@ -27,7 +27,7 @@ describe('creation of tasks', () => {
       isFull: () => false,
       claim: async () => new Set(),
       claimUnstored: async () => new Set(),
-      onSent: () => (told += 1),
+      onSent: () => (notified += 1),
     }).create
     agent = await insertTestAgent(database.sql, { budget: { max_tokens: 500, max_steps: 9 } })
   })
@@ -43,7 +43,7 @@ describe('creation of tasks', () => {
     where t.id = any(${ids})`
 
   it('is one transaction for those that come together, and each gets its own row', async () => {
-    told = 0
+    notified = 0
     const tasks = Array.from({ length: 20 }, (_, i) =>
       newTestTask(agent, `task ${i}`, { priority: i % 10, budget: { max_tokens: 491 + i }, queue_ttl_seconds: 60 }),
     )
@@ -58,7 +58,7 @@ describe('creation of tasks', () => {
       })),
     )
     assert.deepEqual(await stored(tasks.map(({ id }) => id)), [{ tasks: 20, jobs: 20, events: 20, transactions: 1 }])
-    assert.equal(told, 1)
+    assert.equal(notified, 1)
   })
 
   it('fails for one that cannot be stored, and for no other one', async () => {
@@ -73,9 +73,9 @@ describe('creation of tasks', () => {
   })
 
   it('stores nothing for an agent that was deleted meanwhile', async () => {
-    const gone = await insertTestAgent(database.sql)
-    await database.sql`delete from agent where id = ${gone.id}`
-    const tasks = [newTestTask(agent, 'stays'), newTestTask(gone, 'goes')]
+    const deleted = await insertTestAgent(database.sql)
+    await database.sql`delete from agent where id = ${deleted.id}`
+    const tasks = [newTestTask(agent, 'stays'), newTestTask(deleted, 'goes')]
     const results = await Promise.allSettled(tasks.map(create))
     assert.deepEqual(
       results.map((result) => (result.status === 'rejected' ? result.reason.kind : 'created')),

@@ -122,8 +122,8 @@ function recovered(step: Step, { status, result, reason }: ApprovalRow): Step {
       ? { ...step, status: 'unknown', input: { ...inputOf(step), repeat: step.attempt } }
       : { ...step, status: 'completed', output: { content: result } }
   }
-  const words = reason ?? 'The call was interrupted; whether it took effect is unknown.'
-  return notMade(step, 'tool_outcome_unknown', words)
+  const text = reason ?? 'The call was interrupted; whether it took effect is unknown.'
+  return notMade(step, 'tool_outcome_unknown', text)
 }
 
 function notMade(step: Step, code: string, message: string): Step {

@@ -72,8 +72,8 @@ function networkFailure(chain: readonly Error[]): IssuerFailure | undefined {
 function answerFailure(error: unknown, chain: readonly Error[], { isAsked, status }: Trail): IssuerFailure {
   if (error instanceof ResponseBodyError) {
     const isPassing = error.status === 429 || error.status >= 500 || passing.has(error.error)
-    const words = describeError(error.error, error.error_description)
-    return new IssuerFailure(isPassing ? 'unavailable' : 'refused', codeOf(error.error), words, error)
+    const errorText = describeError(error.error, error.error_description)
+    return new IssuerFailure(isPassing ? 'unavailable' : 'refused', codeOf(error.error), errorText, error)
   }
   if (error instanceof WWWAuthenticateChallengeError)
     return new IssuerFailure('refused', 'invalid_client', 'The issuer refuses the client and its secret.', error)

@@ -102,8 +102,8 @@ describe('a project with more tasks than its share of the queue', () => {
     const other = await give(await insertTestAgent(sql), 'another project')
     assert.deepEqual([other.backlog, other.sent], [false, true])
 
-    const gone = later[0]!.id
-    await sql.begin((tx) => api.engine.cancel(tx, gone, { reason: null, mode: 'graceful', user_id: 'user_1' }))
+    const deleted = later[0]!.id
+    await sql.begin((tx) => api.engine.cancel(tx, deleted, { reason: null, mode: 'graceful', user_id: 'user_1' }))
     const slots = 32
     const worker = await openEngine({
       connection: database.connection,

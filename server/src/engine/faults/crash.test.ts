@@ -91,13 +91,13 @@ describe('workers that die', () => {
   })
 
   it('a worker that was only taken for dead goes on with a task that comes back to it', async () => {
-    let begun = 0
+    let opened = 0
     const worker = await openEngine({
       connection: world.connection,
       slots: 4,
       data_dir: 'lively',
       // The call that is given up would end while the other one is under way.
-      model: (all) => witnessModel(all, { calls: 1, call_ms: begun++ === 0 ? 1000 : 3000 }),
+      model: (all) => witnessModel(all, { calls: 1, call_ms: opened++ === 0 ? 1000 : 3000 }),
     })
     const pool = openDatabase({ connection: world.connection })
     const queue = openQueue({ database: pool, log: pino({ level: 'silent' }) })

@@ -151,11 +151,11 @@ describe('a provider that fails', () => {
         isBusy = false
         const others = await Promise.all([1, 2, 3].map((i) => engine.give({ model: name }, `patience ${i} ${model}`)))
         for (const id of others) {
-          const told = await eventually(async () => {
+          const received = await eventually(async () => {
             const now = await engine.read(id)
             return now.status !== 'queued' && now.status !== 'running' && now
           })
-          assert.deepEqual([told.status, told.wait?.reason], ['waiting', 'provider'])
+          assert.deepEqual([received.status, received.wait?.reason], ['waiting', 'provider'])
         }
         assert.equal(asked(`patience 1 ${model}`).length, 0, 'no call asks it meanwhile')
         for (const id of [first, ...others]) assert.equal((await engine.ended(id)).output?.content, 'rested')
@@ -171,17 +171,17 @@ describe('a provider that fails', () => {
     const tasks = await Promise.all(
       inputs.map((input) => engine.give({ model: name, retry: { max_attempts: 4 } }, input)),
     )
-    const told: string[] = []
+    const received: string[] = []
     for (const id of tasks) {
       const { status, error } = await engine.ended(id)
       assert.deepEqual([status, error?.code, error?.retryable], ['failed', 'provider_unavailable', true])
       const failures = (await engine.events(id)).filter(({ type }) => type === 'step.failed')
       assert.equal(failures.length, 4, 'its own bound ends it')
-      told.push(...failures.map(({ data }) => data.error.message))
+      received.push(...failures.map(({ data }) => data.error.message))
     }
-    const spared = told.filter((message) => message.startsWith(`${name} was not asked: it has just asked`))
+    const spared = received.filter((message) => message.startsWith(`${name} was not asked: it has just asked`))
     assert.ok(spared.length > 0, 'some were refused without a request')
-    assert.equal(inputs.reduce((sum, input) => sum + asked(input).length, 0) + spared.length, told.length)
+    assert.equal(inputs.reduce((sum, input) => sum + asked(input).length, 0) + spared.length, received.length)
   })
 
   it('and never answers is left alone, and probed by one call before all call it', async () => {
@@ -190,18 +190,18 @@ describe('a provider that fails', () => {
     const inputs = Array.from({ length: 12 }, (_, i) => `dead ${i}`)
     const retry = (max_attempts: number) => ({ max_attempts, initial_delay_seconds: 0.02, max_delay_seconds: 0.04 })
     const tasks = await Promise.all(inputs.map((input) => engine.give({ model: name, retry: retry(2) }, input)))
-    const told: string[] = []
+    const received: string[] = []
     for (const id of tasks) {
       const { status, error } = await engine.ended(id)
       assert.deepEqual([status, error?.code, error?.retryable], ['failed', 'provider_unavailable', true])
       const failures = (await engine.events(id)).filter(({ type }) => type === 'step.failed')
       assert.equal(failures.length, 2, 'its own bound ends it')
-      told.push(...failures.map(({ data }) => data.error.message))
+      received.push(...failures.map(({ data }) => data.error.message))
     }
-    const spared = told.filter((message) => message.startsWith(`${name} was not asked: its last `))
+    const spared = received.filter((message) => message.startsWith(`${name} was not asked: its last `))
     assert.ok(spared.length > 0, 'some were refused without a request')
     const requests = inputs.reduce((sum, input) => sum + asked(input).length, 0)
-    assert.equal(requests + spared.length, told.length)
+    assert.equal(requests + spared.length, received.length)
 
     // It answers again, but slowly: no call fails while one waits for the first answer.
     server.always({ do: 'answer', text: 'back', delay_ms: 1000 })

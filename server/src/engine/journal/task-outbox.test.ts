@@ -56,12 +56,12 @@ describe('webhook events of a task', () => {
     for (const type of taskEventNames) {
       const { task: shown, agent: _agent, sequence, truncated, ...own } = eventExamples[type]
       const more = { by_model: {} }
-      const [told] = taskOutbox(
+      const [published] = taskOutbox(
         { ...task, status: shown.status },
         [type],
         [{ type, sequence, data: { ...own, ...more } }],
       )
-      assert.deepEqual(told, { type, data: eventExamples[type] })
+      assert.deepEqual(published, { type, data: eventExamples[type] })
       assert.equal(truncated, false)
     }
   })
@@ -71,36 +71,36 @@ describe('webhook events of a task', () => {
       const { task: _task, agent: _agent, sequence, truncated: _truncated, ...own } = eventExamples[type]
       const data = enlarge({ ...own, arguments: { body: 'x'.repeat(5000) } }) as Record<string, unknown>
       const name = '😀'.repeat(100)
-      const [told] = taskOutbox({ ...task, agent_name: name }, [type], [{ type, sequence, data }])
-      assert.deepEqual(check(eventPayloads[type], told!.data), [], type)
-      const bytes = Buffer.byteLength(JSON.stringify(told))
+      const [published] = taskOutbox({ ...task, agent_name: name }, [type], [{ type, sequence, data }])
+      assert.deepEqual(check(eventPayloads[type], published!.data), [], type)
+      const bytes = Buffer.byteLength(JSON.stringify(published))
       assert.ok(bytes < bytesMax, `${type}: ${bytes}`)
       const isLong = ['task.completed', 'task.failed', 'task.expired', 'task.canceled', 'task.waiting'].includes(type)
-      assert.equal(told!.data.truncated, isLong || type.startsWith('approval.') || type === 'tool.requested', type)
+      assert.equal(published!.data.truncated, isLong || type.startsWith('approval.') || type === 'tool.requested', type)
     }
   })
 
   it('cuts a text between characters', () => {
     const data = { reason: `${'😀'.repeat(taskEventBounds.text)}!`, effects: [], uncertain: [] }
-    const [told] = taskOutbox(task, ['task.*'], [{ type: 'task.canceled', sequence: 2, data }])
-    assert.equal((told!.data as { reason: string }).reason, '😀'.repeat(taskEventBounds.text))
+    const [published] = taskOutbox(task, ['task.*'], [{ type: 'task.canceled', sequence: 2, data }])
+    assert.equal((published!.data as { reason: string }).reason, '😀'.repeat(taskEventBounds.text))
   })
 
   it('are only those that a webhook subscribes to, by name or by kind', () => {
     const types = ['task.started', 'step.started', 'budget.reached', 'task.failed', 'usage.updated'] as const
     const events = types.map((type, i) => ({ type, sequence: i + 2, data: {} }))
-    const told = (subscribed: string[]) => taskOutbox(task, subscribed, events).map(({ type }) => type)
-    assert.deepEqual(told(['task.*']), ['task.started', 'task.failed'])
-    assert.deepEqual(told(['task.failed', 'budget.*']), ['budget.reached', 'task.failed'])
-    assert.deepEqual(told(['approval.*', 'agent.failed', 'step.*']), [])
+    const reportOf = (subscribed: string[]) => taskOutbox(task, subscribed, events).map(({ type }) => type)
+    assert.deepEqual(reportOf(['task.*']), ['task.started', 'task.failed'])
+    assert.deepEqual(reportOf(['task.failed', 'budget.*']), ['budget.reached', 'task.failed'])
+    assert.deepEqual(reportOf(['approval.*', 'agent.failed', 'step.*']), [])
   })
 
   it('leaves out the name of an agent that is gone', () => {
-    const [told] = taskOutbox(
+    const [published] = taskOutbox(
       { ...task, agent_name: undefined },
       ['task.*'],
       [{ type: 'task.created', sequence: 1, data: {} }],
     )
-    assert.deepEqual(told!.data.agent, { id: task.agent_id, project_id: 'proj_42' })
+    assert.deepEqual(published!.data.agent, { id: task.agent_id, project_id: 'proj_42' })
   })
 })

@@ -134,34 +134,34 @@ async function purgeTasks(sql: Sql, queue: Queue, agent_id: string): Promise<boo
     const ids = lightest(tasks).map(({ id }) => id)
     await tx`delete from task_event where task_id = any(${ids})`
     await tx`delete from task_step where task_id = any(${ids})`
-    const gone = await tx<{ gate: LimitKey; job_id: string | null }>`
+    const deleted = await tx<{ gate: LimitKey; job_id: string | null }>`
       delete from task where id = any(${ids})
       returning job_id, case when concurrency_key is not null and finished_at is null then 'key:' || project_id || ':' || concurrency_key end as gate`
     // Of a task that was created, and begun, while its agent was being deleted.
     await queue.discardActive(
       tx,
-      gone.flatMap(({ job_id }) => job_id ?? []),
+      deleted.flatMap(({ job_id }) => job_id ?? []),
     )
     // After the tasks: their locks keep further rows from being added.
     await tx`delete from approval where task_id = any(${ids})`
     await tx`delete from task_message where task_id = any(${ids})`
     await deleteDoorRows(tx, ids)
     // A key is shared with other agents of the project.
-    const limitKeys = new Set(gone.flatMap(({ gate }) => gate ?? []))
+    const limitKeys = new Set(deleted.flatMap(({ gate }) => gate ?? []))
     if (limitKeys.size > 0) await noteFreed(tx, [...limitKeys])
     return tasks.length === purgeBatch || ids.length < tasks.length
   })
 }
 
 async function purgeThreads(sql: Sql, agent_id: string): Promise<number> {
-  const gone = await sql`
+  const deleted = await sql`
     delete from thread where id in (select id from thread where agent_id = ${agent_id} limit ${purgeBatch}) returning id`
-  return gone.length
+  return deleted.length
 }
 
 async function purgeLogs(sql: Sql, agent_id: string): Promise<number> {
-  const gone = await sql`
+  const deleted = await sql`
     delete from agent_log where (timestamp, id) in (select timestamp, id from agent_log where agent_id = ${agent_id} limit ${purgeBatch})
     returning id`
-  return gone.length
+  return deleted.length
 }

@@ -153,13 +153,13 @@ describe('tasks that have outlived their retention', () => {
     const lasting: string[] = []
     const counts: number[] = []
     while (!sweeping.signal.aborted) {
-      const begun = performance.now()
+      const start_ms = performance.now()
       const task = newTestTask(agent, `live ${latencies.length}`)
       await sql.begin((tx) => live.engine.enqueue(tx, task))
       await eventually(
         async () => (await sql`select 1 from task where id = ${task.id} and status = 'completed'`).length > 0,
       )
-      latencies.push(performance.now() - begun)
+      latencies.push(performance.now() - start_ms)
       lasting.push(task.id)
       counts.push(await count())
     }

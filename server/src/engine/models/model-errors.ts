@@ -126,11 +126,11 @@ function readProviderMessage(error: unknown): ProviderMessage {
   const body = typeof outer['responseBody'] === 'string' ? parseJson(outer['responseBody']) : undefined
   const inner = isRecord(body) ? body['error'] : isRecord(outer['error']) ? outer['error'] : outer
   const facts = isRecord(inner) ? inner : outer
-  const words = [facts['message'], inner, outer['message'], error].filter((text) => typeof text === 'string')
+  const messages = [facts['message'], inner, outer['message'], error].filter((text) => typeof text === 'string')
   const codes = [facts['code'], facts['type'], facts['status']]
   return {
     status: [outer['statusCode'], ...codes].map(Number).find((status) => status >= 100 && status <= 599),
-    message: (words.find((text) => text !== '') ?? '').slice(0, wordsMax),
+    message: (messages.find((text) => text !== '') ?? '').slice(0, wordsMax),
     kind: codes.filter(isWord).join(' ').toLowerCase(),
     headers: isRecord(outer['responseHeaders']) ? (outer['responseHeaders'] as Record<string, string>) : {},
   }

@@ -241,17 +241,17 @@ for (const kind of providerKinds) {
       await assert.rejects(
         makeModel(kind, server.base_url).call(modelRequest('Hello?')),
         failsWith('provider_credentials_refused', false, (error) => {
-          const told = JSON.stringify([error.message, error.stack, error.cause])
-          return !told.includes(providerKey) && error.message.includes('[redacted]')
+          const output = JSON.stringify([error.message, error.stack, error.cause])
+          return !output.includes(providerKey) && error.message.includes('[redacted]')
         }),
       )
     })
 
     it('says that the host is unreachable', async () => {
-      const gone = await startFakeModelServer()
-      await gone.close()
+      const deleted = await startFakeModelServer()
+      await deleted.close()
       await assert.rejects(
-        makeModel(kind, gone.base_url).call(modelRequest('Hello?')),
+        makeModel(kind, deleted.base_url).call(modelRequest('Hello?')),
         failsWith('provider_unavailable', true, ({ message }) => message.includes('ECONNREFUSED')),
       )
       await assert.rejects(
@@ -374,13 +374,13 @@ describe('reasoning of a provider', () => {
       /./,
     ],
   ]
-  for (const [what, kind, model, behaviour, words] of cases) {
+  for (const [what, kind, model, behaviour, pattern] of cases) {
     it(`${what} fails the call of kind ${kind} with words that say so, and the next one works`, async () => {
       server.next(behaviour)
       const provider = makeModel(kind, server.base_url)
       await assert.rejects(provider.call(ask(model)), (error: ModelError) => {
         assert.ok(['provider_bad_answer', 'provider_unavailable'].includes(error.code), error.message)
-        assert.match(error.message, words)
+        assert.match(error.message, pattern)
         return error.message.length < 1000
       })
       assert.equal((await provider.call(ask(model))).text, 'Hello from the fake model.')

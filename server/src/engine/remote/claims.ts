@@ -57,7 +57,7 @@ export async function claimWork(
   })
   if (!claimed) return undefined
   const { task, offered, steps, until, published, changes } = claimed
-  context.told({ published, deferred: agentsWithDeferred(changes) })
+  context.onJournaled({ published, deferred: agentsWithDeferred(changes) })
   const messages = await conversationOf(context, task, steps)
   return { task_id: task.id, queue: offered.queue, attempt: task.attempt, until, messages }
 }

@@ -210,7 +210,7 @@ export async function loseWork(context: RemoteContext, calls: Calls): Promise<bo
     })
     if (!changes) continue
     log.info({ task_id: id }, 'a remote worker lost its lease on a task; the task was taken back')
-    context.told({ ...changes, sent: true })
+    context.onJournaled({ ...changes, sent: true })
   }
   return ids.length === lostBatch
 }

@@ -39,7 +39,7 @@ export interface RemoteContext {
   /** Gets what a run needs beyond its task's row: its tools, its thread's past. */
   prepare: (run: Run) => Promise<void>
   /** After a commit: its events, and tasks that were put aside. */
-  told: (notice: Pick<JournalNotice, 'published' | 'deferred'> & { sent?: boolean }) => void
+  onJournaled: (notice: Pick<JournalNotice, 'published' | 'deferred'> & { sent?: boolean }) => void
   onBudgets: (what: { waits: boolean; roomMade: boolean }) => void
 }
 
@@ -120,7 +120,7 @@ async function underLock<T>(
     const notice = { published, deferred: agentsWithDeferred(changes), sent: change?.job?.kind === 'first' }
     return { result, notice, budgets: budgetSignals(changes) }
   })
-  context.told(notice)
+  context.onJournaled(notice)
   if (budgets.waits || budgets.roomMade) context.onBudgets(budgets)
   return result
 }

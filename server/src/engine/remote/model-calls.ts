@@ -106,21 +106,21 @@ export async function callModel(
   let mine: WaitedCall | undefined
   try {
     for (;;) {
-      const begun = await underLease<Begun>(context, lease, { journal: true, ledger: true }, (held) =>
+      const opened = await underLease<Begun>(context, lease, { journal: true, ledger: true }, (held) =>
         begin(context, calls, held, asked, mine),
       )
-      mine = begun.mine ?? mine
-      if (begun.is === 'join') {
-        await begun.again
+      mine = opened.mine ?? mine
+      if (opened.is === 'join') {
+        await opened.again
         continue
       }
-      if (begun.is === 'ended') {
+      if (opened.is === 'ended') {
         await checkPolicy(context, lease)
-        throw new Problem('task_already_finished', undefined, { message: begun.error.message })
+        throw new Problem('task_already_finished', undefined, { message: opened.error.message })
       }
-      if (begun.is === 'refused') throw begun.problem
-      if (begun.is === 'replay') return answerOf(context, lease, begun.step, mine!, true)
-      const { run, step } = begun
+      if (opened.is === 'refused') throw opened.problem
+      if (opened.is === 'replay') return answerOf(context, lease, opened.step, mine!, true)
+      const { run, step } = opened
       try {
         const done = await calls.make(lease, mine!.key, () => make(context, lease, run, step, asked))
         return answerOf(context, lease, done, mine!, false)

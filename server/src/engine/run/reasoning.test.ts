@@ -70,8 +70,8 @@ describe('reasoning between the steps of a task', () => {
 
       const steps = await engine.steps(id)
       assert.match(steps[0]!.output.reasoning_summary, /Thought 1/)
-      const told = JSON.stringify([steps, await engine.events(id)])
-      assert.ok(!told.includes('canary'), 'reasoning that only the provider may read is shown')
+      const published = JSON.stringify([steps, await engine.events(id)])
+      assert.ok(!published.includes('canary'), 'reasoning that only the provider may read is shown')
     })
   }
 

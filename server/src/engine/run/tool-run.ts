@@ -137,12 +137,12 @@ function outputOf({ content, artifacts = [] }: ToolAnswer, { notes, parts }: Kep
 }
 
 function toolFailed(run: Run, step: Step, { code, message }: Failure, answer?: ToolAnswer, kept?: KeptFiles): Change {
-  const words = cleanText(redact(message, run.secrets)).slice(0, 2000)
-  const output = answer && kept ? outputOf(answer, kept) : { content: words }
-  const error = { code, message: words, retryable: false }
+  const text = cleanText(redact(message, run.secrets)).slice(0, 2000)
+  const output = answer && kept ? outputOf(answer, kept) : { content: text }
+  const error = { code, message: text, retryable: false }
   return {
     ...finished(run, { ...step, status: 'failed', output, error }, answer),
-    logs: [{ level: 'warn', message: `Tool ${step.name} failed: ${words}`, context: { tool: step.name, code } }],
+    logs: [{ level: 'warn', message: `Tool ${step.name} failed: ${text}`, context: { tool: step.name, code } }],
   }
 }
 

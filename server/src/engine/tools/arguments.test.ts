@@ -14,7 +14,7 @@ describe('arguments of a call', () => {
 
   it('that do not fit are explained to the model in a sentence, without what was sent', () => {
     const days = { days: { type: 'integer', minimum: 1 }, unit: { enum: ['C', 'F'] }, at: { format: 'date' } }
-    for (const [args, words] of [
+    for (const [args, values] of [
       [{}, "they must have required property 'days'"],
       [{ days: 'canary' }, 'days must be integer'],
       [{ days: 0 }, 'days must be >= 1'],
@@ -23,7 +23,7 @@ describe('arguments of a call', () => {
       [{ days: 1, extra: 2 }, 'they must not have the member extra'],
     ] as const) {
       const complaint = check(days, args, { required: ['days'], additionalProperties: false })
-      assert.equal(complaint, `The arguments of weather are not valid: ${words}.`)
+      assert.equal(complaint, `The arguments of weather are not valid: ${values}.`)
     }
   })
 

@@ -11,7 +11,7 @@ describe('a plain schema', () => {
   })
 
   it('is none where a word, wherever it is, may take long', () => {
-    const words = {
+    const texts = {
       ...{
         pattern: '^(a+)+$',
         format: 'email',
@@ -23,7 +23,7 @@ describe('a plain schema', () => {
       ...{ anyOf: [{}], oneOf: [{}], allOf: [{}], not: {}, if: {}, contains: {}, dependentSchemas: {}, const: {} },
       ...{ enum: [{ a: 1 }], additionalProperties: { type: 'string' }, items: [{}], multipleOf: 0.1, unknown: 1 },
     }
-    for (const [word, value] of Object.entries(words)) {
+    for (const [word, value] of Object.entries(texts)) {
       assert.ok(!isPlainSchema({ [word]: value }), word)
       assert.ok(!isPlainSchema({ properties: { list: { items: { [word]: value } } } }), `${word} inside`)
     }

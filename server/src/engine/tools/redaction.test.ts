@@ -37,13 +37,13 @@ describe('a secret in what a tool says', () => {
     ['twice', `${secret}${secret}`],
   ] as const)
     it(`is not told: ${form}`, () => {
-      const told = text(`before ${written} after`)
-      assert.match(told, /^before .*\[redacted\].* after$/s)
-      assert.equal(told.includes('canary'), false, told)
-      for (const part of Buffer.from(told.replaceAll('[redacted]', ' '))
+      const received = text(`before ${written} after`)
+      assert.match(received, /^before .*\[redacted\].* after$/s)
+      assert.equal(received.includes('canary'), false, received)
+      for (const part of Buffer.from(received.replaceAll('[redacted]', ' '))
         .toString()
         .split(/[\s:]+/))
-        assert.equal(Buffer.from(part, 'base64').toString().includes('canar'), false, told)
+        assert.equal(Buffer.from(part, 'base64').toString().includes('canar'), false, received)
     })
 
   it('is not told in messages of errors, whatever made them', () => {

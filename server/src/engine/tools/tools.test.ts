@@ -29,8 +29,8 @@ before(async () => {
   database = openDatabase({ connection: test.connection })
   sql = database.sql
   agent = await insertTestAgent(sql)
-  const told = Object.assign(pino({ level: 'silent' }), { warn: (_: object, text: string) => warnings.push(text) })
-  source = makeTools({ sql, secrets, egress: toolEgress, log: told, sandboxes: makeSandboxes(log) })
+  const logger = Object.assign(pino({ level: 'silent' }), { warn: (_: object, text: string) => warnings.push(text) })
+  source = makeTools({ sql, secrets, egress: toolEgress, log: logger, sandboxes: makeSandboxes(log) })
 })
 after(async () => {
   await database.close()

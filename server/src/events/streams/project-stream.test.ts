@@ -45,19 +45,19 @@ describe('the stream of a project', () => {
   const open = async (where: { url: string }, of = project, last_event_id?: string): Promise<Open> => {
     const leaving = new AbortController()
     const frames: Frame[] = []
-    const begun = Promise.withResolvers<void>()
+    const started = Promise.withResolvers<void>()
     const ended = readStream(`${where.url}${of}/events/stream`, {
       headers: {
         'x-api-key': test.owner.api_key,
         ...(last_event_id === undefined ? {} : { 'last-event-id': last_event_id }),
       },
       signal: leaving.signal,
-      told: (frame) => {
+      onFrame: (frame) => {
         frames.push(frame)
-        begun.resolve()
+        started.resolve()
       },
-    }).catch(begun.reject)
-    await begun.promise
+    }).catch(started.reject)
+    await started.promise
     return {
       frames,
       async leave() {

@@ -117,10 +117,10 @@ describe(`a thousand watchers of one process (seed ${seed})`, () => {
   it('of a project have every event once, and those of a task in order', async () => {
     const ids = new Set<string>()
     const over = Promise.withResolvers<void>()
-    let begun = 0
+    let started = 0
     const read = Array.from({ length: watchersMax }, async (_, i) => {
       const seen = new Map<string, number[]>()
-      const told = ({ type, data }: Frame): void => {
+      const onFrame = ({ type, data }: Frame): void => {
         if (data.sequence === undefined) return
         seen.set(data.task_id, [...(seen.get(data.task_id) ?? []), data.sequence])
         if (type === 'task.completed') completed += 1
@@ -133,10 +133,10 @@ describe(`a thousand watchers of one process (seed ${seed})`, () => {
         const frames = await readSome(port, `/project/${agent.project_id}/${i % 2 ? 'running' : 'watching'}`, {
           last_event_id,
           cutAfter,
-          told: (frame) => {
-            if (frame.type === 'project.snapshot' && last_event_id === undefined && ++begun === watchersMax)
+          onFrame: (frame) => {
+            if (frame.type === 'project.snapshot' && last_event_id === undefined && ++started === watchersMax)
               over.resolve()
-            told(frame)
+            onFrame(frame)
             return completed === projectTasks
           },
         })
@@ -200,8 +200,8 @@ function readSome(
   {
     last_event_id,
     cutAfter,
-    told,
-  }: { last_event_id: string | number | undefined; cutAfter: number; told?: (frame: Frame) => boolean },
+    onFrame,
+  }: { last_event_id: string | number | undefined; cutAfter: number; onFrame?: (frame: Frame) => boolean },
 ): Promise<Frame[]> {
   return new Promise((resolve) => {
     const frames: Frame[] = []
@@ -217,7 +217,7 @@ function readSome(
           if (isOver) return
           const frame = { id, type: event, data: JSON.parse(data) }
           frames.push(frame)
-          isOver = told?.(frame) === true || frames.length >= cutAfter
+          isOver = onFrame?.(frame) === true || frames.length >= cutAfter
           if (isOver) stop()
         },
       })

@@ -404,8 +404,8 @@ async function serve(hub: Hub, sql: Sql): Promise<Served> {
 }
 
 /** Reads a stream to its end, or until it is aborted. */
-function read(url: string, told?: (frame: Frame) => void, signal?: AbortSignal): Promise<Frame[]> {
-  return readStream(url, { ...(told ? { told } : {}), signal })
+function read(url: string, onFrame?: (frame: Frame) => void, signal?: AbortSignal): Promise<Frame[]> {
+  return readStream(url, { ...(onFrame ? { onFrame } : {}), signal })
 }
 
 /** The text that a reader has at the end, frame by frame. */

@@ -16,7 +16,7 @@ const requestsMaxSlowed = 2
 export const slow_ms = 1000
 
 /** What an answer says beside that it was no success. */
-export const gone = 410
+export const goneStatus = 410
 const overloaded: readonly (number | null)[] = [429, 502, 504]
 
 /** Whether an answer asks for fewer requests. */

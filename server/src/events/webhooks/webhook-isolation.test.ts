@@ -41,10 +41,10 @@ const forgetWebhooks = () => test.sql`delete from webhook`
 /** How long a new event takes to reach a webhook. */
 async function latency_ms(path: string): Promise<number> {
   const count = receiver.requests(path).length
-  const begun = performance.now()
+  const start_ms = performance.now()
   await happen()
   const received = await receiver.received(path, count + 1)
-  return received[count]!.at - begun
+  return received[count]!.at - start_ms
 }
 
 /** Deliveries of a webhook that another one must not wait for. */

@@ -79,8 +79,8 @@ describe('the webhooks that an event is sent to', () => {
     })
     for (const severity of ['low', 'high', 'critical'] as const) await error(severity)
     await happen('severe')
-    const told = await nothingElse('/severe')
-    const codes = told.map((body: any) => body.data.error?.code ?? body.data.project.name)
+    const reported = await nothingElse('/severe')
+    const codes = reported.map((body: any) => body.data.error?.code ?? body.data.project.name)
     assert.deepEqual(
       codes.filter((code) => code !== 'marker').toSorted((a, b) => a.localeCompare(b)),
       ['critical', 'high', 'severe'],

@@ -49,11 +49,11 @@ describe('asking together', () => {
         asked.push(of)
         return asked.length > 1 && asked.length <= 1 + breaks ? lost() : Promise.resolve('here')
       }
-      const told = await oneAndThen(2, () => coalesce('key', ask))
+      const received = await oneAndThen(2, () => coalesce('key', ask))
       assert.deepEqual(asked, [1, 2, 2])
       const shared = breaks === 1 ? 'fulfilled' : 'rejected'
       assert.deepEqual(
-        told.map(({ status }) => status),
+        received.map(({ status }) => status),
         ['fulfilled', shared, shared],
       )
     }
@@ -67,8 +67,8 @@ describe('asking together', () => {
       asked.push(of)
       return Promise.reject(Object.assign(new Error('canceling statement due to lock timeout'), { code: '55P03' }))
     }
-    const told = await oneAndThen(2, () => coalesce('key', slow))
-    assert.ok(told.every((of) => of.status === 'rejected' && /lock timeout/.test(String(of.reason))))
+    const received = await oneAndThen(2, () => coalesce('key', slow))
+    assert.ok(received.every((of) => of.status === 'rejected' && /lock timeout/.test(String(of.reason))))
     assert.deepEqual(asked, [1, 2])
   })
 
@@ -77,12 +77,12 @@ describe('asking together', () => {
     const hung = Promise.withResolvers<string>()
     const first = coalesce('key', () => hung.promise)
     await new Promise(setImmediate)
-    const begun = performance.now()
+    const start_ms = performance.now()
     await assert.rejects(
       coalesce('key', () => Promise.resolve('never')),
       /timeout: no turn came within 20 ms/,
     )
-    assert.ok(performance.now() - begun >= 19)
+    assert.ok(performance.now() - start_ms >= 19)
     hung.resolve('late')
     assert.equal((await first).answer, 'late')
     assert.equal((await coalesce('key', async () => 'back')).answer, 'back')

@@ -87,7 +87,7 @@ function assertRefused(reply: Reply, bucket: string, limit: number): void {
 
 describe('a 429', () => {
   it('names the setting that raises the limit to owners and admins, and to no others', async () => {
-    for (const [role, told] of [
+    for (const [role, hint] of [
       ['owner', true],
       ['admin', true],
       ['member', false],
@@ -98,7 +98,7 @@ describe('a 429', () => {
       await hold(id, 'agents.list', { minute: buckets['agents.list'].minute })
       const { status, body } = await test.send('GET', `${absent}/agents`, { key })
       assert.equal(status, 429)
-      assert.equal(body.error.message.includes('CADRE_RATE_LIMITS_SCALE'), told, role)
+      assert.equal(body.error.message.includes('CADRE_RATE_LIMITS_SCALE'), hint, role)
     }
   })
 })

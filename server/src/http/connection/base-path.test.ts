@@ -75,10 +75,10 @@ describe('below the path of CADRE_PUBLIC_URL', () => {
   it('a user signs in with an identity provider, and the cookie until then has a name for that path', async () => {
     const browser = new Browser(outside)
     const begin = () => browser.get(at('/api/v1/auth/sso/okta?return_to=%2Fprojects'))
-    const begun = await begin()
-    const onward = new URL(begun.headers.get('location') ?? '')
+    const started = await begin()
+    const onward = new URL(started.headers.get('location') ?? '')
     assert.equal(onward.searchParams.get('redirect_uri'), at('/api/v1/auth/sso/okta/callback'))
-    const [attempt, ...others] = begun.headers.getSetCookie().map(parseCookie)
+    const [attempt, ...others] = started.headers.getSetCookie().map(parseCookie)
     assert.deepEqual([attempt?.path, others], ['/', []])
     assert.match(attempt?.name ?? '', /^cadre_sso_okta_[0-9a-f]{8}$/)
 

@@ -131,13 +131,13 @@ async function writeCount(
 
 /** Removes what only dead workers had open; gives how many rows went. */
 export async function sweepOpenStreams(sql: Sql): Promise<number> {
-  const gone = await sql`
+  const deleted = await sql`
     delete from open_stream s where subject in (
       select subject from open_stream o
       where not exists (select from jsonb_object_keys(o.holders) key join worker w on w.id = key) limit ${batch})
       and not exists (select from jsonb_object_keys(s.holders) key join worker w on w.id = key)
     returning 1`
-  return gone.length
+  return deleted.length
 }
 
 function tooMany(limit: number): Problem {

@@ -261,13 +261,13 @@ describe('a request', () => {
           .end('this is not HTTP\r\n\r\n'),
     )
     t.after(rubbish.close)
-    const gone = await listen(() => {})
-    await gone.close()
+    const deleted = await listen(() => {})
+    await deleted.close()
     const cases: [string, EgressErrorCode][] = [
       [cut.url, 'connection_lost'],
       [half.url, 'connection_lost'],
       [rubbish.url, 'bad_answer'],
-      [gone.url, 'connect_failed'],
+      [deleted.url, 'connect_failed'],
       [cut.url.replace('http', 'https'), 'tls_failed'],
     ]
     for (const [url, code] of cases) await assert.rejects(egress.fetch(url, { purpose: 'tool' }), failedWith(code), url)

@@ -102,10 +102,10 @@ describe('tracing', () => {
 
 describe('a receiver that fails', () => {
   it('keeps nothing waiting and little in memory, is complained of once, and is used again when it is back', async () => {
-    const told: string[] = []
+    const received: string[] = []
     const log = {
-      warn: (_: object, text: string) => void told.push(text),
-      info: (text: string) => void told.push(text),
+      warn: (_: object, text: string) => void received.push(text),
+      info: (text: string) => void received.push(text),
     }
     receiver.status = 400
     const tracing = await open({ log })
@@ -115,11 +115,11 @@ describe('a receiver that fails', () => {
     many()
     many()
     await until(() => receiver.paths.length >= 3)
-    assert.deepEqual(told, ['traces cannot be sent; spans are lost meanwhile'])
+    assert.deepEqual(received, ['traces cannot be sent; spans are lost meanwhile'])
     // What waits is bounded, so of all those spans a part was dropped and never sent.
     receiver.status = 200
-    await until(() => told.length === 2)
-    assert.equal(told[1], 'traces are sent again')
+    await until(() => received.length === 2)
+    assert.equal(received[1], 'traces are sent again')
     await tracing.stop()
     assert.ok(receiver.spans.length <= 4096, `${receiver.spans.length} spans had waited`)
   })

@@ -35,7 +35,7 @@ export async function listPushes(sql: Sql, task_id: string): Promise<PushRow[]> 
 
 /** Removes a configuration, and with it what was to be sent; gives whether there was one. */
 export async function deletePush(tx: Sql, task_id: string, config_id: string): Promise<boolean> {
-  const gone =
+  const deleted =
     await tx`delete from webhook where push_task_id = ${task_id} and push_id = ${config_id} returning 1 as gone`
-  return gone.length > 0
+  return deleted.length > 0
 }

@@ -123,10 +123,10 @@ describe('tools of /mcp', () => {
 
   it('tell progress by step to a client that asks for it, the first with the name of the task', async (t) => {
     const client = await connect(t)
-    const told: any[] = []
+    const received: any[] = []
     const params = { name: 'ask_script', arguments: { input: script({ delay_ms: 100 }, { text: 'x' }) } }
-    const answer: any = await client.callTool(params, { onprogress: (progress) => void told.push(progress) })
-    assert.ok(told[0].message.includes(answer.structuredContent.task_id), JSON.stringify(told))
+    const answer: any = await client.callTool(params, { onprogress: (progress) => void received.push(progress) })
+    assert.ok(received[0].message.includes(answer.structuredContent.task_id), JSON.stringify(received))
   })
 
   it('answer failures as errors of the tool', async (t) => {

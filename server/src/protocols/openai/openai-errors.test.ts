@@ -27,7 +27,7 @@ const respond = (body: object, options: { idempotencyKey?: string } = {}): Promi
     body: { model, input: 'x', ...body },
     ...(options.idempotencyKey && { headers: { 'idempotency-key': options.idempotencyKey } }),
   })
-const told = ({ status, body, headers }: Reply) => {
+const reportOf = ({ status, body, headers }: Reply) => {
   assert.deepEqual(Object.keys(body.error).toSorted(), ['code', 'message', 'param', 'type'])
   const { type, param, code } = body.error
   return [status, type, code, param, headers.get('x-should-retry')]
@@ -38,32 +38,32 @@ describe('a request to the OpenAI door is refused', () => {
   it('as the protocol says, where it cannot be served', async () => {
     const stopped = await makeAgent()
     await service.send('POST', `${project}/agents/${stopped.id}/stop`)
-    assert.deepEqual(told(await respond({ model: stopped.id })), [400, invalid, 'agent_not_running', null, 'false'])
-    assert.deepEqual(told(await respond({ model: 'none' })), [404, invalid, 'model_not_found', 'model', 'false'])
+    assert.deepEqual(reportOf(await respond({ model: stopped.id })), [400, invalid, 'agent_not_running', null, 'false'])
+    assert.deepEqual(reportOf(await respond({ model: 'none' })), [404, invalid, 'model_not_found', 'model', 'false'])
     const unknown = { previous_response_id: 'resp_none', conversation: 'conv_none' }
     const { previous_response_id, conversation } = unknown
-    assert.deepEqual(told(await respond({ previous_response_id })), [
+    assert.deepEqual(reportOf(await respond({ previous_response_id })), [
       ...[400, invalid, 'previous_response_not_found', 'previous_response_id', 'false'],
     ])
-    assert.deepEqual(told(await respond({ conversation })).slice(0, 3), [404, invalid, 'conversation_not_found'])
-    assert.deepEqual(told(await respond(unknown)), [400, invalid, 'invalid_value', 'conversation', 'false'])
+    assert.deepEqual(reportOf(await respond({ conversation })).slice(0, 3), [404, invalid, 'conversation_not_found'])
+    assert.deepEqual(reportOf(await respond(unknown)), [400, invalid, 'invalid_value', 'conversation', 'false'])
     const idempotencyKey = `errors-${model}`
     assert.equal((await respond({}, { idempotencyKey })).status, 200)
     const reused = await respond({ input: 'y' }, { idempotencyKey })
-    assert.deepEqual(told(reused), [422, invalid, 'idempotency_key_reused', null, 'false'])
+    assert.deepEqual(reportOf(reused), [422, invalid, 'idempotency_key_reused', null, 'false'])
   })
 
   it('for the parameter that cannot be served', async () => {
     for (const type of ['mcp', 'file_search', 'code_interpreter', 'computer_use_preview'])
-      assert.deepEqual(told(await respond({ tools: [{ type: 'function', name: 'f' }, { type }] })), [
+      assert.deepEqual(reportOf(await respond({ tools: [{ type: 'function', name: 'f' }, { type }] })), [
         ...[400, invalid, 'unsupported_parameter', 'tools[1]', 'false'],
       ])
     const prompt = await respond({ prompt: { id: 'pmpt_1' } })
-    assert.deepEqual(told(prompt), [400, invalid, 'unsupported_parameter', 'prompt', 'false'])
+    assert.deepEqual(reportOf(prompt), [400, invalid, 'unsupported_parameter', 'prompt', 'false'])
     const messages = [{ role: 'user', content: 'x' }]
     for (const [param, value] of Object.entries({ n: 2, logprobs: true, audio: {}, prediction: {} }))
       assert.deepEqual(
-        told(await service.send('POST', '/v1/chat/completions', { body: { model, messages, [param]: value } })),
+        reportOf(await service.send('POST', '/v1/chat/completions', { body: { model, messages, [param]: value } })),
         [400, invalid, 'unsupported_parameter', param, 'false'],
       )
   })
@@ -75,12 +75,12 @@ describe('a request to the OpenAI door is refused', () => {
     ]
     for (const path of paths)
       assert.deepEqual(
-        told(await service.send('POST', `/v1${path}`, { body: {} })),
+        reportOf(await service.send('POST', `/v1${path}`, { body: {} })),
         [404, invalid, 'unknown_url', null, 'false'],
         path,
       )
     const stored = await service.send('GET', '/v1/chat/completions')
-    assert.deepEqual(told(stored), [404, invalid, 'unknown_url', null, 'false'])
+    assert.deepEqual(reportOf(stored), [404, invalid, 'unknown_url', null, 'false'])
   })
 
   it('with 413 that also a client reads that was still sending, and takes what is as large as it may be', async () => {

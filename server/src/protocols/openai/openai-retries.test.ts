@@ -42,10 +42,10 @@ const post = (
   })
 /** Sends a request and cuts its connection once its task is there. */
 async function cut(input: string, mark: string): Promise<void> {
-  const gone = new AbortController()
-  const sent = post(input, {}, gone.signal)
+  const closed = new AbortController()
+  const sent = post(input, {}, closed.signal)
   await eventually(async () => (await countTasks(mark)) > 0)
-  gone.abort()
+  closed.abort()
   await assert.rejects(sent)
   await eventually(async () => (await states()).at(-1) === 'broken')
 }

@@ -56,12 +56,12 @@ it('the guide to triggers names what there is', () => {
   for (const name of [...triggerSources, ...filterOperators, ...filteredReasons])
     assert.ok(text.includes(`\`${name}\``), name)
   const number = new Intl.NumberFormat('en')
-  for (const told of [
+  for (const line of [
     `known for ${retention_days.trigger_deliveries} days`,
     `the same delivery for ${triggerBounds.same_bytes_hours} hours`,
     `may be ${triggerBounds.tolerance_seconds / 60} minutes away`,
     `more than ${buckets['triggers.receive'].minute} deliveries in a minute, or ${number.format(bounds.queued_tasks)} tasks`,
     `more than ${triggerBounds.body_bytes / 1_048_576} MiB`,
   ])
-    assert.ok(text.includes(told), told)
+    assert.ok(text.includes(line), line)
 })

@@ -323,9 +323,9 @@ describe('the rate of a trigger', () => {
     assert.match(over.headers.get('retry-after') ?? '', /^\d+$/)
     assert.equal((await post(other.url, signed(secret, { n: 1 }))).status, 202)
     // No line of the log has an address or a secret.
-    const told = lines.join('')
-    assert.ok(told.includes('/hooks/:secret'))
+    const logged = lines.join('')
+    assert.ok(logged.includes('/hooks/:secret'))
     for (const hidden of [trigger.url.slice(-43), other.url.slice(-43), secret])
-      assert.equal(told.includes(hidden), false)
+      assert.equal(logged.includes(hidden), false)
   })
 })

@@ -136,10 +136,10 @@ export async function insertTrigger(
     where (select count(*) from trigger where project_id = ${project_id}) < ${triggersMax}
     returning ${columns(sql)}`
   // Removed since it was looked up.
-  const gone: ConstraintAnswers = {
+  const missingParents: ConstraintAnswers = {
     trigger_agent_id_fkey: () => notFound('agent_not_found', 'agent', agent_id),
   }
-  const [row] = await answerConstraints(gone, () => sql.run<TriggerRow>(statement))
+  const [row] = await answerConstraints(missingParents, () => sql.run<TriggerRow>(statement))
   if (row) return row
   throw new Problem(
     'resource_conflict',

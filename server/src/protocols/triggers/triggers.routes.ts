@@ -118,9 +118,9 @@ export function triggerRoutes(app: FastifyInstance, http: HttpContext, context: 
     load: loadTrigger,
     run: ({ sql, loaded, actor }) =>
       sql.begin(async (tx) => {
-        const gone = await deleteTrigger(tx, loaded)
+        const deleted = await deleteTrigger(tx, loaded)
         // Of two that delete it one finds nothing any more.
-        if (!gone) await requireTrigger(tx, loaded)
+        if (!deleted) await requireTrigger(tx, loaded)
         else await recordAudit(tx, actor, { action: 'trigger.deleted', ...auditKey(loaded), before: audited(loaded) })
         return { message: 'Trigger deleted', trigger_id: loaded.id }
       }),

@@ -59,8 +59,8 @@ describe('a trigger', () => {
     await send('DELETE', `/${body.id}`)
     const list = await send('GET', `?agent_id=${agent_id}&limit=1`)
     assert.deepEqual(list.body.triggers, [read.body])
-    const gone = await send('DELETE', `/${id}`)
-    assert.deepEqual([gone.status, gone.body], [200, { message: 'Trigger deleted', trigger_id: id }])
+    const deleted = await send('DELETE', `/${id}`)
+    assert.deepEqual([deleted.status, deleted.body], [200, { message: 'Trigger deleted', trigger_id: id }])
     for (const method of ['GET', 'DELETE']) assert.equal((await send(method, `/${id}`)).status, 404)
     assert.equal((await post(url, signed(secret, {}))).status, 404)
   })
@@ -78,9 +78,9 @@ describe('a trigger', () => {
         await send('GET', '?limit=100'),
         await send('PUT', `/${id}`, { name: 'x' }),
       ]
-      const told = JSON.stringify([replies.map(({ body }) => body), await entriesOf(id)])
-      assert.equal(told.includes(shown), false)
-      assert.equal(told.includes(url.slice(-43)), false)
+      const output = JSON.stringify([replies.map(({ body }) => body), await entriesOf(id)])
+      assert.equal(output.includes(shown), false)
+      assert.equal(output.includes(url.slice(-43)), false)
       const [row] = await test.sql<{ text: string; secret: Buffer }>`
         select t::text as text, secret from trigger t where id = ${id}`
       assert.equal(row!.text.includes(Buffer.from(shown).toString('hex')) || row!.text.includes(url.slice(-43)), false)

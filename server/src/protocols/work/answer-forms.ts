@@ -7,7 +7,7 @@ export interface AnswerForm {
   /** A piece of the text. */
   text(piece: string): string[]
   /** What comes after the text, to the end. `told` was sent as text. */
-  end(answer: CallAnswer, told: boolean): string[]
+  end(answer: CallAnswer, isStreamed: boolean): string[]
   fail(error: { message: string; type: string; param: string | null; code: string }): string[]
   whole(answer: CallAnswer): object
 }
@@ -59,8 +59,8 @@ export function chatForm({ model, created, usage }: Asked, id: string): AnswerFo
   return {
     begin: () => [chunk({ role: 'assistant', content: '' })],
     text: (piece) => [chunk({ content: piece })],
-    end: (answer, told) => [
-      ...(told || answer.output.text === '' ? [] : [chunk({ content: answer.output.text })]),
+    end: (answer, isStreamed) => [
+      ...(isStreamed || answer.output.text === '' ? [] : [chunk({ content: answer.output.text })]),
       ...calls(answer).map((call, index) => chunk({ tool_calls: [{ index, ...call }] })),
       chunk({}, finishReason(answer)),
       ...(usage ? [data({ ...common('chat.completion.chunk'), choices: [], usage: usageOf(answer) })] : []),
@@ -150,14 +150,14 @@ export function responseForm({ model, created }: Asked, id: string, echo: object
       frame('response.in_progress', { response: base('in_progress', []) }),
     ],
     text: textFrames,
-    end(answer, told) {
+    end(answer, isStreamed) {
       const { text } = answer.output
       const first = hasText(answer) || hasBegun ? 1 : 0
       const said =
         first === 0
           ? []
           : [
-              ...(told || text === '' ? beginText() : textFrames(text)),
+              ...(isStreamed || text === '' ? beginText() : textFrames(text)),
               frame('response.output_text.done', { ...place, text, logprobs: [] }),
               frame('response.content_part.done', { ...place, part: part(text) }),
               frame('response.output_item.done', { output_index: 0, item: message(text) }),

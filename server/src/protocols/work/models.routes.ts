@@ -110,7 +110,7 @@ export function workModelRoutes(app: FastifyInstance, http: HttpContext, context
   ): Promise<Answer | undefined> {
     const response = reply.raw
     let timer: NodeJS.Timeout | undefined
-    let told = false
+    let isStreamed = false
     const open = (): void => {
       if (timer) return
       const headers = reply.getHeaders() as Record<string, string>
@@ -131,7 +131,7 @@ export function workModelRoutes(app: FastifyInstance, http: HttpContext, context
         ...asked,
         on_text(piece) {
           open()
-          told = true
+          isStreamed = true
           for (const text of form.text(piece)) response.write(text)
         },
       })
@@ -141,7 +141,7 @@ export function workModelRoutes(app: FastifyInstance, http: HttpContext, context
       }
       open()
       settle(reply, done)
-      for (const text of form.end(done, told)) response.write(text)
+      for (const text of form.end(done, isStreamed)) response.write(text)
       response.end()
     } catch (error) {
       const problem = asProblem(error)

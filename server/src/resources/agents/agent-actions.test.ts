@@ -123,12 +123,12 @@ describe('an action', () => {
         assert.equal(await statusOf(id), answer)
       }
 
-      const told = await eventsOf(id)
+      const published = await eventsOf(id)
       assert.deepEqual(
-        told.map(({ type, data }) => `${type.split('.')[1]} ${data.reason ?? data.trigger}`),
+        published.map(({ type, data }) => `${type.split('.')[1]} ${data.reason ?? data.trigger}`),
         events,
       )
-      for (const { type, data } of told) {
+      for (const { type, data } of published) {
         const { name } = before.body
         const status = type === 'agent.stopped' ? 'stopped' : 'running'
         assert.deepEqual(data.agent, { id, name, project_id: before.body.project_id, status })
@@ -245,11 +245,11 @@ describe('actions at once (decision D46)', () => {
     assert.equal(await statusOf(id), state)
     assert.ok(agentStates.includes(state as AgentState))
 
-    const told = await eventsOf(id)
+    const published = await eventsOf(id)
     const starts = replies.filter(({ body }) => body.message === 'Agent restarted').length
-    assert.ok(told.filter(({ data }) => data.trigger === 'restart').length === starts)
+    assert.ok(published.filter(({ data }) => data.trigger === 'restart').length === starts)
     // Between two launches without a stop there was a pause or an update; two stops never follow each other.
-    const types = told.map(({ type }) => type)
+    const types = published.map(({ type }) => type)
     for (let i = 1; i < types.length; i++)
       assert.notDeepEqual([types[i - 1], types[i]], ['agent.stopped', 'agent.stopped'])
   })

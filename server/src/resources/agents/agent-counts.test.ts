@@ -39,8 +39,8 @@ describe('totals of lists of agents', () => {
           if (status === 201) mine.push(body.id)
           else assert.equal(status, 409)
         } else if (rng.happens(0.3)) {
-          const gone = mine.splice(rng.between(0, mine.length - 1), 1)[0]
-          assert.equal((await service.send('DELETE', `${agents}/${gone}`)).status, 200)
+          const deleted = mine.splice(rng.between(0, mine.length - 1), 1)[0]
+          assert.equal((await service.send('DELETE', `${agents}/${deleted}`)).status, 200)
         } else {
           const { status } = await service.send('POST', `${agents}/${rng.pick(mine)}/${rng.pick(actions)}`)
           assert.ok(status === 200 || status === 409, String(status))

@@ -39,8 +39,8 @@ describe('deleting an agent (decision D45)', () => {
       ['GET', '/metrics'],
       ['GET', '/tasks'],
     ] as const) {
-      const gone = await test.send(method, `${agents}/${id}${suffix}`)
-      assert.deepEqual([gone.status, gone.body.error.code], [404, 'agent_not_found'], suffix)
+      const deleted = await test.send(method, `${agents}/${id}${suffix}`)
+      assert.deepEqual([deleted.status, deleted.body.error.code], [404, 'agent_not_found'], suffix)
     }
   })
 

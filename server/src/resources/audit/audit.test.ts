@@ -215,7 +215,7 @@ describe('what concerns a person rather than an organization', () => {
     await test.sql`delete from member where org_id = ${elsewhere.org_id} and user_id = ${member.user_id}`
     await rename('Murray')
 
-    const told = async (key: string) =>
+    const reportOf = async (key: string) =>
       (await read(key, { action: 'user.updated', target: member.user_id })).entries.map(
         ({ before: was, after: is, actor, credential }: any) => [was.name, is.name, actor, credential],
       )
@@ -224,12 +224,12 @@ describe('what concerns a person rather than an organization', () => {
       { id: member.user_id, name: 'Murray' },
       { kind: 'session', id: session_id },
     ]
-    assert.deepEqual(await told(here.key), [
+    assert.deepEqual(await reportOf(here.key), [
       ['Hopper', 'Murray', ...who],
       ['Grace', 'Hopper', ...who],
       ['Ada', 'Grace', ...who],
     ])
-    assert.deepEqual(await told(elsewhere.key), [['Grace', 'Hopper', ...who]])
+    assert.deepEqual(await reportOf(elsewhere.key), [['Grace', 'Hopper', ...who]])
   })
 
   it('and is done by a key or a token is in the log of its organization alone', async () => {

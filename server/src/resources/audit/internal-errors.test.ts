@@ -39,9 +39,9 @@ describe('requests that fail with an internal error', () => {
     fail(other, 'req_other')
     now_ms += minute_ms
     fail(one, 'req_later')
-    const told = await toldTo(one, max + 1)
+    const received = await toldTo(one, max + 1)
     assert.deepEqual(
-      new Set(told.map(({ request_id }) => request_id)),
+      new Set(received.map(({ request_id }) => request_id)),
       new Set([...Array.from({ length: max }, (_, i) => `req_${i}`), 'req_later']),
     )
     assert.equal((await toldTo(other, 1)).length, 1)
@@ -56,9 +56,9 @@ describe('requests that fail with an internal error', () => {
     const [agent_id, principal] = [newId('agent'), someone()]
     for (const project_id of ['proj_42', '42', '../../etc', 'proj_4x'])
       report(problem, { id: 'req_x', principal, params: { project_id, agent_id, task_id: '<script>' } })
-    const told = await toldTo(principal, 4)
+    const received = await toldTo(principal, 4)
     assert.deepEqual(
-      told.map(({ error }) => error.affected_resources).toSorted((a, b) => b.length - a.length),
+      received.map(({ error }) => error.affected_resources).toSorted((a, b) => b.length - a.length),
       [['proj_42', agent_id], ['proj_42', agent_id], [agent_id], [agent_id]],
     )
   })

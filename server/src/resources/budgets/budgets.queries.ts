@@ -128,8 +128,10 @@ export async function insertBudget(sql: Sql, budget: NewBudget): Promise<BudgetR
     return row!
   }
   // The project was deleted in this moment.
-  const gone = { budget_project_id_fkey: () => notFound('project_not_found', 'project', projectId(project_id)) }
-  return answerConstraints(gone, () => onePerPeriod({ subject, period }, insert))
+  const missingParents = {
+    budget_project_id_fkey: () => notFound('project_not_found', 'project', projectId(project_id)),
+  }
+  return answerConstraints(missingParents, () => onePerPeriod({ subject, period }, insert))
 }
 
 /**
@@ -159,8 +161,8 @@ export async function updateBudget(
 
 /** Takes a budget away; 404 where it is gone. Holds of calls that are under way name it, and nothing more. */
 export async function deleteBudget(sql: Sql, id: string): Promise<void> {
-  const gone = await sql`delete from budget where id = ${id} returning id`
-  if (gone.length === 0) throw budgetNotFound(id)
+  const missingParents = await sql`delete from budget where id = ${id} returning id`
+  if (missingParents.length === 0) throw budgetNotFound(id)
 }
 
 /** Changes the limits that are given of a task that has not ended; null takes one away. Gives those that it had and has. */

@@ -60,8 +60,8 @@ export async function dropAuthorizations(tx: Sql, credential_id: string): Promis
 
 /** Removes authorizations whose time is over. */
 export async function sweepAuthorizations(sql: Sql): Promise<number> {
-  const gone = await sql`
+  const deleted = await sql`
     delete from credential_authorization where state_hash in (
       select state_hash from credential_authorization where expires_at < now() limit ${sweepBatch}) returning state_hash`
-  return gone.length
+  return deleted.length
 }

@@ -36,9 +36,9 @@ async function connect(body: object): Promise<{ id: string; name: string }> {
     ...body,
   })
   assert.equal(made.status, 201, JSON.stringify(made.body))
-  const begun = await world.call('POST', `/credentials/${made.body.id}/authorize`)
-  assert.equal(begun.status, 200, JSON.stringify(begun.body))
-  const { left, pages } = await driver.authorize(begun.body.url)
+  const started = await world.call('POST', `/credentials/${made.body.id}/authorize`)
+  assert.equal(started.status, 200, JSON.stringify(started.body))
+  const { left, pages } = await driver.authorize(started.body.url)
   assert.deepEqual(pages, ['login', 'consent'])
   const page = await comeBack(test, left, ownerOf(test))
   assert.equal(page.status, 200, page.body)

@@ -71,7 +71,7 @@ const batch = 100
  * named for 30 days, and uploads that a crash cut off. What a schedule or a test case names stays.
  */
 export async function sweepFiles(sql: Sql): Promise<boolean> {
-  const gone = await sql`
+  const removed = await sql`
     delete from file where id in (
       select f.id from file f
       where (f.sha256 is null and f.created_at < now() - make_interval(hours => ${begun_hours}))
@@ -84,5 +84,5 @@ export async function sweepFiles(sql: Sql): Promise<boolean> {
             where a.project_id = f.project_id and strpos(c.input::text, f.id) > 0))
       order by f.id limit ${batch} for update skip locked
     ) returning id`
-  return gone.length === batch
+  return removed.length === batch
 }

@@ -298,14 +298,14 @@ describe('the bounds of files', () => {
       ['multipart/form-data; boundary=b', '--b\r\ncontent-disposition: form-data; name="file"; filename="a"\r\n\r\n'],
     ]) {
       for (const sent of points) {
-        const begun = rows()
+        const started = rows()
         const socket = connect(Number(port), hostname)
         socket.on('error', () => {})
         socket.write(
           `POST ${files} HTTP/1.1\r\nhost: x\r\nx-api-key: ${test.owner.api_key}\r\ncontent-type: ${type}\r\ncontent-length: 4000000\r\n\r\n${start}`,
         )
         socket.write(Buffer.alloc(sent, 'x'))
-        await begun
+        await started
         if (sent >= 1_048_576) await eventually(async () => (await rows()) > before)
         socket.destroy()
         await eventually(async () => (await rows()) === before).catch((cause: unknown) => {
@@ -327,8 +327,8 @@ describe('the bounds of files', () => {
       assert.deepEqual([status, body.error.code, body.error.details.limit], [429, 'quota_exceeded', 1_500_000])
       const { body: list } = await small.send('GET', path)
       assert.equal(list.pagination.total, 1)
-      const gone = await small.send('DELETE', `${path}/${list.files[0].id}`)
-      assert.equal(gone.status, 200, JSON.stringify(gone.body))
+      const removed = await small.send('DELETE', `${path}/${list.files[0].id}`)
+      assert.equal(removed.status, 200, JSON.stringify(removed.body))
       const both = await Promise.all([put(1_000_000), put(1_000_000)])
       assert.deepEqual(
         both.map((one) => one.status).toSorted((one, other) => one - other),

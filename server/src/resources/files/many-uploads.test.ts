@@ -20,7 +20,7 @@ after(() => test.stop())
 
 const upload = (path: string, body = 'x'): Promise<Reply> =>
   test.send('POST', path, { body, headers: { 'content-type': 'text/plain' } })
-const begun = async (project_id: number): Promise<number> =>
+const started = async (project_id: number): Promise<number> =>
   (await test.sql`select 1 from file where project_id = ${project_id} and sha256 is null`).length
 
 const files = () => test.service.context.files
@@ -40,7 +40,7 @@ describe('many uploads at a time', () => {
     try {
       await lock.query(`select pg_advisory_lock(hashtextextended('files of project ${id}', 0))`)
       sent = Array.from({ length: uploads }, () => upload(files))
-      await eventually(async () => (await begun(id)) === uploads)
+      await eventually(async () => (await started(id)) === uploads)
       const others = await Promise.all(Array.from({ length: 20 }, () => test.send('GET', files)))
       assert.deepEqual([...new Set(others.map(({ status }) => status))], [200])
     } finally {
@@ -60,13 +60,13 @@ describe('many uploads at a time', () => {
     }
     const [one, two] = [receive(project_id), receive(project_id)]
     for (const { body } of [one, two]) body.write('half')
-    await eventually(async () => (await begun(project_id)) === 2)
+    await eventually(async () => (await started(project_id)) === 2)
     const beyond = receive(project_id)
     beyond.body.end('whole')
     const other = receive(another)
     other.body.end('other')
     const stored = [await other.stored]
-    assert.deepEqual([beyond.body.readableFlowing, await begun(project_id)], [null, 2])
+    assert.deepEqual([beyond.body.readableFlowing, await started(project_id)], [null, 2])
     one.body.end(' and the other half')
     stored.push(await one.stored, await beyond.stored)
     two.body.end()

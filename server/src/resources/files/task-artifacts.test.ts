@@ -93,11 +93,11 @@ describe('save_file', () => {
     assert.equal((await test.send('GET', `${project}/files?task_id=${task.id}`)).body.pagination.total, 1)
 
     const { body: log } = await test.send('GET', `${project}/tasks/${task.id}/events?limit=100`)
-    const told = log.events.filter(({ type }: { type: string }) => type === 'artifact.created')
+    const published = log.events.filter(({ type }: { type: string }) => type === 'artifact.created')
     const { body: journal } = await test.send('GET', `${project}/tasks/${task.id}/steps`)
     const step = journal.steps.find(({ type }: { type: string }) => type === 'tool_call')
     assert.deepEqual(
-      told.map(({ data }: any) => data),
+      published.map(({ data }: any) => data),
       [{ step_id: step.id, ...artifact }],
     )
     assert.deepEqual(log.events.at(-1).data.output.artifacts, [artifact])

@@ -30,8 +30,8 @@ export async function receiveUpload(
 ): Promise<BegunFile> {
   if (request.headers['content-encoding'] !== undefined)
     throw invalid({ field: 'Content-Encoding', message: 'is not supported', code: 'invalid_format' })
-  const gone = new AbortController()
-  const leave = (): void => gone.abort(cutOff(new Error('disconnected')))
+  const closed = new AbortController()
+  const leave = (): void => closed.abort(cutOff(new Error('disconnected')))
   request.raw.once('close', leave)
   const receive = (): Promise<BegunFile> => {
     // A large file on a slow connection takes longer than any other request may.
@@ -39,7 +39,7 @@ export async function receiveUpload(
     return receiveBody(files, request, whose, name).finally(() => endSlowBody(request.raw))
   }
   try {
-    return await turns.run(whose.project_id, receive, gone.signal)
+    return await turns.run(whose.project_id, receive, closed.signal)
   } catch (error) {
     if (!(error instanceof TooManyWait)) throw error
     throw new Problem('service_unavailable', undefined, { headers: { 'retry-after': '5' }, cause: error })

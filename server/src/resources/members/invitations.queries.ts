@@ -204,10 +204,10 @@ export async function acceptInvitation(
 
 /** Removes invitations that have been over for 90 days, in batches; gives how many went. */
 export async function sweepInvitations(sql: Sql): Promise<number> {
-  const gone = await sql`
+  const deleted = await sql`
     delete from invitation where id in (
       select id from invitation
       where coalesce(accepted_at, revoked_at, expires_at) < now() - make_interval(days => ${kept_days}) limit ${sweepBatch})
     returning id`
-  return gone.length
+  return deleted.length
 }

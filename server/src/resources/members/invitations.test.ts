@@ -365,8 +365,8 @@ describe('making an account by an invitation', () => {
     const used = await invite(owner)
     await accept(await makePerson(test), tokenOf(used))
     const bound = await invite(owner, { email: 'only@example.com' })
-    const gone = await signUp('late@example.com', tokenOf(used))
-    assert.deepEqual([gone.status, gone.body.error.code], [404, 'resource_not_found'])
+    const deleted = await signUp('late@example.com', tokenOf(used))
+    assert.deepEqual([deleted.status, deleted.body.error.code], [404, 'resource_not_found'])
     const wrong = await signUp('late@example.com', tokenOf(bound))
     assert.deepEqual(
       [wrong.status, wrong.body.error.details],

@@ -240,11 +240,11 @@ describe("a user's only organization", () => {
       const person = await makePerson(open, 'member', owner.org_id)
       const { cookie } = await makeSession(open, person)
       const { key } = await makeKey(open, owner, ['admin'])
-      const gone =
+      const deleted =
         how === 'leaving'
           ? await leave(open, cookie, owner.org_id)
           : await open.send('DELETE', `/api/v1/auth/members/${person.user_id}`, { key })
-      assert.equal(gone.status, 200)
+      assert.equal(deleted.status, 200)
       const { body } = await open.send('GET', '/api/v1/auth/organization', { cookie })
       assert.deepEqual([body.name, body.role, body.member_count], ["Ada's organization", 'owner', 1])
       assert.notEqual(body.id, owner.org_id)

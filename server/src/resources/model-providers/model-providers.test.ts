@@ -57,10 +57,10 @@ describe('model providers', () => {
     )
     const [{ status, body }] = answers as [(typeof answers)[number]]
     assert.equal(status, 200)
-    const told = Object.fromEntries(
+    const received = Object.fromEntries(
       body.model_providers.map(({ name, ...provider }: { name: string }) => [name, provider]),
     )
-    const { checked_at, ...openai } = told.openai
+    const { checked_at, ...openai } = received.openai
     assert.ok(Date.parse(checked_at) > 0)
     assert.deepEqual(openai, {
       kind: 'openai_compatible',
@@ -73,10 +73,10 @@ describe('model providers', () => {
       agents_total: 0,
       last_failure: null,
     })
-    assert.deepEqual(told.anthropic.models, ['anthropic/org/large', 'anthropic/small'])
-    assert.deepEqual(told.builtin.models, ['builtin/echo', 'builtin/script'])
+    assert.deepEqual(received.anthropic.models, ['anthropic/org/large', 'anthropic/small'])
+    assert.deepEqual(received.builtin.models, ['builtin/echo', 'builtin/script'])
     assert.deepEqual(
-      ['strict', 'broken', 'plain', 'cut', 'ollama'].map((name) => told[name].status),
+      ['strict', 'broken', 'plain', 'cut', 'ollama'].map((name) => received[name].status),
       ['refused', 'unreachable', 'reachable', 'unreachable', 'unreachable'],
     )
     assert.equal(body.default_model, 'builtin/echo')
@@ -105,20 +105,22 @@ describe('model providers', () => {
     const task = await post(`${agents}/${agent.id}/tasks?wait=20`, { input: 'x' })
     assert.equal(task.status, 'failed', JSON.stringify(task))
     const { body } = await service.send('GET', '/api/v1/model-providers', { key })
-    const told = Object.fromEntries(body.model_providers.map((provider: { name: string }) => [provider.name, provider]))
+    const received = Object.fromEntries(
+      body.model_providers.map((provider: { name: string }) => [provider.name, provider]),
+    )
     const names = (of: { agents: { name: string }[] }) => of.agents.map(({ name }) => name)
     assert.deepEqual(
-      ['strict', 'openai', 'builtin'].map((name) => [names(told[name]), told[name].agents_total]),
+      ['strict', 'openai', 'builtin'].map((name) => [names(received[name]), received[name].agents_total]),
       [
         [['refused'], 1],
         [['plain'], 1],
         [['default'], 1],
       ],
     )
-    const { at, code, message, ...which } = told.strict.last_failure
+    const { at, code, message, ...which } = received.strict.last_failure
     assert.deepEqual(which, { project_id: `proj_${id}`, task_id: task.id })
     assert.ok(Date.parse(at) > 0 && code !== '' && message !== '')
-    assert.equal(told.openai.last_failure, null)
+    assert.equal(received.openai.last_failure, null)
     // Another organization knows nothing of it.
     const stranger = await makeKey(service, await makePerson(service), ['admin'])
     const { body: theirs } = await service.send('GET', '/api/v1/model-providers', { key: stranger.key })

@@ -135,6 +135,6 @@ function widestFirst(scopes: readonly string[]): string[] {
 }
 
 function scopeItem(scope: string): Html {
-  const words = scopeDescriptions[scope as Scope] ?? scope
-  return html`<li>${tick}<span>${scope === 'admin' ? html`<strong>${words}</strong>, as an administrator too` : words}</span></li>`
+  const description = scopeDescriptions[scope as Scope] ?? scope
+  return html`<li>${tick}<span>${scope === 'admin' ? html`<strong>${description}</strong>, as an administrator too` : description}</span></li>`
 }

@@ -23,7 +23,7 @@ interface Shown {
   user_code: string
 }
 
-const gone = 'No device waits with this code. Codes work for ten minutes, and once: look at your device again.'
+const expiredText = 'No device waits with this code. Codes work for ten minutes, and once: look at your device again.'
 
 /**
  * Where a person lets in a device that has no browser (RFC 8628 §3.3): they type what it shows, or follow its link. Every look
@@ -69,7 +69,7 @@ async function showDevice(
   }
   if (typed === undefined) return sendPage(reply, deviceCodePage({ service }))
   const shown = await findShown(context, user, typed)
-  if (!shown) return sendPage(reply, deviceCodePage({ service, typed, fault: gone }), 400)
+  if (!shown) return sendPage(reply, deviceCodePage({ service, typed, fault: expiredText }), 400)
 
   const { client, device } = shown
   const organizations = await listMemberships(context.sql, user.user_id, client)
@@ -108,7 +108,7 @@ async function submitDecision(
     })
   }
   const shown = await findShown(context, user, user_code)
-  if (!shown) throw new Problem('validation_error', undefined, { message: gone })
+  if (!shown) throw new Problem('validation_error', undefined, { message: expiredText })
   const isAllowed = decision === 'allow'
   await store.transaction(async (tx) => {
     const { client_id } = shown.client
@@ -123,7 +123,7 @@ async function submitDecision(
       : 'denied'
     // Another decision was committed first, and this one's grant is rolled back.
     if (!(await decideDevice(tx, normalizedUserCode(user_code), decided)))
-      throw new Problem('validation_error', undefined, { message: gone })
+      throw new Problem('validation_error', undefined, { message: expiredText })
   })
   return sendPage(reply, deviceDonePage(shown.client.name, isAllowed))
 }

@@ -32,8 +32,8 @@ describe('the total of a list of all projects', () => {
           if (answer.status === 201) mine.push(answer.body.id)
           else assert.equal(answer.body.error.code, 'PROJECT_NAME_TAKEN')
         } else {
-          const gone = mine.splice(rng.between(0, mine.length - 1), 1)[0]
-          assert.ok((await service.send('DELETE', `/api/v1/projects/${gone}`)).status < 300)
+          const deleted = mine.splice(rng.between(0, mine.length - 1), 1)[0]
+          assert.ok((await service.send('DELETE', `/api/v1/projects/${deleted}`)).status < 300)
         }
       }
       return mine.length

@@ -68,8 +68,8 @@ describe('in a project that is being deleted (decision D24)', () => {
   }
 
   it('one refused agent does not keep those of other projects from being created', async () => {
-    const [gone, stays] = [await newProject(), await newProject()]
-    const late = whileDeleted(requests[0]!, gone)
+    const [deleted, stays] = [await newProject(), await newProject()]
+    const late = whileDeleted(requests[0]!, deleted)
     const created = await Promise.all(
       [1, 2, 3].map((n) =>
         test.send('POST', `/api/v1/projects/proj_${stays}/agents`, { body: { name: `agent-${n}` } }),

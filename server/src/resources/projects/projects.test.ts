@@ -286,9 +286,9 @@ describe('reading, renaming and deleting a project (decision D100)', () => {
       data: { project: body, changed: ['name'], user_id },
     })
     assert.equal((await create('old-name', key)).status, 201)
-    const told = (await events(org_id)).length
+    const published = (await events(org_id)).length
     await test.send('PUT', `/api/v1/projects/${body.id}`, { key, body: { name: 'new-name' } })
-    assert.equal((await events(org_id)).length, told, 'the same name again is no event')
+    assert.equal((await events(org_id)).length, published, 'the same name again is no event')
   })
 
   it('keeps the naming rules, and may change only the case of its name', async () => {

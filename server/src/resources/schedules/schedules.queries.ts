@@ -124,11 +124,11 @@ export async function insertSchedule(
       ${timeout_seconds}, ${jsonb(budget)}, ${jsonb(metadata)}, ${overlap}, ${catch_up}, ${next_run_at}, ${created_by})
     returning ${columns(sql)}`
   // Removed since they were looked up.
-  const gone: ConstraintAnswers = {
+  const missingParents: ConstraintAnswers = {
     schedule_agent_id_fkey: () => notFound('agent_not_found', 'agent', agent_id),
     schedule_thread_id_fkey: () => notFound('thread_not_found', 'thread', thread_id ?? ''),
   }
-  const [row] = await answerConstraints(gone, () => sql.run<ScheduleRow>(statement))
+  const [row] = await answerConstraints(missingParents, () => sql.run<ScheduleRow>(statement))
   return row!
 }
 

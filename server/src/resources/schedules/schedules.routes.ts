@@ -124,9 +124,9 @@ export function scheduleRoutes(app: FastifyInstance, http: HttpContext, context:
     load: loadSchedule,
     run: ({ sql, loaded, actor }) =>
       sql.begin(async (tx) => {
-        const gone = await deleteSchedule(tx, loaded)
+        const deleted = await deleteSchedule(tx, loaded)
         // Of two that delete it one finds nothing any more.
-        if (!gone) await requireSchedule(tx, loaded)
+        if (!deleted) await requireSchedule(tx, loaded)
         else await recordAudit(tx, actor, { action: 'schedule.deleted', ...auditKey(loaded), before: audited(loaded) })
         return { message: 'Schedule deleted', schedule_id: loaded.id }
       }),
@@ -148,8 +148,8 @@ export function scheduleRoutes(app: FastifyInstance, http: HttpContext, context:
         const by = { user_id: principal.user_id, request_id }
         const id = await trigger(context, tx, loaded, by)
         await recordAudit(tx, actor, { action: 'schedule.triggered', ...auditKey(loaded), detail: { task_id: id } })
-        const gone = notFound('schedule_not_found', 'schedule', loaded.id)
-        return taskView(await requireMade(tx, { id, project_id: loaded.project_id }, gone))
+        const missing = notFound('schedule_not_found', 'schedule', loaded.id)
+        return taskView(await requireMade(tx, { id, project_id: loaded.project_id }, missing))
       }),
   })
 }

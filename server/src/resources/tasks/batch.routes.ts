@@ -76,8 +76,8 @@ export function batchRoutes(
       const stored = await tx
         .begin(async (inner) => {
           await engine.enqueue(inner, task)
-          const gone = notFound('agent_not_found', 'agent', task.agent.id)
-          return requireMade(inner, { id: task.id, project_id: task.agent.project_id }, gone)
+          const missing = notFound('agent_not_found', 'agent', task.agent.id)
+          return requireMade(inner, { id: task.id, project_id: task.agent.project_id }, missing)
         })
         .catch(problemOf)
       made.set(task.id, stored)

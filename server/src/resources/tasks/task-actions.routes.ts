@@ -79,8 +79,8 @@ export function taskActionRoutes(app: FastifyInstance, http: HttpContext, contex
           project_id: old.project_id,
           detail: { task_id: id, from_step },
         })
-        const gone = notFound('task_not_found', 'task', old.id)
-        return taskView(await requireMade(tx, { id, project_id: old.project_id }, gone))
+        const missing = notFound('task_not_found', 'task', old.id)
+        return taskView(await requireMade(tx, { id, project_id: old.project_id }, missing))
       })
     },
     finish: makeWatch(context).created,

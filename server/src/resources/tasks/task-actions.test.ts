@@ -53,9 +53,11 @@ describe('a message', () => {
     await call('POST', `${agent}/start`)
     const done = await read(task)
     assert.equal(done.output.content, 'What is asked instead')
-    const told = (await eventsOf(task)).filter(({ type, data }) => type === 'message.completed' && data.role === 'user')
+    const reportOf = (await eventsOf(task)).filter(
+      ({ type, data }) => type === 'message.completed' && data.role === 'user',
+    )
     assert.deepEqual(
-      told.map(({ data }) => [data.message_id, data.content]),
+      reportOf.map(({ data }) => [data.message_id, data.content]),
       [[body.id, body.content]],
     )
   })
@@ -67,9 +69,9 @@ describe('a message', () => {
     assert.equal((await send(task, 'blue')).status, 201)
     const done = await waitForTask(service.send, project, task.id, 'completed')
     assert.equal(done.output.content, 'You said blue')
-    const told = (await eventsOf(task)).filter(({ type }) => type === 'message.completed').map(({ data }) => data)
+    const reportOf = (await eventsOf(task)).filter(({ type }) => type === 'message.completed').map(({ data }) => data)
     assert.deepEqual(
-      told.map(({ role, content, tool_calls }) => [role, content, tool_calls.length]),
+      reportOf.map(({ role, content, tool_calls }) => [role, content, tool_calls.length]),
       [
         ['assistant', '', 1],
         ['user', 'blue', 0],
@@ -167,8 +169,8 @@ describe('a retry', () => {
     )
     assert.deepEqual(after[2].input.tool_call_id, 'b', 'the call that was missing')
     assert.deepEqual([task.usage.steps, task.usage.tool_calls], [2, 1], 'what is kept costs nothing')
-    const begun = (await eventsOf(task)).filter(({ type }) => type === 'tool.called' || type === 'step.started')
-    assert.ok(begun.every(({ data }) => data.index >= 2))
+    const started = (await eventsOf(task)).filter(({ type }) => type === 'tool.called' || type === 'step.started')
+    assert.ok(started.every(({ data }) => data.index >= 2))
   })
 
   it('of a failed task goes on where it failed', async () => {

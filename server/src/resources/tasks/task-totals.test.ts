@@ -78,17 +78,17 @@ describe('totals of lists of tasks', () => {
 
   it('are those of a plain count, for any period and state, however far they are summed up', async (t) => {
     t.diagnostic(`CADRE_TEST_SEED=${seed}`)
-    const [agent, other, gone] = [newId('agent'), newId('agent'), newId('agent')]
+    const [agent, other, deleted] = [newId('agent'), newId('agent'), newId('agent')]
     await begin()
     await put(agent, 1500, [...ended, ...ended, ...open])
     await put(other, 200, ended)
-    await put(gone, 100, ended)
+    await put(deleted, 100, ended)
     for (const steps of [0, 1, 100, 200, Infinity]) {
       await roll(steps)
       for (let n = 0; n < 12; n++) await compare(rng.pick([agent, '']), somePeriod())
       await compare(other, somePeriod())
     }
-    await service.sql`insert into removed_agent (agent_id) values (${gone})`
+    await service.sql`insert into removed_agent (agent_id) values (${deleted})`
     for (let n = 0; n < 10; n++) await compare('', somePeriod())
     await compare('', { since: '-infinity', until: 'infinity' })
 

@@ -69,9 +69,9 @@ export async function requireTask(sql: Sql, key: TaskKey): Promise<TaskRow> {
  * A task that this transaction has created; throws `gone` where its agent was deleted meanwhile: no client knows its id
  * yet.
  */
-export async function requireMade(tx: Sql, key: TaskKey, gone: Problem): Promise<TaskRow> {
+export async function requireMade(tx: Sql, key: TaskKey, missing: Problem): Promise<TaskRow> {
   const row = await findTask(tx, key)
-  if (!row) throw gone
+  if (!row) throw missing
   return row
 }
 
@@ -128,9 +128,9 @@ export async function listTasks(sql: Sql, filter: TaskFilter): Promise<{ tasks: 
       : fragment`select c.*, ${removed} from count_tasks(${project_id}, ${agent_id ?? ''}, ${status ?? null},
           ${created_after ?? '-infinity'}::timestamptz, ${created_before ?? 'infinity'}::timestamptz) c`,
   )
-  const { total, removed: gone, first_id, last_id } = count!
+  const { total, removed: deleted, first_id, last_id } = count!
   if (total === 0 || (total <= offset && filter.search === undefined)) return { tasks: [], total }
-  if (gone.length > 0) conditions.push(fragment`agent_id <> all(${gone}::text[])`)
+  if (deleted.length > 0) conditions.push(fragment`agent_id <> all(${deleted}::text[])`)
   if ((created_after || created_before) && !isCounted)
     conditions.push(fragment`id >= ${first_id}`, fragment`id <= ${last_id}`)
   if (filter.search !== undefined) return searchTasks(sql, matching(), { ...filter, search: filter.search })

@@ -53,8 +53,8 @@ export function taskRoutes(app: FastifyInstance, http: HttpContext, context: Con
       }
       await engine.enqueue(sql, task)
       sql.afterCommit(() => kept(handling.request))
-      const gone = notFound('agent_not_found', 'agent', agent.id)
-      return taskView(await requireMade(sql, { id: task.id, project_id: agent.project_id }, gone))
+      const missing = notFound('agent_not_found', 'agent', agent.id)
+      return taskView(await requireMade(sql, { id: task.id, project_id: agent.project_id }, missing))
     },
     shared: {
       prepare: async (handling): Promise<NewTask | undefined> => {

@@ -49,9 +49,12 @@ describe('tasks', () => {
 
   it('a task is answered as it is, or finished for those who wait', async () => {
     const agent = await newAgent({ model: 'builtin/echo' })
-    const begun = await give(agent, 'Hello there', { metadata: { ticket: '1' } })
-    assert.equal(begun.status, 201)
-    assert.deepEqual([begun.body.status, begun.body.output, begun.body.metadata], ['queued', null, { ticket: '1' }])
+    const started = await give(agent, 'Hello there', { metadata: { ticket: '1' } })
+    assert.equal(started.status, 201)
+    assert.deepEqual(
+      [started.body.status, started.body.output, started.body.metadata],
+      ['queued', null, { ticket: '1' }],
+    )
     const done = await give(agent, 'Hello there', {}, 10)
     assert.equal(done.status, 201)
     assert.deepEqual([done.body.status, done.body.output], ['completed', { content: 'Hello there', data: null }])
@@ -77,7 +80,7 @@ describe('tasks', () => {
       },
     })
     assert.deepEqual(check(Task, done.body), [])
-    assert.equal((await read(begun.body, 10)).status, 'completed')
+    assert.equal((await read(started.body, 10)).status, 'completed')
   })
 
   it('messages are taken as well as a text, and the last of the user is answered', async () => {
@@ -460,9 +463,9 @@ describe('tasks', () => {
         [task.status, task.error.code, task.error.message],
         ['failed', 'provider_refused_request', 'No: [redacted]'],
       )
-      const told = await outbox(agent)
-      assert.deepEqual(told.map(({ type }) => type).sort(), ['agent.failed', 'error.occurred'])
-      const occurred = told.find(({ type }) => type === 'error.occurred')!
+      const published = await outbox(agent)
+      assert.deepEqual(published.map(({ type }) => type).sort(), ['agent.failed', 'error.occurred'])
+      const occurred = published.find(({ type }) => type === 'error.occurred')!
       assert.equal(occurred.data.error.severity, 'medium')
       assert.ok(occurred.data.error.affected_resources.includes(task.id))
       assert.ok(occurred.data.request_id.startsWith('req_'))
@@ -475,10 +478,12 @@ describe('tasks', () => {
       for (let i = 0; i < 3; i++) assert.equal((await give(agent, 'x', {}, 10)).body.error.code, 'model_not_found')
       await eventually(async () => (await call('GET', agent)).body.status === 'error')
       assert.equal((await give(agent, 'x')).status, 409)
-      const told = await outbox(agent)
-      assert.ok(told.some(({ type, data }) => type === 'error.occurred' && data.error.severity === 'high'))
+      const published = await outbox(agent)
+      assert.ok(published.some(({ type, data }) => type === 'error.occurred' && data.error.severity === 'high'))
       assert.ok(
-        told.some(({ type, data }) => type === 'agent.failed' && data.task === null && data.agent.status === 'error'),
+        published.some(
+          ({ type, data }) => type === 'agent.failed' && data.task === null && data.agent.status === 'error',
+        ),
       )
       const { logs } = (await call('GET', `${agent}/logs?level=error`)).body
       assert.match(logs[0].message, /3 tasks in a row/)

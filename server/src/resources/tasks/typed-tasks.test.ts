@@ -209,13 +209,13 @@ describe('typed tasks', () => {
     assert.deepEqual(events.at(-1).data.output, { content: good, data: { total: 12.5 } })
     const large = JSON.stringify({ text: 'x'.repeat(5000) })
     await call('POST', `${agent}/tasks?wait=30`, { input: large })
-    const told = await eventually(async () => {
+    const received = await eventually(async () => {
       const rows = await service.sql<{ type: string; data: any }>`
         select type, data from event where agent_id = ${agent.split('/')[2]!} and type in ('task.completed', 'agent.completed') order by id`
       return rows.length === 4 && rows
     })
     for (const type of ['task.completed', 'agent.completed']) {
-      const [first, second] = told.filter((row) => row.type === type).map(({ data }) => data)
+      const [first, second] = received.filter((row) => row.type === type).map(({ data }) => data)
       const outputOf = (data: any) => (type === 'task.completed' ? data.output : data.task.output)
       assert.deepEqual([outputOf(first), first.truncated], [{ content: good, data: { total: 12.5 } }, false])
       assert.deepEqual([outputOf(second), second.truncated], [{ content: large.slice(0, 1000), data: null }, true])

@@ -94,9 +94,9 @@ export async function listThreads(
 /** Deletes a thread unless it has open tasks; gives whether it did. Its row is locked: no task can join meanwhile. */
 export async function deleteThread(tx: Sql, { id, project_id }: ThreadKey): Promise<boolean> {
   await tx`select from thread where id = ${id} and project_id = ${project_id} for update`
-  const gone = await tx`
+  const deleted = await tx`
     delete from thread h where id = ${id} and project_id = ${project_id}
       and not exists (select from task t where t.thread_id = h.id and t.finished_at is null)
     returning id`
-  return gone.length > 0
+  return deleted.length > 0
 }

@@ -31,12 +31,12 @@ export function threadRoutes(app: FastifyInstance, http: HttpContext): void {
     load: loadThread,
     run: async ({ sql, loaded, actor }) => {
       const deleted = await sql.begin(async (tx) => {
-        const gone = await deleteThread(tx, loaded)
-        if (gone) {
+        const removed = await deleteThread(tx, loaded)
+        if (removed) {
           const { id: target, project_id } = loaded
           await recordAudit(tx, actor, { action: 'thread.deleted', target, project_id, before: threadView(loaded) })
         }
-        return gone
+        return removed
       })
       if (!deleted) {
         // Deleted meanwhile, or busy.

@@ -59,8 +59,8 @@ describe('threads', () => {
       threads: [younger],
       pagination: { total: 2, limit: 1, offset: 0, has_more: true },
     })
-    const gone = await send('DELETE', `${base}/threads/${made.id}`)
-    assert.deepEqual([gone.status, gone.body], [200, { message: 'Thread deleted', thread_id: made.id }])
+    const deleted = await send('DELETE', `${base}/threads/${made.id}`)
+    assert.deepEqual([deleted.status, deleted.body], [200, { message: 'Thread deleted', thread_id: made.id }])
     assert.equal((await send('GET', `${base}/threads/${made.id}`)).body.error.code, 'thread_not_found')
     assert.equal((await send('GET', `${base}/threads?agent_id=${other}`)).body.pagination.total, 1)
   })

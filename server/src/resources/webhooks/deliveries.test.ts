@@ -144,16 +144,16 @@ describe('the deliveries of a webhook', () => {
     })
 
   it('are read with the body that was sent and every attempt', async () => {
-    const { body: begun } = await test.send('POST', `${base}/${webhook}/test`)
+    const { body: started } = await test.send('POST', `${base}/${webhook}/test`)
     // Deliveries that no process sent; the attempt that was made may be written before or after.
     await disable()
     const answer = Buffer.concat([Buffer.from('x'.repeat(1023)), Buffer.from('ä').subarray(0, 1)])
     await test.sql`
       insert into delivery_attempt (delivery_id, attempt, at, duration_ms, request_url, request_headers, response_status,
         response_headers, response_body, error)
-      values (${begun.id}, 11, '2026-11-20T09:30:00Z', 5001, 'https://old.example.com/', '{"webhook-id": "evt_x"}', null, null, null, 'no connection'),
-        (${begun.id}, 12, '2026-11-20T09:30:05Z', 12, 'https://hooks.example.com/', '{"webhook-id": "evt_x"}', 500, '{"server": "x"}', ${answer}, 'answered 500')`
-    const { status, body } = await test.send('GET', at(`/${begun.id}`))
+      values (${started.id}, 11, '2026-11-20T09:30:00Z', 5001, 'https://old.example.com/', '{"webhook-id": "evt_x"}', null, null, null, 'no connection'),
+        (${started.id}, 12, '2026-11-20T09:30:05Z', 12, 'https://hooks.example.com/', '{"webhook-id": "evt_x"}', 500, '{"server": "x"}', ${answer}, 'answered 500')`
+    const { status, body } = await test.send('GET', at(`/${started.id}`))
     assert.equal(status, 200)
     assert.deepEqual(
       body.attempts.filter(({ attempt }: { attempt: number }) => attempt > 10),
@@ -288,7 +288,7 @@ describe('recovering', () => {
     const before = await insert({ finished_at: new Date(Date.parse(since) - 1).toISOString() })
     const exact = await insert({ finished_at: since, created_at: ago(6 * day_ms) })
     const later = await insert({ finished_at: ago(day_ms), failure: 'webhook_disabled' })
-    const gone = await insert({ finished_at: ago(1000), failure: 'gone' })
+    const deleted = await insert({ finished_at: ago(1000), failure: 'gone' })
     const [taken, waits] = [await insert({ status: 'delivered' }), await insert({ status: 'pending' })]
     const [unchanged] = await test.sql<{ at: string }>`select next_attempt_at as at from delivery where id = ${waits}`
     const { status, body } = await recover(since)
@@ -300,7 +300,7 @@ describe('recovering', () => {
       select id from delivery where webhook_id = ${webhook} and is_redelivery order by id`
     assert.deepEqual(
       again.map(({ id }) => id),
-      [exact, later, gone],
+      [exact, later, deleted],
     )
     assert.deepEqual([await statusOf(before), await statusOf(taken)], ['failed', 'delivered'])
     const [still] = await test.sql<{ at: string }>`select next_attempt_at as at from delivery where id = ${waits}`

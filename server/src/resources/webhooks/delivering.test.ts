@@ -40,18 +40,18 @@ describe('a test of a webhook', () => {
     const id = await registerWebhook(test, receiver.url('/tested'))
     await registerWebhook(test, receiver.url('/neighbour'))
     receiver.answer('/tested', { status: 201, headers: { 'x-mine': 'yes' }, body: 'thank you' })
-    const { body: begun } = await sendTest(id)
+    const { body: started } = await sendTest(id)
     const [request] = await receiver.received('/tested', 1)
-    assert.equal(request!.headers['webhook-id'], begun.event_id)
+    assert.equal(request!.headers['webhook-id'], started.event_id)
     const { data, event } = verify(request!, testSecret)
     assert.deepEqual([event, data.webhook_id, data.user_id], [testEventName, id, test.owner.user_id])
     await only(id, 'delivered')
-    const shown = await read(id, begun.id)
+    const shown = await read(id, started.id)
     assert.equal(shown.payload, request!.body)
     assert.deepEqual([shown.is_test, shown.last_response_status, shown.attempts.length], [true, 201, 1])
     const [attempt] = shown.attempts
     assert.equal(attempt.request.url, receiver.url('/tested'))
-    assert.equal(attempt.request.headers['webhook-id'], begun.event_id)
+    assert.equal(attempt.request.headers['webhook-id'], started.event_id)
     assert.deepEqual(
       [attempt.response.status, attempt.response.headers['x-mine'], attempt.response.body, attempt.error],
       [201, 'yes', 'thank you', null],

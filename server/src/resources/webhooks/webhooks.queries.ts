@@ -219,11 +219,11 @@ function orderings({ fragment }: Sql): Record<`${WebhookFilter['sort']} ${Webhoo
 
 /** Forgets secrets that sign no more. */
 export async function sweepWebhookSecrets(sql: Sql): Promise<number> {
-  const gone = await sql`
+  const deleted = await sql`
     update webhook set previous_secret = null, previous_secret_until = null
     where id in (select id from webhook where previous_secret_until < now() limit 1000) and previous_secret_until < now()
     returning id`
-  return gone.length
+  return deleted.length
 }
 
 function webhookNotFound(id: string) {

@@ -54,10 +54,10 @@ describe('remote work', () => {
     assert.equal(work.lease.attempt, 1)
     const { token } = work.lease
     const step = { key: 'refund', type: 'tool_call', name: 'refund', input: { order: 4711 }, safety: 'unsafe' }
-    const begun = await ask(token, 'steps', step)
-    assert.deepEqual([begun.status, begun.body.action], [200, 'begin'], JSON.stringify(begun.body))
-    const finished = await ask(token, `steps/${begun.body.step_id}/finish`, { output: { refund: 're_1' } })
-    assert.deepEqual(finished.body, { step_id: begun.body.step_id, status: 'completed' })
+    const started = await ask(token, 'steps', step)
+    assert.deepEqual([started.status, started.body.action], [200, 'begin'], JSON.stringify(started.body))
+    const finished = await ask(token, `steps/${started.body.step_id}/finish`, { output: { refund: 're_1' } })
+    assert.deepEqual(finished.body, { step_id: started.body.step_id, status: 'completed' })
     const again = await ask(token, 'steps', step)
     assert.deepEqual([again.body.action, again.body.output], ['replay', { refund: 're_1' }])
     const beat = await ask(token, 'heartbeat')
@@ -144,8 +144,8 @@ describe('remote work', () => {
     const body = { decision: 'approve', arguments: { order: 4712 } }
     await test.send('POST', `${base}/approvals/${asked.wait.approval_id}/resolve`, { body })
     const next = await claim(agent.queue)
-    const begun = (await ask(next.lease.token, 'steps', refund)).body
-    assert.deepEqual([begun.action, begun.input], ['begin', { order: 4712 }])
+    const started = (await ask(next.lease.token, 'steps', refund)).body
+    assert.deepEqual([started.action, started.input], ['begin', { order: 4712 }])
   })
 
   it('tells a worker to cancel by its heartbeat, and is canceled by what the worker ends it with', async () => {

@@ -116,7 +116,7 @@ export default function AuditPage() {
               }
             />
           </Panel>
-          {shown && <EntryDialog entry={shown} words={params} close={() => setParams({ panel: undefined })} />}
+          {shown && <EntryDialog entry={shown} search={params} close={() => setParams({ panel: undefined })} />}
         </>
       )}
     </PageFrame>
@@ -124,7 +124,7 @@ export default function AuditPage() {
 }
 
 const columns = (
-  words: Record<string, string | undefined>,
+  search: Record<string, string | undefined>,
   names: ReadonlyMap<string, string>,
 ): Column<AuditEntry>[] => [
   { id: 'at', header: 'Time', cell: ({ at }) => <Time at={at} /> },
@@ -143,7 +143,7 @@ const columns = (
     isWide: true,
     cell: ({ id, action }) => (
       <>
-        <Link {...paths.audit({ ...words, panel: id })}>
+        <Link {...paths.audit({ ...search, panel: id })}>
           <code>{action}</code>
         </Link>{' '}
         <span className="text-soft max-sm:hidden">{meaningOf(action)}</span>

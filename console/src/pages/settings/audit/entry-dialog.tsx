@@ -13,10 +13,10 @@ import { meaningOf } from './meaning.ts'
 type Words = Record<string, string | undefined>
 
 /** All that an entry says: who, with what, from where, and what became of what. */
-export function EntryDialog({ entry, words, close }: { entry: AuditEntry; words: Words; close: () => void }) {
+export function EntryDialog({ entry, search, close }: { entry: AuditEntry; search: Words; close: () => void }) {
   const { action, actor, at, before, after, credential, detail, ip, request_id, target, user_agent } = entry
   const changes = changesOf(before, after)
-  const only = (by: ExactFilter, value: string) => <Only by={by} value={value} words={words} />
+  const only = (by: ExactFilter, value: string) => <Only by={by} value={value} search={search} />
   return (
     <Dialog title={action} isOpen close={close} width="max-w-3xl">
       <p className="mb-4 text-soft">{meaningOf(action)}</p>
@@ -86,10 +86,10 @@ export function EntryDialog({ entry, words, close }: { entry: AuditEntry; words:
 
 const kinds = { api_key: 'API key', token: 'OAuth app', session: 'session', lease: 'lease of a worker' } as const
 
-function Only({ by, value, words }: { by: ExactFilter; value: string; words: Words }) {
+function Only({ by, value, search }: { by: ExactFilter; value: string; search: Words }) {
   return (
     <Link
-      {...paths.audit({ ...words, [by]: value, panel: undefined, offset: undefined })}
+      {...paths.audit({ ...search, [by]: value, panel: undefined, offset: undefined })}
       aria-label={`only this: ${exactFilters[by]} ${value}`}
       className="text-sm"
     >

@@ -40,14 +40,14 @@ export const periods: Readonly<Record<string, string>> = {
 }
 
 /** The filter that an address says; what it does not know is left out. */
-export function filterOf(words: Readonly<Record<string, string | undefined>>, now = Date.now()): AuditFilter {
+export function filterOf(search: Readonly<Record<string, string | undefined>>, now = Date.now()): AuditFilter {
   const filter: AuditFilter = {}
   for (const name of Object.keys(exactFilters) as ExactFilter[]) {
-    const value = words[name]
+    const value = search[name]
     if (value !== undefined) filter[name] = value
   }
-  if (words.action !== undefined) filter.action = words.action
-  const days = words.days !== undefined && Object.hasOwn(periods, words.days) ? Number(words.days) : 0
+  if (search.action !== undefined) filter.action = search.action
+  const days = search.days !== undefined && Object.hasOwn(periods, search.days) ? Number(search.days) : 0
   // To the minute, so that the query stays the same while the page is read.
   if (days > 0) filter.start_time = new Date(Math.floor(now / 60_000) * 60_000 - days * 86_400_000).toISOString()
   return filter

@@ -1,7 +1,7 @@
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { useEffect, useMemo, useRef } from 'react'
 import { criticalPath } from './critical-path.ts'
-import { formatCost, formatDuration, formatShort, stepDuration_ms, timesOf, words } from '../../../format.ts'
+import { formatCost, formatDuration, formatShort, stepDuration_ms, timesOf, asText } from '../../../format.ts'
 import { stepTitle } from '../../../task-parts/step-words.ts'
 import { FollowBar, StepIcon } from '../../../task-parts/task-parts.tsx'
 import type { TaskLive } from '../task-live.ts'
@@ -157,7 +157,7 @@ function Row({
         <span className="truncate">{stepTitle(step)}</span>
         <span className="hidden shrink-0 text-xs text-soft md:inline">
           {/* The title of a compaction says what it is. */}
-          {[step.type !== 'compaction' && words(step.type), step.attempt > 1 && `try ${step.attempt}`]
+          {[step.type !== 'compaction' && asText(step.type), step.attempt > 1 && `try ${step.attempt}`]
             .filter(Boolean)
             .join(' · ')}
         </span>

@@ -75,12 +75,12 @@ async function check(provider: Provider): Promise<Answer> {
     if (status >= 500) return unreachable(`It answered ${status}.`)
     return { status: 'reachable', error: null, models: status === 200 ? modelsOf(provider, text) : [] }
   } catch (error) {
-    if (error instanceof UpstreamError) return unreachable(words[error.code])
+    if (error instanceof UpstreamError) return unreachable(messages[error.code])
     return unreachable('It did not answer in time, or broke off.')
   }
 }
 
-const words = {
+const messages = {
   dns_failed: 'Its name is not known.',
   connect_failed: 'It could not be connected to.',
   connect_timed_out: 'It could not be connected to in time.',

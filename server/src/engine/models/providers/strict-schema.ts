@@ -1,7 +1,7 @@
 import { isObject } from '#contract/core/merge-patch.ts'
 
 /** Words that the providers enforce, or that say nothing. */
-const words = new Set([
+const keywords = new Set([
   ...[
     '$schema',
     'type',
@@ -30,7 +30,7 @@ export function isStrictSchema(schema: Record<string, unknown>): boolean {
 }
 
 function isStrict(schema: unknown, depth: number, count: { members: number }): boolean {
-  if (!isObject(schema) || depth > depthMax || Object.keys(schema).some((word) => !words.has(word))) return false
+  if (!isObject(schema) || depth > depthMax || Object.keys(schema).some((word) => !keywords.has(word))) return false
   const { type, properties, required, additionalProperties, items, anyOf } = schema
   const types = Array.isArray(type) ? type : [type]
   if (types.includes('object') || properties !== undefined) {

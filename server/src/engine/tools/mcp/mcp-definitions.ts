@@ -61,16 +61,16 @@ export class DefinitionList {
         continue
       }
       // As the database can keep it, so that what is pinned and what is compared are the same.
-      const words = cleanText(description)
+      const text = cleanText(description)
       const parameters = cleanValue(inputSchema) as Record<string, unknown>
-      const canonical = canonicalJson({ name, description: words, inputSchema: parameters })
+      const canonical = canonicalJson({ name, description: text, inputSchema: parameters })
       this.#bytes += Buffer.byteLength(canonical)
       if (this.#bytes > mcpBounds.definitions_bytes) {
         throw new TooManyDefinitions(`the server's definitions are longer than ${mcpBounds.definitions_bytes} bytes`)
       }
       if (this.tools.has(name)) continue
       const fingerprint = createHash('sha256').update(canonical).digest('hex')
-      this.tools.set(name, { name, description: words, parameters, fingerprint })
+      this.tools.set(name, { name, description: text, parameters, fingerprint })
     }
   }
 }

@@ -91,9 +91,9 @@ const failedWith = (code: string, uncertain: boolean) => (error: unknown) => {
   assert.deepEqual({ code: error.code, uncertain: error.uncertain }, { code, uncertain }, error.message)
   return true
 }
-const refusedWith = (words: RegExp) => (error: unknown) => {
+const refusedWith = (expected: RegExp) => (error: unknown) => {
   assert.ok(error instanceof Problem && error.kind === 'validation_error')
-  assert.match(JSON.stringify(error.details), words)
+  assert.match(JSON.stringify(error.details), expected)
   assert.match(JSON.stringify(error.details), /"mcp\.url"/)
   return true
 }

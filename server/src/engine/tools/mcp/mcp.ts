@@ -23,14 +23,14 @@ const addedReason = 'it is new on its server and must be approved first'
 export function mcpTools(row: ToolRow, opening: Opening): OpenedTools {
   const connection = mcpConnection(opening.egress, () => targetOf(row.definition as ToolDefinition<'mcp'>, opening))
   const { changed = [], added = [], removed = [] } = (row.drift ?? {}) as Partial<McpDrift>
-  const gone = new Set([...changed, ...removed])
+  const stale = new Set([...changed, ...removed])
   const whole = (name: string): string => `${row.name}/${name}`
   return {
     tools: (row.pinned ?? [])
-      .filter(({ name }) => !gone.has(name))
+      .filter(({ name }) => !stale.has(name))
       .map((pinned) => mcpTool(row, pinned, opening, connection)),
     missing: [
-      ...[...gone].map((name) => ({ name: whole(name), reason: changedReason })),
+      ...[...stale].map((name) => ({ name: whole(name), reason: changedReason })),
       ...added.map((name) => ({ name: whole(name), reason: addedReason })),
     ],
     close: () => connection.close(),

@@ -140,6 +140,6 @@ export function toolName(id: string): string {
 
 function descriptionOf({ method, path, operation }: FoundOperation): string {
   const { summary, description } = operation
-  const words = [summary, description].filter((text) => typeof text === 'string' && text.trim() !== '')
-  return (words.length > 0 ? [...new Set(words)].join('\n\n') : `${method} ${path}`).slice(0, bounds.tool_description)
+  const texts = [summary, description].filter((text) => typeof text === 'string' && text.trim() !== '')
+  return (texts.length > 0 ? [...new Set(texts)].join('\n\n') : `${method} ${path}`).slice(0, bounds.tool_description)
 }

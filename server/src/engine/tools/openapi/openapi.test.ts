@@ -25,11 +25,11 @@ const pin = (definition: ToolDefinition<'openapi'>, more: { safety?: ToolRow['sa
     { egress: more.egress ?? open, log, fill, signal },
   )
 
-const refusedAt = (field: string, words: RegExp) => (error: unknown) => {
+const refusedAt = (field: string, expected: RegExp) => (error: unknown) => {
   assert.ok(error instanceof Problem && error.kind === 'validation_error', String(error))
   const [issue] = error.details as { field: string; message: string }[]
   assert.equal(issue?.field, field)
-  assert.match(issue.message, words)
+  assert.match(issue.message, expected)
   return true
 }
 
@@ -439,7 +439,7 @@ describe('an OpenAPI document', () => {
       tools.map(({ name, parameters }) => [name, parameters.properties]),
       [['ok', { proto: { type: 'string' } }]],
     )
-    for (const [id, words] of [
+    for (const [id, expected] of [
       ['form', /not JSON/],
       ['cookie', /cookie sid/],
       ['label', /style label/],
@@ -447,7 +447,7 @@ describe('an OpenAPI document', () => {
     ] as const)
       await assert.rejects(
         pin({ document: document({ paths }), operations: [id] }),
-        refusedAt('openapi.operations[0]', words),
+        refusedAt('openapi.operations[0]', expected),
       )
   })
 })

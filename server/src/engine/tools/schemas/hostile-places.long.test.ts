@@ -67,20 +67,20 @@ describe('values and schemas that take long are judged in the thread for schemas
   }
 
   /** The processor time of the thread that serves all requests, while these are under way. */
-  async function processor_ms(send: () => Promise<string>): Promise<{ used: number; told: string[] }> {
+  async function processor_ms(send: () => Promise<string>): Promise<{ used: number; received: string[] }> {
     const [began, before] = [performance.now(), process.threadCpuUsage()]
-    const told = await Promise.all(Array.from({ length: requests }, send))
+    const received = await Promise.all(Array.from({ length: requests }, send))
     const { user, system } = process.threadCpuUsage(before)
     // What the service does at rest is not of the requests.
-    return { used: (user + system) / 1000 - (performance.now() - began) * atRest, told }
+    return { used: (user + system) / 1000 - (performance.now() - began) * atRest, received }
   }
   /** `send` is asked for what takes long, and for the like of it that does not. */
   async function judge(send: (takesLong: boolean) => Promise<string>, expected: RegExp): Promise<void> {
     // Whatever is prepared at the first request.
     await send(false)
     const usual = await processor_ms(() => send(false))
-    const { used, told } = await processor_ms(() => send(true))
-    for (const text of told) assert.match(text, expected)
+    const { used, received } = await processor_ms(() => send(true))
+    for (const text of received) assert.match(text, expected)
     const most = 2 * usual.used + (requests * here_ms) / 4
     assert.ok(used < most, `${used} ms of this thread, and ${usual.used} ms for what takes no time`)
   }

@@ -47,8 +47,8 @@ describe('values by a schema of a project', () => {
     try {
       // One that comes in the moment in which there is room is judged.
       return await eventually(async () => {
-        const told = await complaint()
-        return told.includes('in time') && told
+        const received = await complaint()
+        return received.includes('in time') && received
       })
     } finally {
       isDone = true

@@ -1,7 +1,7 @@
 import { testEventName } from '#contract/events/events.ts'
 import type { AttemptResult } from './delivery-store.ts'
 import { attemptsMax, waitAfter } from './delivery-schedule.ts'
-import { gone, isOverloaded, isSuccess, mustDisable, slowed_ms } from '../webhook-health.ts'
+import { goneStatus, isOverloaded, isSuccess, mustDisable, slowed_ms } from '../webhook-health.ts'
 import type { ErrorOccurred } from '#contract/events/event-payloads.ts'
 
 /** A delivery, locked, before what became of its attempt is written. */
@@ -102,7 +102,7 @@ function afterFailureOf(
   const failing_since = webhook.failing_since ?? (counts ? at.toISOString() : null)
   const isFailing =
     counts && failing_since !== null && mustDisable({ failing_since, failed_before: webhook.failed_before }, now)
-  const disabled = status === gone ? 'gone' : isFailing ? 'failing' : undefined
+  const disabled = status === goneStatus ? 'gone' : isFailing ? 'failing' : undefined
   return {
     webhook: { ...webhook, slowed_until, failing_since, status: disabled ? 'disabled' : 'active' },
     disabled,

@@ -277,7 +277,7 @@ describe('the health of a webhook (decision D97)', () => {
 
   it('a failed delivery of an error event makes no further error event', async () => {
     receiver.answer('/watcher', { status: 500 })
-    const told = receiver.requests('/watcher').length
+    const delivered = receiver.requests('/watcher').length
     await tell(test.sql, test.owner.org_id, 'error.occurred', {
       error: { code: 'x', message: 'x', severity: 'low', affected_resources: [] },
       user_id: 'user_x',
@@ -291,7 +291,7 @@ describe('the health of a webhook (decision D97)', () => {
     await passTime(test.sql, watcher_id)
     await eventually(async () => (await listDeliveries(test.sql, watcher_id)).at(-1)?.status === 'failed')
     await settled()
-    assert.equal(receiver.requests('/watcher').length, told + 2)
+    assert.equal(receiver.requests('/watcher').length, delivered + 2)
     const [row] = await test.sql<{ count: number }>`
       select count(*) as count from event where data->'error'->'affected_resources' ? ${watcher_id}`
     assert.equal(row!.count, 0)

@@ -114,7 +114,7 @@ const foreignKey = () => generateKeyPairSync('ec', { namedCurve: 'P-256' }).publ
 const encode = (part: object): string => Buffer.from(JSON.stringify(part)).toString('base64url')
 
 describe('an ID token is refused', () => {
-  const told = { email: 'mallory@example.com', email_verified: true, name: 'Mallory' }
+  const profile = { email: 'mallory@example.com', email_verified: true, name: 'Mallory' }
   const tokens: Record<string, [why: RegExp, ProviderFaults]> = {
     'with another nonce': [/"nonce" claim value/, { id_token: claims({ nonce: 'the-nonce-of-another' }) }],
     'without a nonce': [/claim missing/, { id_token: without('nonce') }],
@@ -157,9 +157,15 @@ describe('an ID token is refused', () => {
     'without an end': [/"exp"/, { id_token: without('exp') }],
     'without a subject': [/"sub"/, { id_token: without('sub') }],
     'with a number as its subject': [/"sub"/, { id_token: claims({ sub: 42 }) }],
-    'with an empty subject': [/the subject is none/, { id_token: claims({ ...told, sub: '' }) }],
-    'with a subject that is too long': [/the subject is none/, { id_token: claims({ ...told, sub: 'x'.repeat(256) }) }],
-    'with a subject that cannot be kept': [/the subject is none/, { id_token: claims({ ...told, sub: 'a\u0000b' }) }],
+    'with an empty subject': [/the subject is none/, { id_token: claims({ ...profile, sub: '' }) }],
+    'with a subject that is too long': [
+      /the subject is none/,
+      { id_token: claims({ ...profile, sub: 'x'.repeat(256) }) },
+    ],
+    'with a subject that cannot be kept': [
+      /the subject is none/,
+      { id_token: claims({ ...profile, sub: 'a\u0000b' }) },
+    ],
     'with another subject than the userinfo': [/"sub" property/, { id_token: claims({ sub: 'known-okta' }) }],
     'that is missing': [/"id_token" property/, { id_token: () => undefined }],
     'that is none': [/failed to parse JWT/, { id_token: () => 'not.a.token' }],
@@ -425,9 +431,9 @@ describe('a provider that does not answer', () => {
   })
 
   it('harms neither the start nor a sign-in by password', async (t) => {
-    const gone = await IdentityProvider.start()
-    const env = ssoEnvironment({ gone: { provider: gone } })
-    await gone.stop()
+    const deleted = await IdentityProvider.start()
+    const env = ssoEnvironment({ gone: { provider: deleted } })
+    await deleted.stop()
     const one = await startTestService(env)
     t.after(() => one.stop())
     const { email, password } = one.owner

@@ -60,8 +60,11 @@ test('a provider that names another issuer than the operator configured is rejec
     ['https://id.example.com/a', 'https://id.example.com/a/'],
     ['https://id.example.com', 'https://id.example.com.evil.example'],
   ] as const) {
-    const begun = makeSsoClient(worldWith(endpoints(named))).begin({ ...provider, issuer }, 'https://cadre.example/cb')
-    await assert.rejects(begun, (error) => error instanceof SsoFailure && error.reason === 'unusable', issuer)
+    const started = makeSsoClient(worldWith(endpoints(named))).begin(
+      { ...provider, issuer },
+      'https://cadre.example/cb',
+    )
+    await assert.rejects(started, (error) => error instanceof SsoFailure && error.reason === 'unusable', issuer)
   }
 })
 
@@ -77,7 +80,7 @@ test('the slash of an issuer without a path may be missing', async () => {
 test('an https provider cannot lead to plain http', async () => {
   for (const name of ['authorization_endpoint', 'token_endpoint', 'jwks_uri']) {
     const world = worldWith({ ...endpoints(tenant), [name]: 'http://login.microsoftonline.com/plain' })
-    const begun = makeSsoClient(world).begin(provider, 'https://cadre.example/cb')
-    await assert.rejects(begun, new RegExp(`no ${name} that can be used`))
+    const started = makeSsoClient(world).begin(provider, 'https://cadre.example/cb')
+    await assert.rejects(started, new RegExp(`no ${name} that can be used`))
   }
 })

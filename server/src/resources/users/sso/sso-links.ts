@@ -100,15 +100,15 @@ export async function unlinkIdentity(
   actor: Actor,
 ): Promise<void> {
   await sql.begin(async (tx) => {
-    const gone = await deleteIdentity(tx, user_id, identity_id, issuers)
-    if (!gone) {
+    const deleted = await deleteIdentity(tx, user_id, identity_id, issuers)
+    if (!deleted) {
       if (!(await findIdentity(tx, user_id, identity_id))) throw notFound('identity_not_found', 'identity', identity_id)
       throw conflict('last_way_to_sign_in', 'Nothing else would sign you in. Set a password first.', {
         resource_type: 'identity',
         resource_id: identity_id,
       })
     }
-    const { issuer, subject, email } = gone
+    const { issuer, subject, email } = deleted
     const before = { provider: nameOf(issuer), issuer, subject, email }
     await recordAudit(tx, actor, { action: 'identity.unlinked', target: identity_id, before })
   })

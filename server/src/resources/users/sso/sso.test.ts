@@ -231,23 +231,23 @@ test('a provider that tells everything in the ID token is asked for nothing more
 })
 
 test('the secret is sent as the metadata says, unless the operator says otherwise', async (t) => {
-  const [usual, old, told] = await Promise.all([1, 2, 3].map(() => IdentityProvider.start()))
+  const [usual, old, extended] = await Promise.all([1, 2, 3].map(() => IdentityProvider.start()))
   old!.faults = {
     metadata: (metadata) => ({ ...metadata, token_endpoint_auth_methods_supported: ['client_secret_post'] }),
   }
   const more = { CLIENT_AUTHENTICATION: 'post', CLIENT_ID: client.post_id }
-  const providers = { usual: { provider: usual! }, old: { provider: old! }, told: { provider: told!, more } }
+  const providers = { usual: { provider: usual! }, old: { provider: old! }, told: { provider: extended!, more } }
   const other = await startTestService({ CADRE_SIGNUP: 'open', ...ssoEnvironment(providers) })
   t.after(async () => {
     await other.stop()
-    await Promise.all([usual, old, told].map((one) => one!.stop()))
+    await Promise.all([usual, old, extended].map((one) => one!.stop()))
   })
   for (const [name, { provider }] of Object.entries(providers)) {
     provider.person = { sub: name, email: `${name}@example.com`, email_verified: true }
     assert.equal((await signInWith(other, name, provider)).answer.status, 303)
   }
   assert.deepEqual(
-    [usual, old, told].map((one) => one!.authentications),
+    [usual, old, extended].map((one) => one!.authentications),
     [['basic'], ['post'], ['post']],
   )
 })

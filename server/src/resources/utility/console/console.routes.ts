@@ -32,9 +32,9 @@ const firstWord = (path: string): string => path.split(/[/?]/, 2)[1] ?? ''
  * They come from all operations and from every route registered after this.
  */
 function wordsOfService(app: FastifyInstance): ReadonlySet<string> {
-  const words = new Set([...sometimes, ...operations.map(({ path }) => firstWord(path))])
-  app.addHook('onRoute', ({ url }) => void words.add(firstWord(url)))
-  return words
+  const firstSegments = new Set([...sometimes, ...operations.map(({ path }) => firstWord(path))])
+  app.addHook('onRoute', ({ url }) => void firstSegments.add(firstWord(url)))
+  return firstSegments
 }
 
 /** What the console answers where no route does. */
