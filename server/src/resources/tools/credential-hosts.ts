@@ -54,7 +54,8 @@ export async function bindToHosts(
     const change = { before: { allowed_hosts: [] }, after: { allowed_hosts: hosts } }
     await recordAudit(tx, actor, { action: 'credential.updated', target, project_id, ...change })
   }
-  if (unbound.length > 0) await requireAllowedHosts(tx, project_id, draft, pinned)
+  // Also where none is unbound: another tool may have been first since the tool was judged before its transaction.
+  await requireAllowedHosts(tx, project_id, draft, pinned)
 }
 
 /** Where a draft would send a credential that names no host yet, before it is known what is behind it. */
