@@ -207,8 +207,8 @@ describe('two services on one database', () => {
     const other = await startAnother(test)
     try {
       assert.equal(other.first_owner, undefined)
-      const project = await createProject(test.send, 'shared')
-      const { body } = await sender(other.url, test.owner.api_key)('GET', project.path)
+      const { path, ...project } = await createProject(test.send, 'shared')
+      const { body } = await sender(other.url, test.owner.api_key)('GET', path)
       assert.deepEqual(body, project)
     } finally {
       await other.stop()

@@ -85,15 +85,15 @@ export function InputFiles({ task: { input, project_id } }: { task: Task }) {
 }
 
 /** How a text names a file that stood in its place. */
-const nameInText = /\s*\[(?:image|file) (file_[0-9a-z]{26})\]/g
+const nameInText = /\s?\[(?:image|file) (file_[0-9a-z]{26})\]/g
 
 /** What a person said, with the files that it names in their place. */
 export function SaidWithFiles({ project_id, text }: { project_id: string; text: string }) {
   const ids = [...text.matchAll(nameInText)].map(([, id]) => id!)
-  const searchText = ids.length > 0 ? text.replaceAll(nameInText, '').trim() : text
+  const said = ids.length > 0 ? text.replaceAll(nameInText, '').trim() : text
   return (
     <>
-      {searchText !== '' && <p className="break-words whitespace-pre-wrap">{searchText}</p>}
+      {said !== '' && <p className="break-words whitespace-pre-wrap">{said}</p>}
       <NamedFiles label="Files of the message" project_id={project_id} ids={[...new Set(ids)]} />
     </>
   )
