@@ -156,7 +156,7 @@ export async function buildApp(
     logRoutes(api, http)
     metricRoutes(api, http)
     budgetRoutes(api, http, context.engine)
-    usageRoutes(api, http)
+    usageRoutes(api, http, context)
     apiKeyRoutes(api, http)
     apiKeyRotationRoutes(api, http)
     organizationApiKeyRoutes(api, http)

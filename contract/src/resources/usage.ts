@@ -96,6 +96,14 @@ export const getUsage = defineOperation({
             }),
           ),
           total: Type.Object(sums),
+          files: Type.Object(
+            {
+              count: count('Files that are stored now.'),
+              bytes: count('Their bytes.'),
+              quota_bytes: count('Bytes that the project may store: CADRE_FILES_MAX_BYTES_PROJECT.'),
+            },
+            { description: 'What the files of the project take at this moment, whatever the period.' },
+          ),
           period: Type.Object({ start_time: Timestamp, end_time: Timestamp }),
           pagination: OffsetPagination,
         }),
@@ -112,6 +120,7 @@ export const getUsage = defineOperation({
           },
         ],
         total: sumsExample,
+        files: { count: 12, bytes: 3_408_211, quota_bytes: 1_073_741_824 },
         period: { start_time: '2026-10-21T09:00:00.000Z', end_time: '2026-11-20T09:30:00.000Z' },
         pagination: offsetPaginationExample,
       },

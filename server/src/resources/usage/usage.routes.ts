@@ -8,16 +8,17 @@ import {
   usagePeriodDefault_seconds,
   usagePointsMax,
 } from '#contract/resources/usage.ts'
+import type { Context } from '../../context.ts'
 import { handle } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
 import { timestamp, offsetPagination } from '../../http/pagination.ts'
 import { emptyPeriod } from '../../http/period.ts'
 import { nameCredentials } from '../api-keys/credential-names.queries.ts'
 import { requireProject } from '../projects/projects.queries.ts'
-import { listUsagePoints, sumUsage, type UsagePoint } from './usage.queries.ts'
+import { countFiles, listUsagePoints, sumUsage, type UsagePoint } from './usage.queries.ts'
 
 /** What a project used, and what it cost. */
-export function usageRoutes(app: FastifyInstance, http: HttpContext): void {
+export function usageRoutes(app: FastifyInstance, http: HttpContext, { config }: Pick<Context, 'config'>): void {
   handle(app, http, getUsage, {
     load: ({ sql, params, principal }) => requireProject(sql, params.project_id!, principal),
     run: async ({ sql, principal, loaded, query }) => {
@@ -36,6 +37,7 @@ export function usageRoutes(app: FastifyInstance, http: HttpContext): void {
       return {
         usage: usage.map((row) => ({ ...row, api_key_name: names.get(row.api_key_id ?? '') ?? null })),
         total,
+        files: { ...(await countFiles(sql, loaded.id)), quota_bytes: config.files_max_bytes_project },
         period: { start_time, end_time },
         pagination: offsetPagination(count, limit, offset, usage.length),
       }

@@ -112,3 +112,15 @@ it('a series tells apart the dearest groups by day, with the days on which nothi
   )
   assert.equal((await test.send('GET', `${usage}/series?start_time=2026-01-01&interval=1h`)).status, 400)
 })
+
+// About 50 ms.
+it('the files of a project, their bytes and their quota are part of its usage', async () => {
+  const files = usage.replace(/\/usage$/, '/files')
+  const before = (await ask(day)).files
+  const { body } = await test.send('POST', files, { body: 'twelve bytes', headers: { 'content-type': 'text/plain' } })
+  const after = (await ask(day)).files
+  assert.deepEqual(before, { count: 0, bytes: 0, quota_bytes: 1_073_741_824 })
+  assert.deepEqual(after, { count: 1, bytes: body.bytes, quota_bytes: 1_073_741_824 })
+  await test.send('DELETE', `${files}/${body.id}`)
+  assert.equal((await ask(day)).files.count, 0)
+})
