@@ -166,9 +166,9 @@ export const issuerUrl: Kind<string> = {
 export const scopeList: Kind<string> = {
   allowed: 'words with spaces between, "openid" among them',
   parse: (text) => {
-    const options = text.split(' ').filter((word) => word !== '')
-    return options.includes('openid') && options.every((word) => /^[\x21\x23-\x5b\x5d-\x7e]+$/.test(word))
-      ? options.join(' ')
+    const scopes = text.split(' ').filter((word) => word !== '')
+    return scopes.includes('openid') && scopes.every((word) => /^[\x21\x23-\x5b\x5d-\x7e]+$/.test(word))
+      ? scopes.join(' ')
       : undefined
   },
 }

@@ -3,6 +3,7 @@ import type { NewTask } from '#sdk/types.ts'
 import { skeletonOf } from '../../agents/schema-skeleton.ts'
 import { notJson } from '../../agents/schema-text.ts'
 import type { Attachments } from '../../task-parts/attachments.tsx'
+import { fileMark } from '#contract/tasks/file-mark.ts'
 
 export type TaskInput = NewTask['input']
 type Messages = Extract<TaskInput, readonly unknown[]>
@@ -65,9 +66,7 @@ export function saidOf(input: TaskInput): string {
   const [message, ...more] = Array.isArray(input) ? input : []
   if (more.length > 0 || message?.role !== 'user' || typeof message.content === 'string') return textOf(input)
   return message.content
-    .map((part) =>
-      part.type === 'text' ? part.text : 'file_id' in part ? `[${part.type} ${part.file_id}]` : '[image]',
-    )
+    .map((part) => (part.type === 'text' ? part.text : 'file_id' in part ? fileMark(part) : '[image]'))
     .join('\n\n')
 }
 

@@ -3,6 +3,7 @@ import type { FilePart, MessageContent, TaskInput, TextPart } from '#contract/ta
 import { answersIn, type ModelToolCall } from '../models/model.ts'
 import type { StoredMessage } from './turns.ts'
 import type { Step, CallInput, ReadMessage, TaskArtifact } from '../task.ts'
+import { fileMark } from '#contract/tasks/file-mark.ts'
 
 /** What the intent of a model call says of the conversation that the model reads. */
 export interface ModelCallInput {
@@ -132,13 +133,8 @@ export function inputMessages(input: TaskInput): StoredMessage[] {
 export function saidOf(content: MessageContent): Pick<StoredMessage, 'content' | 'parts'> {
   if (typeof content === 'string') return { content }
   const parts = content.filter((part): part is TextPart | FilePart => part.type === 'text' || 'file_id' in part)
-  const text = parts.map((part) => (part.type === 'text' ? part.text : nameOf(part))).join('\n\n')
+  const text = parts.map((part) => (part.type === 'text' ? part.text : fileMark(part))).join('\n\n')
   return parts.some(({ type }) => type !== 'text') ? { content: text, parts } : { content: text }
-}
-
-/** How a file stands in a text that takes the place of its message. */
-function nameOf({ type, file_id }: FilePart): string {
-  return `[${type} ${file_id}]`
 }
 
 /** What has happened in a task from a step on. */

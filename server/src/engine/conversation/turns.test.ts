@@ -371,7 +371,7 @@ it('checks of arguments that take long let everything else go on in between', as
   const complaints = await checkCalls({
     steps: [answer],
     toolset: { ...noTools, tools: new Map([['slow', tool]]) },
-    spender: { org_id: 'org_1', project_id: 1 },
+    party: { org_id: 'org_1', project_id: 1 },
   } as unknown as Run)
   clearInterval(count)
   assert.equal(complaints.size, 5)

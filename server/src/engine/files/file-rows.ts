@@ -62,16 +62,21 @@ export async function takeRoom(
   await tx`
     select set_config('synchronous_commit', 'off', true),
       pg_advisory_xact_lock(hashtextextended('files of project ' || ${project_id}::text, 0))`
-  const [stored] = await tx<{ files: number; bytes: number }>`
-    select count(*) as files, coalesce(sum(bytes), 0)::bigint as bytes from file where project_id = ${project_id}`
-  const used_bytes = stored?.bytes ?? 0
-  if (used_bytes + bytes > limit_bytes)
-    throw new Problem('quota_exceeded', { limit: limit_bytes, used: used_bytes, unit: 'bytes' })
-  if ((stored?.files ?? 0) > fileBounds.per_project)
-    throw new Problem('quota_exceeded', { limit: fileBounds.per_project, used: stored!.files - 1, unit: 'files' })
+  const stored = await countFiles(tx, project_id)
+  if (stored.bytes + bytes > limit_bytes)
+    throw new Problem('quota_exceeded', { limit: limit_bytes, used: stored.bytes, unit: 'bytes' })
+  if (stored.count > fileBounds.per_project)
+    throw new Problem('quota_exceeded', { limit: fileBounds.per_project, used: stored.count - 1, unit: 'files' })
   const taken = await tx`
     update file set bytes = bytes + ${bytes} where id = ${id} and sha256 is null returning id`
   if (taken.length === 0) throw new Problem('file_not_found', { resource_type: 'file', resource_id: id })
+}
+
+/** The files of a project, and their bytes; also those that are being received. */
+export async function countFiles(sql: Sql, project_id: number): Promise<{ count: number; bytes: number }> {
+  const [stored] = await sql<{ count: number; bytes: number }>`
+    select count(*) as count, coalesce(sum(bytes), 0)::bigint as bytes from file where project_id = ${project_id}`
+  return stored!
 }
 
 export async function insertPiece(sql: Sql, file_id: string, index: number, bytes: Buffer): Promise<void> {

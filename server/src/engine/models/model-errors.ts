@@ -1,5 +1,6 @@
 import { UpstreamError } from '../../platform/egress/connect.ts'
 import { ModelError, type ModelErrorCode } from './model.ts'
+import { parseJson } from '../../platform/parse-json.ts'
 
 /** Characters of a provider's own words that a message repeats. */
 const wordsMax = 500
@@ -181,12 +182,4 @@ function isWord(value: unknown): value is string | number {
 /** Whether it may have members: an object, or an array. */
 function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }

@@ -72,8 +72,7 @@ export async function completeWork(
   if (data !== null) {
     // Outside of the task's lock, because it may take its time.
     const run = await underLease(context, lease, {}, async (held) => ({ result: held.run }))
-    const { org_id, project_id } = run.spender
-    await judgeValue(outputSchema(run), data, { org_id: org_id ?? '', project_id })
+    await judgeValue(outputSchema(run), data, run.party)
   }
   return underLease(context, lease, { journal: true }, async (held) => {
     const { task, steps, run } = held

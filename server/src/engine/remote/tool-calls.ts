@@ -77,7 +77,7 @@ export async function callTool(
   try {
     run.span = beginTaskSpan(context.tracing, run)
     const tool = run.toolset.tools.get(name)
-    if (tool) await judgeValue(tool.parameters, args, { ...run.spender, org_id: run.spender.org_id ?? '' })
+    if (tool) await judgeValue(tool.parameters, args, run.party)
     const argumentError = tool && checkArguments(tool, args)
     const digest = `tool_${digestOf([name, args])}`
     for (;;) {

@@ -6,6 +6,7 @@ import type { CredentialUnavailable } from '../credentials/credential-unavailabl
 import type { ModelAsk } from '../models/model.ts'
 import { noTools, type Toolset } from '../tools/tool.ts'
 import type { LockedTask, TaskWork, TaskUsage, Step, ReadMessage, CallWarning } from '../task.ts'
+import type { Party } from '../../platform/fair-turns.ts'
 
 /** When its agent is stopped, or the process, a call of a tool in flight may go on for so long. */
 const toolGrace_ms: Partial<Record<InterruptReason, number>> = { agent: 30_000, shutdown: 15_000 }
@@ -44,6 +45,8 @@ export class Run {
   readonly project_id: number
   /** Whose budgets it spends. */
   readonly spender: Spender
+  /** Whose turns it takes. */
+  readonly party: Party & { project_id: number }
   /** The task at the root of its tree: all of a tree are in one trace. */
   readonly root_task_id: string
   /** Whose task it is: files that its tools make are theirs. */
@@ -106,6 +109,7 @@ export class Run {
     this.project_id = task.project_id
     const { id, root_task_id, project_id, agent_id, org_id, credential_id } = task
     this.spender = { id, root_task_id, project_id, agent_id, org_id, credential_id }
+    this.party = { org_id: org_id ?? '', project_id }
     this.root_task_id = task.root_task_id ?? task.id
     this.created_by = task.created_by
     this.hasJournal = task.attempt > 0 || task.retried_from !== null

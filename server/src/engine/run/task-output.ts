@@ -5,6 +5,7 @@ import type { Run } from './run.ts'
 import { judgeValue } from '../tools/schemas/schema-judge.ts'
 import { dataError } from '../tools/arguments.ts'
 import type { TaskError, Step } from '../task.ts'
+import { parseJson } from '../../platform/parse-json.ts'
 
 /** Further calls of the model to mend an answer that is not valid. */
 const repairsMax = 2
@@ -26,7 +27,7 @@ export async function prejudgeOutput(run: Run, answer: Step | undefined): Promis
   const { text, tool_calls } = answer.output as ModelCallOutput
   const value = tool_calls.length > 0 ? undefined : readJson(text)
   if (value === undefined) return
-  await judgeValue(schema, value, { org_id: run.spender.org_id ?? '', project_id: run.project_id })
+  await judgeValue(schema, value, run.party)
 }
 
 /** Judges an answer: a text where the task has no schema, else JSON that meets it. */
@@ -70,9 +71,5 @@ export function outputInvalid(answer: Step, fault: string): TaskError {
 /** The value of a text that is JSON, or a block of code with nothing but JSON in it. */
 function readJson(text: string): unknown {
   const [, fenced] = /^\s*```(?:json)?\s*\n([\s\S]*?)\n?\s*```\s*$/.exec(text) ?? []
-  try {
-    return JSON.parse(fenced ?? text)
-  } catch {
-    return undefined
-  }
+  return parseJson(fenced ?? text)
 }

@@ -57,7 +57,7 @@ export type CallProblems = ReadonlyMap<string, string>
  * Checks the arguments of calls that may begin, before their intents are written: a check may take a while, and must
  * block neither the task's lock nor this process.
  */
-export async function checkCalls({ steps, toolset, spender }: Run): Promise<CallProblems> {
+export async function checkCalls({ steps, toolset, party }: Run): Promise<CallProblems> {
   const argumentErrors = new Map<string, string>()
   for (const { call, at } of callsOf(steps).slice(0, callsMax)) {
     const tool = toolset.tools.get(call.name)
@@ -65,7 +65,7 @@ export async function checkCalls({ steps, toolset, spender }: Run): Promise<Call
       at.state === 'fresh' ? call.arguments : at.state === 'approved' && (at.step.output as ApprovedCall).arguments
     if (!tool || (at.state !== 'fresh' && at.state !== 'approved')) continue
     const began_at = performance.now()
-    await judgeValue(tool.parameters, args, { org_id: spender.org_id ?? '', project_id: spender.project_id })
+    await judgeValue(tool.parameters, args, party)
     const argumentError = checkArguments(tool, args)
     if (argumentError !== undefined) argumentErrors.set(call.id, argumentError)
     if (performance.now() - began_at > slowCheck_ms) await setImmediate()

@@ -100,7 +100,7 @@ async function runCall(
         idempotency_key,
         traceparent: span.traceparent ?? run.work.traceparent ?? undefined,
         signal: aborted,
-        party: { org_id: run.spender.org_id ?? '', project_id },
+        party: run.party,
         allowance: sandboxSeconds && (() => sandboxSeconds(run.spender)),
         files,
       }),

@@ -33,6 +33,7 @@ import { findA2aTask } from './a2a-tasks.queries.ts'
 import { a2aProblem, badMember, taskNotFound } from './problems.ts'
 import { storePush } from './push-configs.ts'
 import { readFile, type AskedMessage, type Decision } from './read-message.ts'
+import { parseJson } from '../../platform/parse-json.ts'
 
 /** The task that a message began or continues. */
 export interface OpenedMessage {
@@ -214,19 +215,11 @@ function inputOf(config: Record<string, unknown>, { text, content, data, urls }:
   }
   if (urls[0])
     throw badMember(urls[0].field, 'is a file; this agent takes a data part alone', 'CONTENT_TYPE_NOT_SUPPORTED')
-  const input = isObject(data) ? data : parsed(text)
+  const input = isObject(data) ? data : parseJson(text)
   if (!isObject(input)) throw badMember('message.parts', 'must have a data part with the object that this agent takes')
   const [issue] = inputIssues(schema, input)
   if (issue) throw badMember(`message.parts: ${issue.field}`, issue.message)
   return input
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown
-  } catch {
-    return undefined
-  }
 }
 
 /** The thread of a context: of a new one where none is named, or where what is named is not known yet. */

@@ -6,7 +6,7 @@ export interface AnswerForm {
   begin(): string[]
   /** A piece of the text. */
   text(piece: string): string[]
-  /** What comes after the text, to the end. `told` was sent as text. */
+  /** What comes after the text, to the end. `isStreamed`: the text was sent as it came. */
   end(answer: CallAnswer, isStreamed: boolean): string[]
   fail(error: { message: string; type: string; param: string | null; code: string }): string[]
   whole(answer: CallAnswer): object

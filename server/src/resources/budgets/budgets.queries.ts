@@ -161,8 +161,8 @@ export async function updateBudget(
 
 /** Takes a budget away; 404 where it is gone. Holds of calls that are under way name it, and nothing more. */
 export async function deleteBudget(sql: Sql, id: string): Promise<void> {
-  const missingParents = await sql`delete from budget where id = ${id} returning id`
-  if (missingParents.length === 0) throw budgetNotFound(id)
+  const deleted = await sql`delete from budget where id = ${id} returning id`
+  if (deleted.length === 0) throw budgetNotFound(id)
 }
 
 /** Changes the limits that are given of a task that has not ended; null takes one away. Gives those that it had and has. */

@@ -5,12 +5,12 @@ import type { EndedMembership } from './membership.ts'
 
 /** Records that a member left an organization or was removed, with everything that ended with it. */
 export async function recordEnd(tx: Sql, actor: Actor, ended: EndedMembership): Promise<void> {
-  const { member, own, ...deleted } = ended
+  const { member, own, ...rest } = ended
   await recordAudit(tx, actor, {
     action: actor.actor === member.user_id ? 'member.left' : 'member.removed',
     target: member.user_id,
     before: { role: member.role },
-    detail: { ...deleted },
+    detail: { ...rest },
   })
   if (own) {
     // The removed user does not learn which organization it was, only that they have a new one.

@@ -66,7 +66,7 @@ export async function requireTask(sql: Sql, key: TaskKey): Promise<TaskRow> {
 }
 
 /**
- * A task that this transaction has created; throws `gone` where its agent was deleted meanwhile: no client knows its id
+ * A task that this transaction has created; throws `missing` where its agent was deleted meanwhile: no client knows its id
  * yet.
  */
 export async function requireMade(tx: Sql, key: TaskKey, missing: Problem): Promise<TaskRow> {

@@ -88,10 +88,3 @@ export async function listUsagePoints(
       left join agent on ${group === 'agent'} and agent.id = group_key and (place < ${usageSeriesMax} or groups = ${usageSeriesMax})
     group by 1, at order by at`)
 }
-
-/** The files of a project that are stored, and their bytes; also those that are being received. */
-export async function countFiles(sql: Sql, project_id: number): Promise<{ count: number; bytes: number }> {
-  const [stored] = await sql<{ count: number; bytes: number }>`
-    select count(*)::int as count, coalesce(sum(bytes), 0)::bigint as bytes from file where project_id = ${project_id}`
-  return stored!
-}

@@ -15,7 +15,8 @@ import { timestamp, offsetPagination } from '../../http/pagination.ts'
 import { emptyPeriod } from '../../http/period.ts'
 import { nameCredentials } from '../api-keys/credential-names.queries.ts'
 import { requireProject } from '../projects/projects.queries.ts'
-import { countFiles, listUsagePoints, sumUsage, type UsagePoint } from './usage.queries.ts'
+import { listUsagePoints, sumUsage, type UsagePoint } from './usage.queries.ts'
+import { countFiles } from '../../engine/files/file-rows.ts'
 
 /** What a project used, and what it cost. */
 export function usageRoutes(app: FastifyInstance, http: HttpContext, { config }: Pick<Context, 'config'>): void {

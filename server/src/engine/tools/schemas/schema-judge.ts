@@ -4,6 +4,7 @@ import { FairTurns, TooManyWait, type Party } from '../../../platform/fair-turns
 import { schemaExcess } from './schema-bounds.ts'
 import type { SchemaTask, SchemaVerdict, ValueVerdict } from './schema-task.ts'
 import { hasSchema, keepSchema, keepValue, verdictKey } from './verdicts.ts'
+import { parseJson } from '../../../platform/parse-json.ts'
 
 /**
  * Schemas of users and servers can take long to compile and to check, so a separate thread does it, one after the other:
@@ -69,16 +70,8 @@ export async function judgeValue(schema: unknown, value: unknown, party: Party):
 export async function judgeInput(config: Record<string, unknown>, input: unknown, party: Party): Promise<void> {
   const schema = config['input_schema']
   if (!isObject(schema)) return
-  const value = typeof input === 'string' ? parsed(input) : input
+  const value = typeof input === 'string' ? parseJson(input) : input
   if (isObject(value)) await judgeValue(schema, value, party)
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }
 
 function schemasIn(body: unknown): unknown[] {
