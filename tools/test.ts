@@ -7,12 +7,13 @@ import { testServer, testServerVariable } from '../server/test/postgres.ts'
 import { buildConsoleIfStale } from './console-build.mjs'
 import { cpuTime } from './tests/cpu-time.ts'
 import { inBrowser, planTests, type TestPlan } from './tests/plan.ts'
+import { makeTemporaryFolder } from './tests/temporary.ts'
 
 /**
  * Processes that run tests at a time. In a short run one more than the processors that it is planned for, because tests wait for
  * signals, commits and browsers a third of their time; long tests start processes themselves.
  */
-const processesAtOnce = { short: 3, long: 2 }
+const processesAtOnce = { short: 5, long: 2 }
 
 /** A process that finishes no test for this long is stuck, and is killed. */
 const stuck_ms = { short: 300_000, long: 900_000 }
@@ -71,6 +72,8 @@ async function main(): Promise<number> {
   }
   // Tests of the whole product use the console as it is now.
   if (files.some((file) => file.startsWith('e2e/'))) await buildConsoleIfStale()
+  const temporary = await makeTemporaryFolder()
+  process.env['TMPDIR'] = temporary.path
   const server = await testServer()
   try {
     const env = { [testServerVariable]: JSON.stringify(server.connection) }
@@ -84,6 +87,7 @@ async function main(): Promise<number> {
     return failed.length === 0 && !stopping.signal.aborted ? 0 : 1
   } finally {
     await server.release()
+    await temporary.remove()
     console.log(`CPU time of all processes: ${seconds(cpuTime())} s.`)
   }
 }
