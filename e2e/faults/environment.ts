@@ -54,7 +54,7 @@ export interface EnvironmentOptions {
 
 const api_key = 'cadre_00112233445566778899aabbccddeeff'
 /** Processes keep what was compiled of them: a start costs a fraction. */
-const compiled = join(tmpdir(), 'cadre-test-compiled')
+const compiled = process.env['NODE_COMPILE_CACHE'] ?? join(tmpdir(), 'cadre-test-compiled')
 
 /** Starts everything, and the load. All of it ends with the run. */
 export async function startEnvironment(run: Run, options: EnvironmentOptions = {}): Promise<Environment> {

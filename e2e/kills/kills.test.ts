@@ -42,7 +42,7 @@ const end_ms = 30_000
 
 const api_key = 'cadre_00112233445566778899aabbccddeeff'
 /** Workers keep what was compiled of them: a start costs a fraction. */
-const compiled = join(tmpdir(), 'cadre-test-compiled')
+const compiled = process.env['NODE_COMPILE_CACHE'] ?? join(tmpdir(), 'cadre-test-compiled')
 const secret_key = 'a secret key that all processes share'
 
 test(`${kills} kills lose no task, repeat no step whose effect may have happened, and break no watcher's sequence`, async (t) => {

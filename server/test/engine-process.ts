@@ -167,6 +167,8 @@ export interface CrashWorld {
   create(...tasks: NewTask[]): Promise<string[]>
   /** Resolves once all of these tasks are finished. */
   finished(ids: string[], timeout_ms?: number): Promise<unknown>
+  /** Kills the workers that are left: a failed test leaves some, which must not take the tasks of the next one. */
+  killWorkers(): Promise<void>
   /** Kills the workers that are left, and drops the database. */
   close(): Promise<void>
 }
@@ -180,6 +182,10 @@ export async function openCrashWorld(
   const { sql, engine } = here
   await sql.script(witnessTable)
   const workers: EngineProcess[] = []
+  const isAlive = ({ child }: EngineProcess): boolean => child.exitCode === null && child.signalCode === null
+  const killWorkers = async (): Promise<void> => {
+    await Promise.all(workers.filter(isAlive).map((worker) => worker.kill()))
+  }
   return {
     connection,
     sql,
@@ -210,9 +216,9 @@ export async function openCrashWorld(
           select count(*) as open from task where id = any(${ids}) and finished_at is null`
         return row!.open === 0
       }, timeout_ms),
+    killWorkers,
     async close() {
-      const isAlive = ({ child }: EngineProcess): boolean => child.exitCode === null && child.signalCode === null
-      await Promise.all(workers.filter(isAlive).map((worker) => worker.kill()))
+      await killWorkers()
       await here.close()
       await drop()
     },

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { after, afterEach, before, describe, it } from 'node:test'
 import { insertTestAgent, newTestTask } from '../../../test/fixtures.ts'
 import { openCrashWorld, type CrashWorld, type EngineProcessOptions } from '../../../test/engine-process.ts'
 import { eventually } from '../../../test/harness.ts'
@@ -16,6 +16,7 @@ describe('budgets of workers that die', () => {
     world = await openCrashWorld()
     sql = world.sql
   })
+  afterEach(() => world.killWorkers())
   after(() => world.close())
 
   const startWorker = (more: Partial<EngineProcessOptions> = {}) =>

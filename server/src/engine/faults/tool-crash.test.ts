@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { after, afterEach, before, describe, it } from 'node:test'
 import { insertTestAgent, newTestTask } from '../../../test/fixtures.ts'
 import { openCrashWorld, witnessTools, type CrashWorld, type EngineProcess } from '../../../test/engine-process.ts'
 import { eventually } from '../../../test/harness.ts'
@@ -18,6 +18,7 @@ describe('a call of a tool that was cut by a crash', () => {
     sql = world.sql
     agent = await insertTestAgent(sql, { tools: ['safe', 'keyed', 'unsafe', 'wait', 'request_input'] })
   })
+  afterEach(() => world.killWorkers())
   after(() => world.close())
 
   const startWorker = (): Promise<EngineProcess> => world.startWorker({ scripted: true })
