@@ -144,7 +144,7 @@ test('what others wrote is harmless where a project is watched', async () => {
   }
 })
 
-test('nor where webhooks are passed on', { timeout: 60_000 }, async (t) => {
+test('--quiet hides messages also where webhooks are passed on', { timeout: 60_000 }, async (t) => {
   let made: { url: string; secret: string } | undefined
   answer = (path, response, body) => {
     if (path === '/api/v1/webhooks' && body !== '') made = JSON.parse(body)

@@ -21,7 +21,7 @@ const at = '2026-03-29T00:59:59.250Z'
 process.env['TZ'] = 'Europe/Berlin'
 
 describe('times of the console', () => {
-  it('are in the zone that the user chose', () => {
+  it('times of the console are in the zone that the user chose', () => {
     assert.equal(exactTime(at, 'UTC'), '29 Mar 2026, 00:59:59')
     assert.equal(exactTime(at, 'local'), '29 Mar 2026, 01:59:59')
     assert.equal(clockTime(at, 'UTC'), '00:59:59.250')
@@ -34,11 +34,11 @@ describe('times of the console', () => {
     assert.equal(clockTime('2026-03-29T01:00:00.000Z', 'local'), '03:00:00.000')
   })
 
-  it('are to the millisecond where that is asked for', () => {
+  it('times of the console are to the millisecond where that is asked for', () => {
     assert.equal(exactTime(at, 'UTC', { precise: true }), '29 Mar 2026, 00:59:59.250')
   })
 
-  it('are written in the form that the user chose', () => {
+  it('times of the console are written in the form that the user chose', () => {
     const texts = (['month', 'iso', 'day'] as const).map((form) => {
       writeAs(form)
       return [exactTime(at, 'UTC'), formatCount(1234567)].join(' · ').replaceAll(/\s/g, ' ')
@@ -55,7 +55,7 @@ describe('times of the console', () => {
     assert.equal(zoneName('local'), 'Europe/Berlin')
   })
 
-  it('that are near have one unit, past and future', () => {
+  it('times of the console that are near have one unit, past and future', () => {
     const now = Date.parse(at)
     assert.equal(ago(now - 3000, now), 'just now')
     assert.equal(ago(now - 90_000, now), '1 min. ago')
@@ -65,11 +65,11 @@ describe('times of the console', () => {
 })
 
 describe('figures of the console', () => {
-  it('are grouped by thousands', () => {
+  it('figures of the console are grouped by thousands', () => {
     assert.equal(formatCount(1234567), '1,234,567')
   })
 
-  it('are short where there is little room', () => {
+  it('figures of the console are short where there is little room', () => {
     assert.deepEqual([0, 0.0123, 4.25, 1234, 12_345, 4_500_000].map(formatShort), [
       '0',
       '0.012',
@@ -82,14 +82,14 @@ describe('figures of the console', () => {
     assert.deepEqual([0, 999, 1500, 2_500_000, 3e12].map(formatSize), ['0 B', '999 B', '1.5 kB', '2.5 MB', '3 TB'])
   })
 
-  it('of spans of time have the two units that matter', () => {
+  it('figures of the console of spans of time have the two units that matter', () => {
     assert.deepEqual(
       [0, 840, 3210, 42_400, 250_000, 11_100_000, 187_200_000].map((ms) => formatDuration(ms)),
       ['0 ms', '840 ms', '3.21 s', '42.4 s', '4 min 10 s', '3 h 5 min', '2 d 4 h'],
     )
   })
 
-  it('of an unknown cost are not zero', () => {
+  it('figures of the console of an unknown cost are not zero', () => {
     assert.deepEqual(
       [null, 0, 0.00123, 0.25, 12].map((usd) => formatCost(usd)),
       ['unknown', '$0', '$0.0012', '$0.25', '$12.00'],

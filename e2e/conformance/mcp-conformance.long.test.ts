@@ -83,7 +83,7 @@ async function resultsIn(output: string): Promise<Map<string, Check[]>> {
 
 describe('the conformance suite of MCP', () => {
   for (const [revision, baseline] of Object.entries(expectedFailures))
-    it(`finds /mcp as the revision ${revision} wants it, but for the baseline`, async (t) => {
+    it(`the conformance suite of MCP finds /mcp as the revision ${revision} wants it, but for the baseline`, async (t) => {
       const { port } = proxy.address() as AddressInfo
       const args = [
         'server',
@@ -106,7 +106,7 @@ describe('the conformance suite of MCP', () => {
       assert.deepEqual(deleted, [], 'these pass: take them out of the baseline')
     })
 
-  it('finds the authorization server as it wants it, with a person who signs in and allows', async () => {
+  it('the conformance suite of MCP finds the authorization server as it wants it, with a person who signs in and allows', async () => {
     const driver = new OAuthDriver(service)
     const client = await driver.client('kit', {
       ...{ redirect_uri: 'http://127.0.0.1/callback', native: true, isPublic: true },

@@ -28,7 +28,7 @@ describe('a bound of time', () => {
 })
 
 describe('the standstill', () => {
-  it('is no longer than the time in which it was', async () => {
+  it('the standstill is no longer than the time in which it was', async () => {
     const standstill = await watchStandstill()
     const from = performance.now()
     await new Promise((done) => setTimeout(done, 500))
@@ -53,7 +53,7 @@ describe('windows of limits', () => {
     }
   }
 
-  it('are judged one by one, but for those that are excused', () => {
+  it('windows of limits are judged one by one, but for those that are excused', () => {
     const windows = [window(60, 100, 5), window(120, 101, 5), window(180, 50, 1), window(240, 50, 0)]
     const { judged, admitted, refused, wrong } = checkWindowCounts(windows, 100, () => false)
     assert.deepEqual([judged, admitted, refused], [4, [100, 101, 50, 50], 11])
@@ -67,7 +67,7 @@ describe('a run', () => {
   const fault = (run: Fault['run']): Fault => ({ id: 'FX', title: 'none', hypothesis: 'none', run })
   const options = { rng: makeRng(1), short: true, say: () => {}, standstill: still(0) }
 
-  it('ends what it began in the opposite order, also where it fails, and says what broke', async () => {
+  it('a run ends what it began in the opposite order, also where it fails, and says what broke', async () => {
     const ended: number[] = []
     const failing = fault(async ({ atEnd }) => {
       for (const number of [1, 2]) atEnd(async () => void ended.push(number))
@@ -88,7 +88,7 @@ describe('a run', () => {
 describe('the table', () => {
   const held = (promise: 'R1' | 'R5') => ({ promise, what: 'some', verdict: 'held', fault: 'FX' }) as const
 
-  it('says of every promise that this run does not show, or only in part, where it is measured', () => {
+  it('the table says of every promise that this run does not show, or only in part, where it is measured', () => {
     const nothing = promisesTable([])
     for (const id of Object.keys(promises))
       assert.match(nothing, new RegExp(`^${id} +not touched .*\\n {4}not in this run: `, 'm'))
@@ -97,7 +97,7 @@ describe('the table', () => {
     assert.match(some, /^R5 +held in part .*\n {4}FX .*\n {4}not in this run: bench\/mix\.ts/m)
   })
 
-  it('names files that are there', () => {
+  it('the table names files that are there', () => {
     const paths = Object.values(coverage).flatMap((text) => text.match(/[\w/.-]+\.ts/g) ?? [])
     assert.ok(paths.length > 10)
     for (const path of paths) assert.ok(existsSync(new URL(`../../${path}`, import.meta.url)), path)
@@ -105,7 +105,7 @@ describe('the table', () => {
 })
 
 describe('the list of faults', () => {
-  it('names each fault once, with what is expected of it', () => {
+  it('the list of faults names each fault once, with what is expected of it', () => {
     const ids = faults.map(({ id }) => id)
     assert.equal(new Set(ids).size, ids.length)
     for (const { id, hypothesis } of faults) assert.ok(hypothesis.length > 80, id)

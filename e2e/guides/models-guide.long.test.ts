@@ -132,7 +132,7 @@ describe('the guide to models', () => {
     return JSON.parse(line.slice(line.lastIndexOf('}{') + 1))
   }
 
-  it('starts the service with settings that it takes', () => {
+  it('the guide to models starts the service with settings that it takes', () => {
     assert.ok(starts.length >= 5)
     assert.doesNotThrow(() => readConfig(environment))
     const settings = readFileSync(new URL('docs/reference/configuration.md', root), 'utf8')
@@ -140,7 +140,7 @@ describe('the guide to models', () => {
       assert.ok(settings.includes(`\`${name.replace('_LOCAL_', '_<NAME>_')}\``), name)
   })
 
-  it('names models that are known, and members that a configuration has', () => {
+  it('the guide to models names models that are known, and members that a configuration has', () => {
     for (const [, name = ''] of guide.matchAll(/[`"]((?:openai|anthropic)\/[\w.-]+)[`"]/g))
       assert.ok(listedModelFacts.has(name), name)
     const members = Object.keys(AgentConfigInput.properties)
@@ -154,7 +154,7 @@ describe('the guide to models', () => {
     )
   })
 
-  it('gets an answer from a model of either provider', () => {
+  it('the guide to models gets an answer from a model of either provider', () => {
     for (const text of ['openai/gpt-5.6-sol', 'anthropic/claude-sonnet-5-5']) {
       const task = answerTo(`"model":"${text}"`)
       assert.deepEqual([task.status, task.output.content], ['completed', 'Lisbon.'])
@@ -163,7 +163,7 @@ describe('the guide to models', () => {
     assert.deepEqual(provider.refused, [], 'the provider refused a request')
   })
 
-  it('marks for Anthropic what is to be cached, and leaves nothing at OpenAI', () => {
+  it('the guide to models marks for Anthropic what is to be cached, and leaves nothing at OpenAI', () => {
     const sent = (path: string) => provider.requests.filter((request) => request.path === path).map(({ body }) => body)
     for (const body of sent('/v1/messages')) {
       const marks = JSON.stringify(body).split('"cache_control"').length - 1
@@ -181,13 +181,13 @@ describe('the guide to models', () => {
     )
   })
 
-  it('gets an error for an unknown provider', () => {
+  it('the guide to models gets an error for an unknown provider', () => {
     const { status, error } = answerTo('antropic/')
     assert.deepEqual([status, error.code], ['failed', 'provider_not_configured'])
     assert.match(error.message, /Configured: anthropic, builtin, local, ollama, openai\./)
   })
 
-  it('shows the reasoning that is for people, and sends the model what is not', () => {
+  it('the guide to models shows the reasoning that is for people, and sends the model what is not', () => {
     const { steps } = answerTo('What time is it in Lisbon?')
     assert.deepEqual(
       steps.map(({ type }: any) => type),
@@ -199,7 +199,7 @@ describe('the guide to models', () => {
     assert.ok(provider.requests.some(({ body }) => JSON.stringify(body).includes('canary-encrypted')))
   })
 
-  it('says what becomes of dials as the service does', () => {
+  it('the guide to models says what becomes of dials as the service does', () => {
     const rows = [...guide.matchAll(/^\| `(\w+)` \| `(\w+)\/([\w.-]+)`[^|]* \| ([^|]+) \|$/gm)]
     assert.ok(rows.length >= 7)
     for (const [row, asked = '', name = '', model = '', said = ''] of rows) {
@@ -222,33 +222,33 @@ describe('the guide to models', () => {
     )
   })
 
-  it('shows usage as it is', () => {
+  it('the guide to models shows usage as it is', () => {
     const shown = JSON.parse(blocks.find(({ language }) => language === 'json')!.text)
     assert.deepEqual(Object.keys(shown).toSorted(), Object.keys(TaskUsage.properties).toSorted())
   })
 
-  it('compacts a long conversation', () => {
+  it('the guide to models compacts a long conversation', () => {
     const { steps } = answerTo('five cities')
     const compaction = steps.find(({ type }: any) => type === 'compaction')
     assert.equal(compaction.output.summary, 'SUMMARY of two cities.')
     assert.equal(steps.at(-1).output.text, 'Compared.')
   })
 
-  it('gets data: with curl, the SDK and the command line', () => {
+  it('the guide to models gets data: with curl, the SDK and the command line', () => {
     const { status, output } = answerTo('"input": "Invoice 4711')
     assert.deepEqual([status, output.data], ['completed', { number: '4711', total: 12.5 }])
     assert.equal(written[examples.findIndex(({ language }) => language === 'ts')]!.trim(), '12.5')
     assert.deepEqual(answerTo('invoice.schema.json --data'), { number: '4711', total: 12.5 })
   })
 
-  it('gives an object, and asks for an older version', () => {
+  it('the guide to models gives an object, and asks for an older version', () => {
     const typed = answerTo('"input_schema"')
     assert.deepEqual([typed.status, typed.input], ['completed', { city: 'Porto' }])
     const older = answerTo('"agent_version":0')
     assert.deepEqual([older.status, older.agent_version, older.output.content], ['completed', 0, 'Lisbon.'])
   })
 
-  it('names only codes that the service has', () => {
+  it('the guide to models names only codes that the service has', () => {
     const sources = globSync('server/src/engine/**/*.ts', { cwd: root.pathname })
       .filter((path) => !path.endsWith('.test.ts'))
       .map((path) => readFileSync(new URL(path, root), 'utf8'))

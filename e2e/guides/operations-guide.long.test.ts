@@ -31,7 +31,7 @@ describe('the guide to running in production', () => {
     await database.drop()
   })
 
-  it('names only metrics that the page has, and labels that they have', async () => {
+  it('the guide to running in production names only metrics that the page has, and labels that they have', async () => {
     const url = /^ {2}Metrics +(\S+)$/m.exec(service.output())?.[1]
     assert.ok(url)
     const page = await (await fetch(url)).text()
@@ -45,7 +45,7 @@ describe('the guide to running in production', () => {
     }
   })
 
-  it('shows commands that work as they stand', async () => {
+  it('the guide to running in production shows commands that work as they stand', async () => {
     const lines = block('Commands', 'sh').split('\n')
     assert.equal(lines.length, 4)
     for (const line of lines) {
@@ -60,7 +60,7 @@ describe('the guide to running in production', () => {
     }
   })
 
-  it('tunes tables that there are, with settings that PostgreSQL has', async () => {
+  it('the guide to running in production tunes tables that there are, with settings that PostgreSQL has', async () => {
     const admin = new pg.Client(database.connection)
     await admin.connect()
     try {
@@ -82,7 +82,7 @@ describe('the guide to running in production', () => {
     }
   })
 
-  it('shows an entry of the log as it is', async () => {
+  it('the guide to running in production shows an entry of the log as it is', async () => {
     const shown = JSON.parse(block('Logs', 'json'))
     await sender(service.url, api_key)('GET', shown.path)
     const entry = await eventually(async () =>

@@ -106,7 +106,7 @@ const everyTask = (all: readonly { id: string }[], statuses: readonly string[]) 
 
 describe('200 calls over 4 processes with tokens of 5 seconds', { timeout: 600_000 }, () => {
   for (const grant of ['client_credentials', 'authorization_code'] as const)
-    it(`of the grant ${grant} come with none that has ended, which are renewed once for all`, async (t) => {
+    it(`200 calls over 4 processes with tokens of 5 seconds of the grant ${grant} come with none that has ended, which are renewed once for all`, async (t) => {
       const issuer = await TokenIssuer.start({ lifetime })
       t.after(() => issuer.stop())
       const server = await startSlowServer(t, issuer)
@@ -156,7 +156,7 @@ describe('200 calls over 4 processes with tokens of 5 seconds', { timeout: 600_0
     assert.ok(issuer.issued.length <= Math.floor(seconds / (lifetime - lifetime / 5)) + 2 + kills)
   })
 
-  it('never send a refresh token twice where the processes are killed; a person connects again what was lost', async (t) => {
+  it('200 calls over 4 processes with tokens of 5 seconds never send a refresh token twice where the processes are killed; a person connects again what was lost', async (t) => {
     const issuer = await TokenIssuer.start({ lifetime })
     t.after(() => issuer.stop())
     // The answer takes a while, so that kills hit renewals.

@@ -92,7 +92,7 @@ const firstOf = async (hook: RegisteredWebhook): Promise<any> => {
 const ofKind = (kind: string): RegisteredWebhook[] => hooks.filter(({ path }) => path.startsWith(kind))
 
 describe('receivers that are well', () => {
-  it('get events less than a second later while hundreds of others do every wrong thing, at a bounded cost of memory', async (t) => {
+  it('receivers that are well get events less than a second later while hundreds of others do every wrong thing, at a bounded cost of memory', async (t) => {
     healthy = await registerWebhooks(
       { send, receivers },
       Array.from({ length: well }, (_, i) => `/well/${i}` as const),
@@ -134,7 +134,7 @@ describe('receivers that are well', () => {
     assert.ok(growth_bytes < growthMax_bytes, `it took ${mebibytes(growth_bytes)} more`)
   })
 
-  it('get every event once, signed, with the id that the delivery has', async () => {
+  it('receivers that are well get every event once, signed, with the id that the delivery has', async () => {
     for (const hook of healthy) {
       const receipts = receivers.receipts.filter(({ path }) => path === hook.path)
       assert.equal(receipts.length, notified)
@@ -169,7 +169,7 @@ describe('receivers that are not', () => {
       await Promise.all(ofKind(kind).map(check))
     })
 
-  it('that are gone are disabled with the first answer, and asked nothing more', async () => {
+  it('receivers that are not that are gone are disabled with the first answer, and asked nothing more', async () => {
     for (const { id, path } of ofKind('/gone')) {
       const { body } = await send('GET', `/api/v1/webhooks/${id}`)
       assert.deepEqual([body.status, body.disabled_reason], ['disabled', 'gone'])

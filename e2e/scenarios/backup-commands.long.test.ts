@@ -39,7 +39,7 @@ describe('cadre backup', () => {
       stdio: ['ignore', 'pipe', 'pipe'],
     })
 
-  it('says how many files have their bytes elsewhere, and so does the restore', async () => {
+  it('cadre backup says how many files have their bytes elsewhere, and so does the restore', async () => {
     const file = join(folder, 'outside.tar.gz')
     const before = await succeed(env, ['backup', '-o', join(folder, 'inside.tar.gz')])
     assert.doesNotMatch(before.stderr, /object store/)
@@ -55,7 +55,7 @@ describe('cadre backup', () => {
     assert.match((await succeed(to, ['restore', file])).stderr, said)
   })
 
-  it('writes to standard output nothing but the archive', async () => {
+  it('cadre backup writes to standard output nothing but the archive', async () => {
     const child = streaming()
     const chunks: Buffer[] = []
     child.stdout.on('data', (chunk: Buffer) => chunks.push(chunk))
@@ -65,7 +65,7 @@ describe('cadre backup', () => {
     await succeed({}, ['restore', '--check', join(folder, 'streamed.tar.gz')])
   })
 
-  it('fails where its output is not read to the end', async () => {
+  it('cadre backup fails where its output is not read to the end', async () => {
     // More than any buffer on the way.
     await client.query(`
       insert into audit (id, action, detail) select 'aud_' || n, 'test',
@@ -80,7 +80,7 @@ describe('cadre backup', () => {
     assert.match(said, /^Standard output takes no more \(EPIPE\): the archive is not whole\.$/m)
   })
 
-  it('replaces a file only with --force, and then only by a complete one', async () => {
+  it('cadre backup replaces a file only with --force, and then only by a complete one', async () => {
     const file = join(folder, 'there.tar.gz')
     await writeFile(file, 'precious')
     await refuse(env, ['backup', '-o', file], /there\.tar\.gz exists already\. --force replaces it\./)
@@ -89,7 +89,7 @@ describe('cadre backup', () => {
     await succeed({}, ['restore', '--check', file])
   })
 
-  it('that is interrupted leaves no file, neither whole nor half', async () => {
+  it('cadre backup that is interrupted leaves no file, neither whole nor half', async () => {
     const into = join(folder, 'interrupted')
     await mkdir(into)
     await client.query('begin; lock table task in access exclusive mode')
@@ -115,7 +115,7 @@ describe('cadre backup', () => {
     await client.query('rollback')
   })
 
-  it('tells what is wrong in a sentence', async () => {
+  it('cadre backup tells what is wrong in a sentence', async () => {
     await refuse(
       env,
       ['backup', '-o', join(folder, 'no', 'such', 'folder.tar.gz')],
@@ -133,7 +133,7 @@ describe('cadre backup', () => {
 })
 
 describe('cadre restore', () => {
-  it('that is interrupted leaves the database empty, and can be done again', async () => {
+  it('cadre restore that is interrupted leaves the database empty, and can be done again', async () => {
     const { env: source } = await external()
     await succeed({ ...source, CADRE_SECRET_KEY: otherKey }, ['migrate'])
     const file = join(folder, 'again.tar.gz')
@@ -153,7 +153,7 @@ describe('cadre restore', () => {
     await succeed(env, ['restore', file])
   })
 
-  it('says what is wrong with a file in a sentence, and makes nothing', async () => {
+  it('cadre restore says what is wrong with a file in a sentence, and makes nothing', async () => {
     const file = join(folder, 'text.tar.gz')
     await writeFile(file, 'nothing of the kind')
     await refuse(

@@ -114,7 +114,7 @@ describe('an installation that moves by its backup', () => {
     await cp(join(folder, 'first', 'secret.key'), join(env['CADRE_DATA_DIR']!, 'secret.key'))
   }
 
-  it('is backed up while its service runs, under a new name and readable by its owner only', async () => {
+  it('an installation that moves by its backup is backed up while its service runs, under a new name and readable by its owner only', async () => {
     await mkdir(join(folder, 'kept'))
     await serving(first(), async (url) => {
       work = await begin(url)
@@ -131,7 +131,7 @@ describe('an installation that moves by its backup', () => {
     })
   })
 
-  it('says what it is without a database', async () => {
+  it('an installation that moves by its backup says what it is without a database', async () => {
     const { stdout } = await succeed({ DATABASE_URL: 'postgres://unknown@127.0.0.1:1/nowhere' }, [
       'restore',
       '--check',
@@ -143,7 +143,7 @@ describe('an installation that moves by its backup', () => {
     )
   })
 
-  it('comes back in a new folder, and its service goes on with its task', async () => {
+  it('an installation that moves by its backup comes back in a new folder, and its service goes on with its task', async () => {
     const env = embedded('second')
     await withKey(env)
     const { stdout, stderr } = await succeed(env, ['restore', file])
@@ -152,7 +152,7 @@ describe('an installation that moves by its backup', () => {
     await serving(env, (url) => finish(url, work))
   })
 
-  it('goes to a PostgreSQL of the operator’s, and from there back into an embedded one', async () => {
+  it('an installation that moves by its backup goes to a PostgreSQL of the operator’s, and from there back into an embedded one', async () => {
     const { env } = await installations.external()
     const outside = { ...env, CADRE_SECRET_KEY: (await readFile(join(folder, 'first', 'secret.key'), 'utf8')).trim() }
     await succeed(outside, ['restore', file])
@@ -166,20 +166,20 @@ describe('an installation that moves by its backup', () => {
     await serving(back, (url) => finish(url, work))
   })
 
-  it('is backed up too while its service does not run', async () => {
+  it('an installation that moves by its backup is backed up too while its service does not run', async () => {
     const { stdout } = await succeed(first(), ['backup', '-o', join(folder, 'still.tar.gz'), '--quiet'])
     assert.equal(stdout, `${join(folder, 'still.tar.gz')}\n`)
     await succeed({}, ['restore', '--check', join(folder, 'still.tar.gz')])
   })
 
-  it('is not overwritten: neither its folder, nor one that a service has', async () => {
+  it('an installation that moves by its backup is not overwritten: neither its folder, nor one that a service has', async () => {
     await refuse(first(), ['restore', file], /^The database is not empty \(.+\), and a restore never overwrites\./)
     await serving(first(), () =>
       refuse(first(), ['restore', file], /^The data folder \S+ is in use by process \d+, which started at/),
     )
   })
 
-  it('needs its key: without it, or with another, nothing is made', async () => {
+  it('an installation that moves by its backup needs its key: without it, or with another, nothing is made', async () => {
     const env = embedded('without key')
     await refuse(
       env,
@@ -194,7 +194,7 @@ describe('an installation that moves by its backup', () => {
     await assert.rejects(stat(env['CADRE_DATA_DIR']!), { code: 'ENOENT' })
   })
 
-  it('brings its key along where it was asked to, with a warning', async () => {
+  it('an installation that moves by its backup brings its key along where it was asked to, with a warning', async () => {
     const [env, withIt] = [embedded('with key'), join(folder, 'with-key.tar.gz')]
     const { stderr } = await succeed(first(), ['backup', '-o', withIt, '--include-secret-key', '-q'])
     assert.equal(stderr, 'The backup contains the secret key. Protect the file like the key.\n')
@@ -211,7 +211,7 @@ describe('an installation that moves by its backup', () => {
     await serving(env, (url) => finish(url, work))
   })
 
-  it('is rehearsed beside its service without doing anything twice', async () => {
+  it('an installation that moves by its backup is rehearsed beside its service without doing anything twice', async () => {
     const env = embedded('rehearsal')
     await withKey(env)
     const { stderr } = await succeed(env, ['restore', file, '--rehearsal'])
@@ -224,7 +224,7 @@ describe('an installation that moves by its backup', () => {
     })
   })
 
-  it('is saved without its secrets where the key is lost, and says what is missing', async () => {
+  it('an installation that moves by its backup is saved without its secrets where the key is lost, and says what is missing', async () => {
     const env = embedded('lost key')
     const { stderr } = await succeed(env, ['restore', file, '--without-secrets'])
     assert.match(stderr, /^Agents without their environment variables: asks$/m)

@@ -23,7 +23,7 @@ async function signIn(url: string, password: string): Promise<{ status: number; 
 }
 
 describe('a command line', () => {
-  it('without a command, or with --help, is answered by all commands; --version says the version', async () => {
+  it('a command line without a command, or with --help, is answered by all commands; --version says the version', async () => {
     const none = await runCommand({}, [])
     const help = await runCommand({}, ['--help'])
     const version = await runCommand({}, ['--version'])
@@ -33,7 +33,7 @@ describe('a command line', () => {
     assert.match(version.stdout, /^\d+\.\d+\.\d+\n$/)
   })
 
-  it('with a usage error ends with 2, and suggests on standard error what was meant', async () => {
+  it('a command line with a usage error ends with 2, and suggests on standard error what was meant', async () => {
     const lines = [
       [['migrat'], /unknown command 'migrat'\n\(Did you mean migrate\?\)/],
       [['config', 'chekc'], /unknown command 'chekc'\n\(Did you mean check\?\)/],
@@ -49,7 +49,7 @@ describe('a command line', () => {
     }
   })
 
-  it('is explained for every command by --help, which does nothing else', async () => {
+  it('a command line is explained for every command by --help, which does nothing else', async () => {
     const { code, stdout } = await runCommand({ CADRE_DATA_DIR: '/nowhere' }, ['migrate', 'status', '--help'])
     assert.equal(code, 0)
     assert.match(stdout, /^Usage: cadre migrate status \[options\]\n[^]*--json[^]*\n {2}3 +Migrations are pending\.\n/)
@@ -57,7 +57,7 @@ describe('a command line', () => {
 })
 
 describe('cadre config check', () => {
-  it('lists every setting with where it comes from, and shows no secret', async () => {
+  it('cadre config check lists every setting with where it comes from, and shows no secret', async () => {
     const { code, stdout, stderr } = await runCommand(
       { OPENAI_API_KEY: 'sk-canary', CADRE_WORKER_SLOTS: '7', CADRE_LOG_LEVLE: 'info' },
       ['config', 'check'],
@@ -70,7 +70,7 @@ describe('cadre config check', () => {
     assert.doesNotMatch(stdout + stderr, /canary/)
   })
 
-  it('ends with 1 where there are faults, all of which it tells; as JSON too', async () => {
+  it('cadre config check ends with 1 where there are faults, all of which it tells; as JSON too', async () => {
     const env = { PORT: 'http', CADRE_SECRET_KEY: 'canary', OPENAI_API_KEY_FILE: '/nowhere/key' }
     const { code, stdout, stderr } = await runCommand(env, ['config', 'check'])
     assert.equal(code, 1)

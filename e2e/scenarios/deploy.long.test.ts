@@ -42,7 +42,7 @@ describe('the image', () => {
       ),
   )
 
-  it('runs as a user without rights, with settings that there are, and says what is asked of it', () => {
+  it('the image runs as a user without rights, with settings that there are, and says what is asked of it', () => {
     assert.match(
       final.find((line) => line.startsWith('USER '))!,
       /^USER [1-9]\d*:[1-9]\d*$/,
@@ -69,7 +69,7 @@ describe('the composition', () => {
   const compose = parse(read('compose.yaml'), { merge: true })
   const { postgres, ...ours } = compose.services as Record<string, any>
 
-  it('has a database, a migration, and processes of both roles, each without rights on a read-only root', () => {
+  it('the composition has a database, a migration, and processes of both roles, each without rights on a read-only root', () => {
     assert.deepEqual(Object.keys(ours).toSorted(), ['api', 'migrate', 'worker'])
     for (const [name, service] of Object.entries(ours)) {
       assert.equal(service.read_only, true, name)
@@ -90,14 +90,14 @@ describe('the composition', () => {
     assert.ok(postgres.healthcheck && Object.hasOwn(compose.volumes, 'postgres'))
   })
 
-  it('passes the keys of model providers on, which are settings', () => {
+  it('the composition passes the keys of model providers on, which are settings', () => {
     const passed = Object.entries(ours.worker.environment).flatMap(([name, value]) => (value === null ? [name] : []))
     assert.ok(passed.includes('OPENAI_API_KEY') && passed.includes('ANTHROPIC_API_KEY'))
     const known = readFileSync(join(root, '.env.example'), 'utf8')
     for (const name of passed) assert.match(known, new RegExp(`^#?\\s*${name}=`, 'm'), name)
   })
 
-  it('refuses to start without its secrets, and gives none away', () => {
+  it('the composition refuses to start without its secrets, and gives none away', () => {
     for (const name of ['POSTGRES_PASSWORD', 'CADRE_SECRET_KEY'])
       assert.match(read('compose.yaml'), new RegExp(`\\$\\{${name}:\\?`))
     assert.ok(postgres.ports === undefined, 'the database is for the network of the composition alone')
@@ -121,7 +121,7 @@ describe('the chart', () => {
   })
   const ofKind = (kind: string): any[] => resources.filter((one) => one.kind === kind)
 
-  it('has the version of the package, and values that its schema allows and nothing else', () => {
+  it('the chart has the version of the package, and values that its schema allows and nothing else', () => {
     assert.equal(String(chart.appVersion), version)
     const validate = new Ajv().compile(JSON.parse(read('helm/cadre/values.schema.json')))
     assert.ok(validate(values), JSON.stringify(validate.errors))
@@ -129,7 +129,7 @@ describe('the chart', () => {
       assert.ok(!validate({ ...values, ...wrong }), JSON.stringify(wrong))
   })
 
-  it('runs every process without rights on a read-only root, with probes and time to end', () => {
+  it('the chart runs every process without rights on a read-only root, with probes and time to end', () => {
     assert.deepEqual(
       new Set(ofKind('Deployment').map(({ metadata }) => metadata.name)),
       new Set(['ours-api', 'ours-worker']),
@@ -168,7 +168,7 @@ describe('the chart', () => {
     }
   })
 
-  it('sends requests to processes that have the API alone', () => {
+  it('the chart sends requests to processes that have the API alone', () => {
     const [service] = ofKind('Service')
     const chosen = ofKind('Deployment').filter(({ spec }) =>
       Object.entries(service.spec.selector).every(([key, value]) => spec.template.metadata.labels[key] === value),
@@ -182,7 +182,7 @@ describe('the chart', () => {
 })
 
 describe('the unit of systemd', () => {
-  it('is understood by systemd', async (t) => {
+  it('the unit of systemd is understood by systemd', async (t) => {
     if (spawnSync('systemd-analyze', ['--version']).error) return t.skip('systemd-analyze is not installed')
     const folder = await mkdtemp(join(tmpdir(), 'cadre-unit-'))
     try {
@@ -197,7 +197,7 @@ describe('the unit of systemd', () => {
     }
   })
 
-  it('has settings that there are, and time to end', () => {
+  it('the unit of systemd has settings that there are, and time to end', () => {
     const env = parseEnv(
       read('systemd/cadre.env')
         .replaceAll(/^#(?=[A-Z_]+=)/gm, '')
@@ -211,7 +211,7 @@ describe('the unit of systemd', () => {
     assert.match(unit, /^DynamicUser=yes$/m)
   })
 
-  it('starts a command that there is', async () => {
+  it('the unit of systemd starts a command that there is', async () => {
     const argv = /^ExecStart=\/usr\/bin\/env node \/opt\/cadre\/node_modules\/cadre\/cadre\.mjs (.+)$/m
       .exec(read('systemd/cadre.service'))![1]!
       .split(' ')

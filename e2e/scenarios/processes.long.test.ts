@@ -48,7 +48,7 @@ describe('a service of three processes behind one port, with its embedded databa
     await folder.remove()
   })
 
-  it('says so once, has one owner, and migrates at most once', () => {
+  it('a service of three processes behind one port, with its embedded database says so once, has one owner, and migrates at most once', () => {
     assert.equal(ready().length, count)
     assert.equal(new Set(ready()).size, count)
     assert.equal(service.output().match(/Cadre is ready/g)?.length, 1)
@@ -57,7 +57,7 @@ describe('a service of three processes behind one port, with its embedded databa
     assert.ok(entries('the database was migrated').length <= 1)
   })
 
-  it('admits exactly what a rate window has, whichever process is asked (promise R16)', async () => {
+  it('a service of three processes behind one port, with its embedded database admits exactly what a rate window has, whichever process is asked (promise R16)', async () => {
     const { body: agent } = await send('POST', `${project}/agents`, { body: { name: 'counted' } })
     const limit = buckets['agents.get'].minute * scale
     const answers = await Promise.all(
@@ -74,7 +74,7 @@ describe('a service of three processes behind one port, with its embedded databa
     assert.ok(answers.every(({ status }) => status === 200 || status === 429))
   })
 
-  it('starts a process again that is killed, while the others go on', async () => {
+  it('a service of three processes behind one port, with its embedded database starts a process again that is killed, while the others go on', async () => {
     const [, killed] = ready()
     process.kill(killed!, 'SIGKILL')
     await eventually(async () => ready().length === count + 1, patience_ms)
@@ -83,13 +83,13 @@ describe('a service of three processes behind one port, with its embedded databa
     assert.equal((await fetch(`${service.url}/readyz`)).status, 200)
   })
 
-  it('replaces one that was stopped, too', async () => {
+  it('a service of three processes behind one port, with its embedded database replaces one that was stopped, too', async () => {
     const before = ready().length
     process.kill(ready()[0]!, 'SIGTERM')
     await eventually(async () => ready().length === before + 1, patience_ms)
   })
 
-  it('ends all of them at SIGTERM, the database last, with 0', async () => {
+  it('a service of three processes behind one port, with its embedded database ends all of them at SIGTERM, the database last, with 0', async () => {
     assert.deepEqual(await service.end(), { code: 0, signal: null })
     for (const pid of ready()) assert.throws(() => process.kill(pid, 0), { code: 'ESRCH' })
     assert.doesNotMatch(service.output(), /terminating connection/)
@@ -98,7 +98,7 @@ describe('a service of three processes behind one port, with its embedded databa
 })
 
 describe('a service of two processes of which the second cannot start', () => {
-  it('ends with what is wrong', async () => {
+  it('a service of two processes of which the second cannot start ends with what is wrong', async () => {
     const database = await makeTestDatabase()
     const { taken, port } = await takeSecondPort()
     const env = { ...databaseEnvironment(database.connection), CADRE_METRICS_PORT: String(port - 1) }

@@ -117,13 +117,13 @@ describe('processes of different roles on one database', () => {
 })
 
 describe('a role', () => {
-  it('needs a database that others reach too', async () => {
+  it('a role needs a database that others reach too', async () => {
     const { code, stderr } = await runCommand({ CADRE_DATA_DIR: '/nowhere' }, ['serve', '--role', 'worker'])
     assert.equal(code, 1)
     assert.match(stderr, /^--role worker needs DATABASE_URL: /)
   })
 
-  it('is one of three', async () => {
+  it('a role is one of three', async () => {
     const { code, stderr } = await runCommand({}, ['serve', '--role', 'queen'])
     assert.deepEqual([code, stderr], [2, '--role must be one of all, api, worker, not "queen".\n'])
   })

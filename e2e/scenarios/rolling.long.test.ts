@@ -34,7 +34,7 @@ describe('processes that are replaced one after the other, under load (promise R
     await database.drop()
   })
 
-  it('answer every request, and end every task that was accepted', async () => {
+  it('processes that are replaced one after the other, under load answer every request, and end every task that was accepted', async () => {
     const send = sender(balancer.url, api_key)
     const project = await createProject(send, 'rolling')
     const agents = `${project.path}/agents`

@@ -70,7 +70,7 @@ function start(...nodeArgs: string[]): {
 }
 
 describe('npm start', () => {
-  it('runs the service in the same process on a Node that can', async () => {
+  it('npm start runs the service in the same process on a Node that can', async () => {
     const { child, said, ended } = start()
     const [, pid, text] = await said(/^service (\d+) \S+ (.+)$/m)
     assert.deepEqual([Number(pid), text], [child.pid, 'serve'])
@@ -78,19 +78,23 @@ describe('npm start', () => {
     assert.deepEqual(await ended, [7, null])
   })
 
-  it('hands over to the Node that npm installed, with signals and the exit code', withoutOwnNode, async () => {
-    await symlink(ownNode, join(root, 'node_modules', `node-${process.platform}-${process.arch}`))
-    const { child, said, ended } = start(...older)
-    const [, pid, version, text] = await said(/^service (\d+) v(\S+) (.+)$/m)
-    assert.notEqual(Number(pid), child.pid)
-    assert.equal(text, 'serve')
-    assert.ok(Number(version?.split('.')[0]) >= 24)
-    child.kill('SIGINT')
-    await said(/told SIGINT/)
-    assert.deepEqual(await ended, [7, null])
-  })
+  it(
+    'npm start hands over to the Node that npm installed, with signals and the exit code',
+    withoutOwnNode,
+    async () => {
+      await symlink(ownNode, join(root, 'node_modules', `node-${process.platform}-${process.arch}`))
+      const { child, said, ended } = start(...older)
+      const [, pid, version, text] = await said(/^service (\d+) v(\S+) (.+)$/m)
+      assert.notEqual(Number(pid), child.pid)
+      assert.equal(text, 'serve')
+      assert.ok(Number(version?.split('.')[0]) >= 24)
+      child.kill('SIGINT')
+      await said(/told SIGINT/)
+      assert.deepEqual(await ended, [7, null])
+    },
+  )
 
-  it('does not leave the service running when the launcher is killed', withoutOwnNode, async () => {
+  it('npm start does not leave the service running when the launcher is killed', withoutOwnNode, async () => {
     const { child, said, ended } = start(...older)
     await said(/^service/m)
     child.kill('SIGKILL')
@@ -98,14 +102,14 @@ describe('npm start', () => {
     await ended
   })
 
-  it('says what to install where no Node is new enough', async () => {
+  it('npm start says what to install where no Node is new enough', async () => {
     await rm(join(root, 'node_modules', `node-${process.platform}-${process.arch}`), { force: true })
     const { said, ended } = start(...older)
     await said(/^Cadre needs Node\.js 24\.7 or later, and this is v\S+\. Install .*$/m)
     assert.deepEqual(await ended, [1, null])
   })
 
-  it('says so where the packages are not installed', async () => {
+  it('npm start says so where the packages are not installed', async () => {
     await rm(join(root, 'node_modules'), { recursive: true })
     const { said, ended } = start()
     await said(/^The packages of Cadre are not installed\. Run `npm ci` first\.$/m)

@@ -49,7 +49,7 @@ describe('a version and the one before it on one database (promise R15)', () => 
     await folder.remove()
   })
 
-  it('work side by side after an additive migration that was made under load, and the older one can be started again', async () => {
+  it('a version and the one before it on one database work side by side after an additive migration that was made under load, and the older one can be started again', async () => {
     const later = await laterVersion(
       folder.path,
       '9998_later.sql',

@@ -119,7 +119,7 @@ function plantCookie(name: string, { headers }: Reply): string {
 }
 
 describe('secrets of every kind', () => {
-  it('are known to webhooks', async () => {
+  it('secrets of every kind are known to webhooks', async () => {
     const events = [...eventNames, ...taskSubscriptions.filter((name) => name.endsWith('.*'))]
     const body = { url: receiver.url('/told'), events, secret: plant('webhook secret', 'canary-webhook-secret') }
     const { id } = await done('POST', '/api/v1/webhooks', { body, headers: { 'idempotency-key': 'register' } })
@@ -165,7 +165,7 @@ describe('secrets of every kind', () => {
     assert.equal(answer.status, 303)
   })
 
-  it('are keys and tokens', async () => {
+  it('secrets of every kind are keys and tokens', async () => {
     const made = await done('POST', '/api/v1/auth/api-keys', { body: { name: 'second', scopes: ['read', 'write'] } })
     const key = plant('API key', made.key)
     const rotated = await done('POST', `/api/v1/auth/api-keys/${made.id}/rotate`)
@@ -186,7 +186,7 @@ describe('secrets of every kind', () => {
     assert.equal((await driver.refresh(app, tokens.refresh_token)).status, 400)
   })
 
-  it('are what agents work with', async () => {
+  it('secrets of every kind are what agents work with', async () => {
     const { id } = await done('POST', '/api/v1/projects', { body: { name: 'canaries' } })
     const project = `/api/v1/projects/proj_${id}`
     const value = plant('credential of a project', 'canary-credential-of-a-project')
@@ -279,7 +279,7 @@ describe('secrets of every kind', () => {
 })
 
 describe('then none of them', () => {
-  it('is in what is sent, logged, measured, answered or exported', async () => {
+  it('then none of them is in what is sent, logged, measured, answered or exported', async () => {
     await eventually(async () => {
       const [open] = await own.sql`
         select 1 where exists (select from event where matched_at is null) or exists (select from delivery where status = 'pending')`
@@ -316,7 +316,7 @@ describe('then none of them', () => {
     assert.deepEqual(canaries.found(places), [])
   })
 
-  it('is in a row of any table', async () => {
+  it('then none of them is in a row of any table', async () => {
     const tables = await own.sql<{ schema: string; name: string }>`
       select nspname as schema, relname as name from pg_class c join pg_namespace n on n.oid = relnamespace
       where relkind in ('r', 'p') and not relispartition and nspname !~ '^pg_|^information_schema$' order by 1, 2`
@@ -334,7 +334,7 @@ describe('then none of them', () => {
     assert.deepEqual(canaries.found(places), [])
   })
 
-  it('is in a backup', async () => {
+  it('then none of them is in a backup', async () => {
     const file = join(folder.path, 'backup.tar.gz')
     const { code, stdout, stderr } = await runCommand(env, ['backup', '--output', file])
     assert.equal(code, 0, stderr)
@@ -346,7 +346,7 @@ describe('then none of them', () => {
     assert.deepEqual(canaries.found(places), [])
   })
 
-  it('was forgotten in this search', () => {
+  it('then none of them was forgotten in this search', () => {
     assert.ok(canaries.size >= 43, String(canaries.size))
   })
 })

@@ -132,7 +132,7 @@ const broken = async (request: () => Promise<{ status: number }>, keep?: readonl
   withoutTables(async () => assert.ok((await request()).status >= 500), keep)
 
 describe('a service that logs all it can', () => {
-  it('is given passwords', async () => {
+  it('a service that logs all it can is given passwords', async () => {
     const login = (body: unknown): Promise<Reply> => send('POST', '/api/v1/auth/login', { key: null, body })
     const email = set.CADRE_ADMIN_EMAIL
     const wrong = secret('wrong password', 'canary-wrong-password')
@@ -161,7 +161,7 @@ describe('a service that logs all it can', () => {
     assert.equal((await send('POST', '/api/v1/auth/signup', { key: null, body: account })).status, 201)
   })
 
-  it('is given keys and tokens, known and unknown, also where they do not belong', async () => {
+  it('a service that logs all it can is given keys and tokens, known and unknown, also where they do not belong', async () => {
     const unknown = secret('unknown API key', `cadre_${hex('b')}`)
     const { body: made } = await send('POST', '/api/v1/auth/api-keys', { body: { name: 'second', scopes: ['read'] } })
     secret('made API key', made.key)
@@ -179,7 +179,7 @@ describe('a service that logs all it can', () => {
     await fetch(service.url, { headers: { 'x-request-id': unknown } })
   })
 
-  it('lets apps in', async () => {
+  it('a service that logs all it can lets apps in', async () => {
     const { code, left } = await driver
       .authorize(driver.authorizeUrl(app, { state: secret('state', 'canary-state-0123456789') }))
       .then(({ left }) => ({ left, code: secret('authorization code', left.searchParams.get('code')!) }))
@@ -209,7 +209,7 @@ describe('a service that logs all it can', () => {
     await driver.exchange(app, code, { code_verifier, junk: secret('junk', 'canary-junk-in-a-token-request') })
   })
 
-  it('lets people in by an identity provider', async () => {
+  it('a service that logs all it can lets people in by an identity provider', async () => {
     const codes = (callback: URL): void => {
       secret(`code ${secrets.size}`, callback.searchParams.get('code')!)
       secret(`state ${secrets.size}`, callback.searchParams.get('state')!)
@@ -259,7 +259,7 @@ describe('a service that logs all it can', () => {
     await browser.get(`/invite/${secret('wrong invitation', 'canary-wrong-invitation-0123456789-0123456789')}/x`)
   })
 
-  it('works for agents with secrets', async () => {
+  it('a service that logs all it can works for agents with secrets', async () => {
     const made = await createProject(send, 'canaries')
     const project = `/api/v1/projects/proj_${made.id}`
     const value = secret('credential', 'canary-credential-of-a-project')
@@ -312,7 +312,7 @@ describe('a service that logs all it can', () => {
     await broken(() => send('POST', agents, { body: { name: 'fault', config: { environment_variables } } }))
   })
 
-  it('tells webhooks', async () => {
+  it('a service that logs all it can tells webhooks', async () => {
     const receiver = hooks.url(`/hook/${secret('address of a webhook', 'canary-in-the-address-of-a-webhook')}`)
     const body = { url: receiver, events: ['task.*'], secret: secret('webhook secret', 'canary-webhook-secret') }
     await broken(() => send('POST', '/api/v1/webhooks', { body }))
@@ -331,7 +331,7 @@ describe('a service that logs all it can', () => {
     })
   })
 
-  it('has written none of it into its log, its metrics or its traces', async () => {
+  it('a service that logs all it can has written none of it into its log, its metrics or its traces', async () => {
     const metrics = /Metrics +(\S+)/.exec(service.output())?.[1]
     assert.ok(metrics)
     const page = await (await fetch(metrics)).text()

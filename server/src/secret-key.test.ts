@@ -63,7 +63,7 @@ describe('a service with another secret key than that of its database', () => {
     await database.drop()
   })
 
-  it('does not start, and says which key the database was made with and how to recover', async () => {
+  it('a service with another secret key than that of its database does not start, and says which key the database was made with and how to recover', async () => {
     await assert.rejects(startOn(database.connection, { CADRE_SECRET_KEY }), (error) => {
       assert.ok(error instanceof WrongSecretKeyAtStart)
       for (const key of [first_key, CADRE_SECRET_KEY])
@@ -77,7 +77,7 @@ describe('a service with another secret key than that of its database', () => {
     await service.stop()
   })
 
-  it('starts where the operator acknowledges the loss; stored secrets are marked as unreadable', async () => {
+  it('a service with another secret key than that of its database starts where the operator acknowledges the loss; stored secrets are marked as unreadable', async () => {
     use(await startOn(database.connection, { CADRE_SECRET_KEY, CADRE_SECRET_KEY_LOST: 'acknowledged' }))
     const { body } = await send('GET', `${project}/credentials/${credential}`)
     assert.deepEqual([body.status, body.error.code], ['unreadable', 'secret_unreadable'])
@@ -85,7 +85,7 @@ describe('a service with another secret key than that of its database', () => {
     assert.equal(list.credentials[0].status, 'unreadable')
   })
 
-  it('fails tasks whose secrets it cannot read, and runs all others', async () => {
+  it('a service with another secret key than that of its database fails tasks whose secrets it cannot read, and runs all others', async () => {
     for (const [agent, what] of [
       [secret_agent, 'environment variables of the agent'],
       [tool_agent, 'credential KEY'],
@@ -98,7 +98,7 @@ describe('a service with another secret key than that of its database', () => {
     assert.equal((await run(plain_agent)).status, 'completed')
   })
 
-  it('runs them again once the secrets are set again', async () => {
+  it('a service with another secret key than that of its database runs them again once the secrets are set again', async () => {
     const set = await send('PUT', `${project}/credentials/${credential}`, { body: { value: 'new canary' } })
     assert.deepEqual([set.status, set.body.status], [200, undefined])
     assert.equal((await run(tool_agent)).status, 'completed')
@@ -106,7 +106,7 @@ describe('a service with another secret key than that of its database', () => {
     await eventually(async () => (await run(secret_agent)).status === 'completed')
   })
 
-  it('is from then on the one whose key the database has', async () => {
+  it('a service with another secret key than that of its database is from then on the one whose key the database has', async () => {
     await service.stop()
     await assert.rejects(startOn(database.connection), WrongSecretKeyAtStart)
     use(await startOn(database.connection, { CADRE_SECRET_KEY }))

@@ -59,7 +59,7 @@ async function breakableWay(host: string, port: number) {
 }
 
 describe('a service whose database is out of reach (decisions D13, D102)', () => {
-  it('says so with 503 and when to try again, lives on, and serves as soon as it is back', async () => {
+  it('a service whose database is out of reach says so with 503 and when to try again, lives on, and serves as soon as it is back', async () => {
     const database = await makeTestDatabase()
     const way = await breakableWay(String(database.connection.host), Number(database.connection.port))
     const service = await startOn({ ...database.connection, host: way.folder }, {}, { timeoutMultiplier: 1 })
@@ -90,7 +90,7 @@ describe('a service whose database is out of reach (decisions D13, D102)', () =>
 })
 
 describe('a service whose connections are all in use', () => {
-  it('says so after two seconds, and serves those that wait when they can go on (decision D13)', async () => {
+  it('a service whose connections are all in use says so after two seconds, and serves those that wait when they can go on (decision D13)', async () => {
     const test = await shareTestService()
     const other = await startAnother(test, {}, { timeoutMultiplier: 1 })
     const send = sender(other.url, test.owner.api_key)
@@ -117,7 +117,7 @@ describe('a service whose connections are all in use', () => {
 })
 
 describe('a service that stops', () => {
-  it('is not ready any more, and finishes what it has begun', async () => {
+  it('a service that stops is not ready any more, and finishes what it has begun', async () => {
     const test = await shareTestService()
     const other = await startAnother(test)
     const send = sender(other.url, test.owner.api_key)
@@ -141,7 +141,7 @@ describe('a service that stops', () => {
     await test.stop()
   })
 
-  it('hands its tasks back while the last requests are still being sent', async () => {
+  it('a service that stops hands its tasks back while the last requests are still being sent', async () => {
     const test = await shareTestService()
     const other = await startAnother(test)
     const project = await createProject(test.send, 'handed-back')
@@ -181,7 +181,7 @@ describe('a service that stops', () => {
     await test.stop()
   })
 
-  it('does not wait for connections that were opened in advance and never used', async () => {
+  it('a service that stops does not wait for connections that were opened in advance and never used', async () => {
     const test = await startTestService()
     const { hostname, port } = new URL(test.url)
     const socket = connect(Number(port), hostname)
@@ -191,7 +191,7 @@ describe('a service that stops', () => {
     await Promise.all([test.stop(), ended])
   })
 
-  it('fails its readiness first', async () => {
+  it('a service that stops fails its readiness first', async () => {
     const test = await startTestService()
     test.service.context.stopping = true
     const { status, headers, body } = await test.send('GET', '/readyz')
@@ -202,7 +202,7 @@ describe('a service that stops', () => {
 })
 
 describe('two services on one database', () => {
-  it('have one owner, and each serves what the other made', async () => {
+  it('two services on one database have one owner, and each serves what the other made', async () => {
     const test = await shareTestService()
     const other = await startAnother(test)
     try {

@@ -22,7 +22,7 @@ function complaintsOn(text: string, file = 'server/src/some.ts'): string[] {
 }
 
 describe('the check of citations', () => {
-  it('reads every id with its line, and the numbers of decision files', () => {
+  it('the check of citations reads every id with its line, and the numbers of decision files', () => {
     const { ids, files } = readDefinitions(list, names)
     assert.deepEqual([...ids], ['D1', 'D2', 'D3', 'O1', 'P3', 'R8', 'F12'])
     assert.deepEqual([...files], ['0019'])
@@ -39,7 +39,7 @@ describe('the check of citations', () => {
     'Run `npm run faults -- F12`.',
     'The decision was made on 2026-11-20; it took 3 tasks; spec 12; %F0%9F; 0xD9; #D9; S256.',
   ])
-    it(`accepts ${JSON.stringify(text)}`, () => assert.deepEqual(complaintsOn(text), []))
+    it(`the check of citations accepts ${JSON.stringify(text)}`, () => assert.deepEqual(complaintsOn(text), []))
 
   for (const [text, complaint] of [
     ['/** Unknown (decision D999). */', 'D999 is not in docs/decisions/api.md.'],
@@ -62,7 +62,7 @@ describe('the check of citations', () => {
     ['/** A section (engine 2). */', '"engine 2" cites a document outside the repository.'],
     ['/** A table (decision table 2.1). */', '"decision table 2.1" cites a document outside the repository.'],
   ] as const)
-    it(`refuses ${JSON.stringify(text)}`, () => {
+    it(`the check of citations refuses ${JSON.stringify(text)}`, () => {
       const errors = complaintsOn(text)
       assert.ok(
         errors.some((line) => line.startsWith('server/src/some.ts:') && line.endsWith(`: ${complaint}`)),
@@ -70,25 +70,25 @@ describe('the check of citations', () => {
       )
     })
 
-  it('names the line of a citation', () => {
+  it('the check of citations names the line of a citation', () => {
     assert.deepEqual(complaintsOn('const a = 1\n\n// Decision D999.'), [
       'server/src/some.ts:3: D999 is not in docs/decisions/api.md.',
     ])
   })
 
-  it('judges ids of migrations, and not their form, because migrations are never edited', () => {
+  it('the check of citations judges ids of migrations, and not their form, because migrations are never edited', () => {
     const file = 'server/migrations/0001_first.sql'
     assert.deepEqual(complaintsOn('-- Known (decisions 1.4, D1).', file), [])
     assert.deepEqual(complaintsOn('-- Unknown (D999).', file), [`${file}:1: D999 is not in docs/decisions/api.md.`])
   })
 
-  it('accepts ids of promises and faults alone in files about faults, where they must be defined too', () => {
+  it('the check of citations accepts ids of promises and faults alone in files about faults, where they must be defined too', () => {
     assert.deepEqual(complaintsOn("run.holds('R8', 'F12')", 'e2e/faults/some.ts'), [])
     assert.equal(complaintsOn("run.holds('R9')", 'e2e/faults/some.ts').length, 1)
     assert.equal(complaintsOn('D1', 'e2e/faults/some.ts').length, 1)
   })
 
-  it('reports a decision that nothing cites, and keeps promises and faults', () => {
+  it('the check of citations reports a decision that nothing cites, and keeps promises and faults', () => {
     const { errors } = judgeCitations([], readDefinitions('- **D1** One.\n- **P1** Two.\n- **F1** Three.\n', []))
     assert.deepEqual(errors, ['docs/decisions/api.md: Nothing cites D1. Remove its line.'])
   })

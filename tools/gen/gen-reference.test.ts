@@ -23,7 +23,7 @@ import { metricList } from '../../server/src/metrics/metric-list.ts'
 import { builtPages, referencePages } from './gen-reference.ts'
 
 describe('the reference', () => {
-  it('has a row for every setting, and the file variable of every secret', () => {
+  it('the reference has a row for every setting, and the file variable of every secret', () => {
     const settings = [...Object.values(sections), providerSettings, ssoSettings].flatMap((section) =>
       Object.values(section),
     )
@@ -35,7 +35,7 @@ describe('the reference', () => {
     for (const { name, secret } of settings) assert.equal(text.includes(`\`${name}_FILE\``), secret, name)
   })
 
-  it('has every code of every problem, and every error of OAuth', () => {
+  it('the reference has every code of every problem, and every error of OAuth', () => {
     const text = pageText('errors.md')
     for (const { status, agents, control, message } of Object.values(problems))
       assert.ok(text.includes(`| ${status} | \`${agents}\` | \`${control}\` | ${message} |`), message)
@@ -45,7 +45,7 @@ describe('the reference', () => {
           assert.ok(text.includes(`| \`${operation.path}\` | ${status} | \`${name}\` |`), `${operation.id} ${name}`)
   })
 
-  it('has a row for every operation, and counts each in its bucket', () => {
+  it('the reference has a row for every operation, and counts each in its bucket', () => {
     assertRows(
       'endpoints.md',
       operations.map(({ id }) => id),
@@ -55,11 +55,11 @@ describe('the reference', () => {
       if (bucket) assert.match(rowOf('limits.md', bucket), new RegExp(`\`${id}\``))
   })
 
-  it('has a row for every action of the audit log', () => {
+  it('the reference has a row for every action of the audit log', () => {
     assertRows('audit.md', Object.keys(auditActions))
   })
 
-  it('has a row for every scope, and names the operations that need it', () => {
+  it('the reference has a row for every scope, and names the operations that need it', () => {
     assertRows('scopes.md', scopes)
     const text = pageText('scopes.md')
     for (const name of [
@@ -69,22 +69,22 @@ describe('the reference', () => {
       assert.ok(text.includes(name), name)
   })
 
-  it('has a row for every state, action, wait and step', () => {
+  it('the reference has a row for every state, action, wait and step', () => {
     assertRows('lifecycles.md', [...agentStates, ...Object.keys(agentActions), ...taskStates])
     assertRows('lifecycles.md', [...waitReasons, ...stepTypes, ...stepStates])
   })
 
-  it('has a row for every event and severity', () => {
+  it('the reference has a row for every event and severity', () => {
     assertRows('events.md', [...eventNames, ...moreEventNames, ...severities, ...taskEventTypes, ...liveEventTypes])
   })
 
-  it('has a row for every metric, and names its labels', () => {
+  it('the reference has a row for every metric, and names its labels', () => {
     assertRows('metrics.md', Object.keys(metricList))
     for (const [name, { labels }] of Object.entries(metricList))
       for (const label of Object.keys(labels)) assert.ok(rowOf('metrics.md', name).includes(`\`${label}\``), name)
   })
 
-  it('has a section for every command, with all its options', async () => {
+  it('the reference has a section for every command, with all its options', async () => {
     const text = pageText('commands.md')
     for (const [name, { load }] of Object.entries(serverCommands)) {
       const [, section = ''] = text.split(`\n## cadre ${name}\n`)
@@ -94,7 +94,7 @@ describe('the reference', () => {
     }
   })
 
-  it('has tables whose rows are as wide as their heads', () => {
+  it('the reference has tables whose rows are as wide as their heads', () => {
     for (const [file, make] of Object.entries({ ...referencePages, ...builtPages }))
       for (const table of make()
         .split('\n\n')

@@ -128,43 +128,47 @@ function own(commandName: string): boolean {
   return commandName.startsWith('approvals ')
 }
 
-test('nor in errors, in what is said of an exchange, or in any other answer', { timeout: 60_000 }, async () => {
-  const error = {
-    code: hostile,
-    message: hostile,
-    request_id: hostile,
-    details: { issues: [{ field: hostile, message: hostile }] },
-  }
-  answer = { status: 422, type: 'application/json', body: JSON.stringify({ error }) }
-  for (const commandName of ['agents list', 'whoami', 'projects use 1', 'api GET /status', 'tasks watch 1'])
-    await inEveryForm([...commandName.split(' '), '--debug'])
-  const { json } = await inEveryForm(['agents', 'get', '1'])
-  assert.equal(JSON.parse(json.stderr).error.message.includes(hostile), true, 'the same value')
-  answer = { status: 200, type: 'application/json', body: JSON.stringify(hostileOf({ id: 'x', name: 'y' })) }
-  const more = [
-    'projects use 1',
-    'api GET /status',
-    'api GET /status --fields id',
-    'webhooks trigger agent.failed wh_1',
-  ]
-  for (const commandName of ['whoami', ...more])
-    await inEveryForm(commandName.split(' '), { ...env, XDG_CONFIG_HOME: home })
-  const log = {
-    timestamp: '2026-01-01T00:00:00.000Z',
-    level: hostile,
-    message: hostile,
-    metadata: { [hostile]: hostile },
-  }
-  answer = {
-    status: 200,
-    type: 'application/json',
-    body: JSON.stringify({ logs: [log], pagination: { has_more: false } }),
-  }
-  await inEveryForm(['agents', 'logs', '1'])
-  await inEveryForm(['agents', hostile])
-})
+test(
+  'no text of others controls a terminal from an error, an exchange that is shown, or any other answer',
+  { timeout: 60_000 },
+  async () => {
+    const error = {
+      code: hostile,
+      message: hostile,
+      request_id: hostile,
+      details: { issues: [{ field: hostile, message: hostile }] },
+    }
+    answer = { status: 422, type: 'application/json', body: JSON.stringify({ error }) }
+    for (const commandName of ['agents list', 'whoami', 'projects use 1', 'api GET /status', 'tasks watch 1'])
+      await inEveryForm([...commandName.split(' '), '--debug'])
+    const { json } = await inEveryForm(['agents', 'get', '1'])
+    assert.equal(JSON.parse(json.stderr).error.message.includes(hostile), true, 'the same value')
+    answer = { status: 200, type: 'application/json', body: JSON.stringify(hostileOf({ id: 'x', name: 'y' })) }
+    const more = [
+      'projects use 1',
+      'api GET /status',
+      'api GET /status --fields id',
+      'webhooks trigger agent.failed wh_1',
+    ]
+    for (const commandName of ['whoami', ...more])
+      await inEveryForm(commandName.split(' '), { ...env, XDG_CONFIG_HOME: home })
+    const log = {
+      timestamp: '2026-01-01T00:00:00.000Z',
+      level: hostile,
+      message: hostile,
+      metadata: { [hostile]: hostile },
+    }
+    answer = {
+      status: 200,
+      type: 'application/json',
+      body: JSON.stringify({ logs: [log], pagination: { has_more: false } }),
+    }
+    await inEveryForm(['agents', 'logs', '1'])
+    await inEveryForm(['agents', hostile])
+  },
+)
 
-test('nor in what is shown of a task while it is worked on', { timeout: 60_000 }, async () => {
+test('no text of others controls a terminal from a task that is watched', { timeout: 60_000 }, async () => {
   const of = (type: string, data: object, sequence: number) => ({
     type,
     task_id: hostile,

@@ -28,7 +28,7 @@ describe('JSON Merge Patch', () => {
     })
   }
 
-  it('leaves the original and the patch as they were', () => {
+  it('JSON Merge Patch leaves the original and the patch as they were', () => {
     const original = { a: { b: 1 }, c: [1] }
     const patch = { a: { b: 2, d: null }, c: [2] }
     const before = structuredClone([original, patch])
@@ -40,7 +40,7 @@ describe('JSON Merge Patch', () => {
     assert.deepEqual(mergePatch({}, { a: null, b: { c: null, d: 1 }, e: [null] }), { b: { d: 1 }, e: [null] })
   })
 
-  it('treats members named like those of every object as any other', () => {
+  it('JSON Merge Patch treats members named like those of every object as any other', () => {
     const patch = JSON.parse('{"toString":{"a":1},"constructor":{"b":2},"hasOwnProperty":null}')
     const result = mergePatch({}, patch) as Record<string, unknown>
     assert.deepEqual(Object.keys(result), ['toString', 'constructor'])
@@ -48,7 +48,7 @@ describe('JSON Merge Patch', () => {
     assert.equal(({} as Record<string, unknown>).a, undefined)
   })
 
-  it('never reaches a prototype', () => {
+  it('JSON Merge Patch never reaches a prototype', () => {
     const result = mergePatch({}, JSON.parse('{"__proto__":{"polluted":1},"a":{"__proto__":{"polluted":1}}}'))
     assert.equal(({} as Record<string, unknown>).polluted, undefined)
     assert.equal(Object.getPrototypeOf(result), Object.prototype)
@@ -56,7 +56,7 @@ describe('JSON Merge Patch', () => {
 })
 
 describe('a JSON object', () => {
-  it('is neither null, nor an array, nor a plain value', () => {
+  it('a JSON object is neither null, nor an array, nor a plain value', () => {
     for (const value of [null, undefined, [], [{}], 'a', 1, true]) assert.equal(isObject(value), false)
     for (const value of [{}, { a: 1 }]) assert.equal(isObject(value), true)
   })

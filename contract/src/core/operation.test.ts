@@ -90,7 +90,7 @@ describe('the operations of the specification', () => {
     })
   }
 
-  it('are distinguished from extensions', () => {
+  it('the operations of the specification are distinguished from extensions', () => {
     const beyond = operations.filter(
       ({ method, path }) => !lines.some((line) => line[0] === method && line[1] === path),
     )
@@ -121,7 +121,7 @@ describe('every operation', () => {
     })
   }
 
-  it('honours Idempotency-Key where it is a POST with a credential, but for keys, sign-in (decision D98) and what asks a server', () => {
+  it('every operation honours Idempotency-Key where it is a POST with a credential, but for keys, sign-in (decision D98) and what asks a server', () => {
     const ignoring = operations
       .filter((operation) => operation.method === 'POST' && !isIdempotent(operation))
       .map(({ path }) => path)

@@ -88,7 +88,7 @@ describe('everything that can go wrong', () => {
     })
   }
 
-  it('has every code of the specification', () => {
+  it('everything that can go wrong has every code of the specification', () => {
     const codes = Object.values(problems).flatMap(({ agents, control }) => [agents, control] as string[])
     const specified = [
       ...Object.keys(lowercase).slice(0, 15),
@@ -106,7 +106,7 @@ describe('everything that can go wrong', () => {
 describe('the sentence about a request that is not valid', () => {
   const issue = (field: string, message: string): Issue => ({ field, message, code: 'invalid_format' })
 
-  it('names the first fault once, and counts the others', () => {
+  it('the sentence about a request that is not valid names the first fault once, and counts the others', () => {
     assert.equal(summarize([issue('name', 'name is required')]), 'The request is not valid: name is required.')
     assert.equal(summarize([issue('body', 'is required')]), 'The request is not valid: body is required.')
     assert.equal(

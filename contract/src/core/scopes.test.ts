@@ -71,7 +71,7 @@ const allowed: Record<Role, FineScope[]> = {
 }
 
 describe('scopes', () => {
-  it('are the nine of the specification, read, write, tasks:write, approvals:write, tools:execute and work:execute, each described', () => {
+  it('scopes are the nine of the specification, read, write, tasks:write, approvals:write, tools:execute and work:execute, each described', () => {
     assert.deepEqual([...scopes].sort(), [
       'admin',
       'agents:read',
@@ -99,7 +99,7 @@ describe('scopes', () => {
     })
   }
 
-  it('add up: any two grant what either grants', () => {
+  it('scopes add up: any two grant what either grants', () => {
     for (const one of scopes) {
       for (const other of scopes) {
         const both = new Set([...grants[one], ...grants[other]])
@@ -108,7 +108,7 @@ describe('scopes', () => {
     }
   })
 
-  it('that are unknown grant nothing', () => {
+  it('scopes that are unknown grant nothing', () => {
     for (const unknown of [
       '',
       'agents',
@@ -156,7 +156,7 @@ describe('scopes', () => {
     assert.equal(requiredScope('watch_tasks'), 'agents:read')
   })
 
-  it('that are required are named as they are', () => {
+  it('scopes that are required are named as they are', () => {
     for (const scope of scopes) assert.equal(requiredScope(scope), scope)
   })
 })
@@ -203,7 +203,7 @@ describe('permissions (decisions D70 and D75)', () => {
     }
   }
 
-  it('of no scope are none', () => {
+  it('permissions of no scope are none', () => {
     const { projects, agents, organizations, api_keys } = permissionsOf([], 'owner')
     assert.deepEqual(
       [projects, agents, organizations, api_keys].flatMap((each) => Object.values(each)).filter(Boolean),

@@ -21,12 +21,12 @@ describe('the nearest effort', () => {
       }
   })
 
-  it('does not depend on the order of what is taken.', () => {
+  it('the nearest effort does not depend on the order of what is taken.', () => {
     assert.equal(nearestEffort('minimal', ['high', 'low']), 'low')
     assert.equal(nearestEffort('max', ['high', 'xhigh', 'low']), 'xhigh')
   })
 
-  it('is what is agreed for the ends of the scale.', () => {
+  it('the nearest effort is what is agreed for the ends of the scale.', () => {
     assert.equal(nearestEffort('max', ['low', 'medium', 'high', 'xhigh']), 'xhigh')
     assert.equal(nearestEffort('max', ['low', 'medium', 'high']), 'high')
     assert.equal(nearestEffort('minimal', ['none', 'low']), 'low')
@@ -94,9 +94,10 @@ const cases: readonly [Dials, string[]][] = [
 
 describe('the notes about dials', () => {
   for (const [config, expected] of cases)
-    it(`are ${expected.length} for ${JSON.stringify(config)}.`, () => assert.deepEqual(notesOf(config), expected))
+    it(`the notes about dials are ${expected.length} for ${JSON.stringify(config)}.`, () =>
+      assert.deepEqual(notesOf(config), expected))
 
-  it('are of every model that is named, once each, by the name that the configuration has.', () => {
+  it('the notes about dials are of every model that is named, once each, by the name that the configuration has.', () => {
     const config = { model: 'openai/o3', fallback_models: ['gpt-5', 'openai/o3', 'openai/gpt-4o'], temperature: 1 }
     assert.deepEqual(
       dialNotes(config, 'openai').map(({ model }) => model),
@@ -104,7 +105,7 @@ describe('the notes about dials', () => {
     )
   })
 
-  it('are none where nothing is set, whatever the model.', () => {
+  it('the notes about dials are none where nothing is set, whatever the model.', () => {
     for (const model of listedModelFacts.keys()) assert.deepEqual(dialNotes({ model, effort: null }), [], model)
   })
 

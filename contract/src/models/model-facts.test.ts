@@ -62,22 +62,22 @@ const everyFact = [
 ]
 
 describe('the list of facts', () => {
-  it('says of when it is and where it comes from.', () => {
+  it('the list of facts says of when it is and where it comes from.', () => {
     assert.match(modelFactsList.date, /^\d{4}-\d\d-\d\d$/)
     assert.ok(modelFactsList.sources.every((url) => url.startsWith('https://')))
   })
 
-  it('has the same names as the list of prices.', () => {
+  it('the list of facts has the same names as the list of prices.', () => {
     assert.deepEqual([...listedModelFacts.keys()].toSorted(), [...modelPrices.keys()].toSorted())
   })
 
-  it('knows the windows of every model that is not built in, and an output that fits into the context.', () => {
+  it('the list of facts knows the windows of every model that is not built in, and an output that fits into the context.', () => {
     for (const [name, { context, output }] of listedModelFacts)
       if (name.startsWith('builtin/')) assert.ok(context === undefined && output === undefined, name)
       else assert.ok(context! > output! && output! >= 16_384, name)
   })
 
-  it('says what the family of a name says, beside windows and tiers.', () => {
+  it('the list of facts says what the family of a name says, beside windows and tiers.', () => {
     for (const [name, { context: _, output: __, service_tiers: ___, ...listed }] of listedModelFacts) {
       const rule = familyRuleOf(name)
       if (name.startsWith('builtin/')) continue
@@ -87,7 +87,7 @@ describe('the list of facts', () => {
     }
   })
 
-  it('knows a model that need not reason from one that always does.', () => {
+  it('the list of facts knows a model that need not reason from one that always does.', () => {
     assert.equal(modelFacts('openai/gpt-6.1-sol').efforts?.[0], 'low')
     assert.equal(modelFacts('openai/gpt-6.1-terra').efforts?.[0], 'none')
     assert.equal(modelFacts('anthropic/claude-sonnet-5').thinking_can_be_off, true)
@@ -97,7 +97,7 @@ describe('the list of facts', () => {
 
 describe('the facts of a name that is not listed', () => {
   for (const [name, reasons, by_default] of examples)
-    it(`are without windows and follow the family of ${name}.`, () => {
+    it(`the facts of a name that is not listed are without windows and follow the family of ${name}.`, () => {
       const facts = modelFacts(name)
       assert.deepEqual(
         [listedModelFacts.has(name), facts.context, facts.output, facts.reasons, facts.reasons_by_default],
@@ -105,19 +105,19 @@ describe('the facts of a name that is not listed', () => {
       )
     })
 
-  it('come from each rule for some example, so that no rule is hidden by one before it.', () => {
+  it('the facts of a name that is not listed come from each rule for some example, so that no rule is hidden by one before it.', () => {
     const hit = new Set(examples.map(([name]) => familyRuleOf(name)))
     for (const rule of familyRules) assert.ok(hit.has(rule), String(rule[1]))
   })
 
-  it('are those of the family of its name where another provider serves it, without what only its own provider has.', () => {
+  it('the facts of a name that is not listed are those of the family of its name where another provider serves it, without what only its own provider has.', () => {
     for (const name of ['x/claude-opus-5', 'router/openai/gpt-5.6-sol']) {
       const { efforts, thinking, service_tiers, reasons } = modelFacts(name)
       assert.deepEqual([reasons, efforts, thinking, service_tiers], [true, undefined, undefined, undefined], name)
     }
   })
 
-  it('are those of a model that answers at once where no family is known.', () => {
+  it('the facts of a name that is not listed are those of a model that answers at once where no family is known.', () => {
     const answersAtOnce = { reasons: false, reasons_by_default: false, temperature: 'always', structured_output: true }
     for (const name of ['mistral/mistral-large', 'openai/babbage', 'builtin/other', 'no-slash', ''])
       assert.deepEqual(modelFacts(name), answersAtOnce, name)

@@ -22,7 +22,7 @@ const table: Record<Settled, Record<AgentAction, AgentState | null>> = {
 }
 
 describe('the life of an agent', () => {
-  it('has the six states of the specification', () => {
+  it('the life of an agent has the six states of the specification', () => {
     assert.deepEqual([...agentStates], ['creating', 'running', 'paused', 'stopped', 'error', 'updating'])
   })
 

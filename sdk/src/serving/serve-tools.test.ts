@@ -33,7 +33,7 @@ describe('tools that a program serves', () => {
     ])
   const run = (input: string) => client.tasks.run(project, agent, { input }).finalTask()
 
-  it('are called with their arguments, and the model reads what they give or throw', async () => {
+  it('tools that a program serves are called with their arguments, and the model reads what they give or throw', async () => {
     const stop = new AbortController()
     const seen: ServedToolCall[] = []
     const serving = client.project(project).tools.serve(
@@ -59,7 +59,7 @@ describe('tools that a program serves', () => {
     await serving
   })
 
-  it('that give what their schema refuses fail with what was wrong', async () => {
+  it('tools that a program serves that give what their schema refuses fail with what was wrong', async () => {
     const stop = new AbortController()
     const errors: unknown[] = []
     const serving = client.tools.serve(
@@ -102,13 +102,13 @@ describe('tools that a program serves', () => {
     assert.equal(status, 'canceled')
   })
 
-  it('end with the refusal where the credential may not serve', async () => {
+  it('tools that a program serves end with the refusal where the credential may not serve', async () => {
     const reader = new Cadre({ baseURL: service.url, apiKey: 'cadre_00000000000000000000000000000000' })
     await assert.rejects(reader.tools.serve(project, { refund: () => 1 }), { status: 401 })
     await assert.rejects(client.tools.serve('proj_999999', { refund: () => 1 }), { status: 404 })
   })
 
-  it('extend leases while they work, so that a long call is made once', async () => {
+  it('tools that a program serves extend leases while they work, so that a long call is made once', async () => {
     const stop = new AbortController()
     let made = 0
     const release = Promise.withResolvers<void>()

@@ -76,7 +76,7 @@ async function readTables(file: string): Promise<Record<string, string>> {
 }
 
 describe('an archive', () => {
-  it('gives back every byte of every table, in parts or not, with the key only where it was put in', async () => {
+  it('an archive gives back every byte of every table, in parts or not, with the key only where it was put in', async () => {
     const tables = { small: 'a\t\\N\nb\t\\\\.\n', nothing: '', large: lines(30_000), [delayedTasks]: '' }
     const file = await write('whole.tar.gz', tables, ' a key that begins with a space, and is kept')
     assert.deepEqual(await readTables(file), tables)
@@ -91,7 +91,7 @@ describe('an archive', () => {
     assert.equal(withoutKey.secret_key, undefined)
   })
 
-  it('is read to its end even where a table is not used: its checksum is compared all the same', async () => {
+  it('an archive is read to its end even where a table is not used: its checksum is compared all the same', async () => {
     const file = await write('untaken.tar.gz', { large: lines(10_000) })
     const { checksums } = await readArchive(file, { onTable: async () => {} })
     assert.equal(checksums.tables.find(({ name }) => name === 'large')?.rows, 10_000)
@@ -101,7 +101,7 @@ describe('an archive', () => {
     await assert.rejects(readArchive(file, { onTable: onlyTheBeginning }), /stopped before their end/)
   })
 
-  it('that was cut off anywhere, or had a bit turned over, is refused', async () => {
+  it('an archive that was cut off anywhere, or had a bit turned over, is refused', async () => {
     const whole = await readFile(
       await write(
         'source.tar.gz',
@@ -128,7 +128,7 @@ describe('an archive', () => {
     }
   })
 
-  it('that was changed and compressed again is refused by its checksums', async () => {
+  it('an archive that was changed and compressed again is refused by its checksums', async () => {
     const tar = gunzipSync(await readFile(await write('honest.tar.gz', { small: 'one\t1\n', large: lines(10) })))
     const file = join(folder, 'changed.tar.gz')
     for (const [from, to] of [
@@ -146,7 +146,7 @@ describe('an archive', () => {
     }
   })
 
-  it('that is none is refused, and says so', async () => {
+  it('an archive that is none is refused, and says so', async () => {
     for (const [name, bytes] of Object.entries({
       empty: Buffer.alloc(0),
       text: Buffer.from('-- PostgreSQL database dump'),
@@ -161,7 +161,7 @@ describe('an archive', () => {
     await assert.rejects(readArchive(folder), /cannot be read \(EISDIR\)/)
   })
 
-  it('of a later layout says that a newer version wrote it', async () => {
+  it('an archive of a later layout says that a newer version wrote it', async () => {
     const file = join(folder, 'later.tar.gz')
     const writer = openArchiveWriter(createWriteStream(file), signal)
     await writer.manifest({ ...manifest, format: 2 })
@@ -171,7 +171,7 @@ describe('an archive', () => {
 })
 
 describe('writing an archive', () => {
-  it('fails with what its stream fails with, and does not go on', async () => {
+  it('writing an archive fails with what its stream fails with, and does not go on', async () => {
     const full = new Writable({ write: (_chunk, _encoding, done) => done(new Error('no space left')) })
     const writer = openArchiveWriter(full, signal)
     await assert.rejects(async () => {
@@ -180,7 +180,7 @@ describe('writing an archive', () => {
     }, /no space left/)
   })
 
-  it('waits for a slow stream instead of holding what it cannot write', async () => {
+  it('writing an archive waits for a slow stream instead of holding what it cannot write', async () => {
     let taken = 0
     let written = 0
     const gate = Promise.withResolvers<void>()

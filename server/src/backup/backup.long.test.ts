@@ -50,7 +50,7 @@ describe('a backup', () => {
   }
   const options = { cadre_version: '0.1.0', signal: new AbortController().signal }
 
-  it('shows one moment, and blocks no writer', async () => {
+  it('a backup shows one moment, and blocks no writer', async () => {
     const [from, to, file] = [await large(), await target(), join(folder, 'moment.tar.gz')]
     const before = await everything(from.sql)
     const output = interrupted(file, async () => {
@@ -68,7 +68,7 @@ describe('a backup', () => {
     assert.deepEqual(await everything(to.sql), before)
   })
 
-  it('delays making and dropping partitions, and no request waits behind that', async () => {
+  it('a backup delays making and dropping partitions, and no request waits behind that', async () => {
     const [from, file] = [await large(), join(folder, 'partitions.tar.gz')]
     // Of a table that is read later: it was locked before the first one was read.
     const old = { table: 'task_event', name: 'task_event_202002' }
@@ -86,7 +86,7 @@ describe('a backup', () => {
     await ensurePartitions(from.sql, 100)
   })
 
-  it('fails with the connection, and leaves nothing that could be taken for an archive', async () => {
+  it('a backup fails with the connection, and leaves nothing that could be taken for an archive', async () => {
     const [from, file] = [await large(), join(folder, 'killed.tar.gz')]
     const output = interrupted(file, async () => {
       await from.sql`
@@ -99,7 +99,7 @@ describe('a backup', () => {
     await assert.rejects(readArchive(file), BackupError)
   })
 
-  it('is ended by its signal, at once and whatever it waits for', async () => {
+  it('a backup is ended by its signal, at once and whatever it waits for', async () => {
     const from = await source()
     const held = await openConnection({ connection: from.settings })
     closing.push(held.close)
@@ -116,7 +116,7 @@ describe('a backup', () => {
     await eventually(async () => !(await waits()))
   })
 
-  it('is not made of a database without tables, nor of one that is ahead of this build', async () => {
+  it('a backup is not made of a database without tables, nor of one that is ahead of this build', async () => {
     const [nothing, later] = [await target(), await source()]
     await assert.rejects(save(nothing.settings, join(folder, 'none.tar.gz')), /nothing in it that could be kept/)
     await later.sql`insert into schema_migration (version, name, hash) values (9999, '9999_later.sql', '')`

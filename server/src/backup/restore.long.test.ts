@@ -28,7 +28,7 @@ after(() => rm(folder, { recursive: true, force: true }))
 afterEach(close)
 
 describe('a restored database', () => {
-  it('has every row of the one that was backed up, byte for byte, also in old partitions', async () => {
+  it('a restored database has every row of the one that was backed up, byte for byte, also in old partitions', async () => {
     const [from, to, file] = [await source(), await target(), join(folder, 'rows.tar.gz')]
     await fillDatabase(from.sql)
     const { tables } = await save(from.settings, file)
@@ -42,39 +42,47 @@ describe('a restored database', () => {
     assert.equal(leftover?.name, null)
   })
 
-  it('has the schema of a new one, and can be backed up and restored again', { skip: skipInShortRun }, async () => {
-    const [from, once, twice] = [await source(), await target(), await target()]
-    await fillDatabase(from.sql)
-    const describe = async ({ sql }: Database): Promise<unknown> => [
-      await sql`select table_name, column_name, data_type, column_default, is_nullable, is_generated, identity_generation
+  it(
+    'a restored database has the schema of a new one, and can be backed up and restored again',
+    { skip: skipInShortRun },
+    async () => {
+      const [from, once, twice] = [await source(), await target(), await target()]
+      await fillDatabase(from.sql)
+      const describe = async ({ sql }: Database): Promise<unknown> => [
+        await sql`select table_name, column_name, data_type, column_default, is_nullable, is_generated, identity_generation
         from information_schema.columns where table_schema = 'public' and table_name not like '%20200229%' order by 1, 2`,
-      await sql`select conrelid::regclass::text as table, conname, pg_get_constraintdef(oid) as text, convalidated from pg_constraint
+        await sql`select conrelid::regclass::text as table, conname, pg_get_constraintdef(oid) as text, convalidated from pg_constraint
         where connamespace = 'public'::regnamespace and conrelid::regclass::text not like '%20200229%' order by 1, 2`,
-      await sql`select indexdef from pg_indexes where schemaname = 'public' and tablename not like '%20200229%' order by 1`,
-    ]
-    await save(from.settings, join(folder, 'once.tar.gz'))
-    await load(join(folder, 'once.tar.gz'), once.settings)
-    assert.deepEqual(await describe(once), await describe(from))
-    await save(once.settings, join(folder, 'twice.tar.gz'))
-    await load(join(folder, 'twice.tar.gz'), twice.settings)
-    assert.deepEqual(await everything(twice.sql), await everything(from.sql))
-  })
-
-  it('gives no number again, also not one whose row is gone', { skip: skipInShortRun }, async () => {
-    const [from, to, file] = [await source(), await target(), join(folder, 'numbers.tar.gz')]
-    const { project_id } = await fillDatabase(from.sql)
-    const [deleted] = await from.sql<{ id: number }>`
-      insert into project (org_id, name) select org_id, 'gone' from project where id = ${project_id} returning id`
-    await from.sql`delete from project where id = ${deleted!.id}`
-    await save(from.settings, file)
-    await load(file, to.settings)
-    const [next] = await to.sql<{ id: number }>`
-      insert into project (org_id, name) select org_id, 'next' from project where id = ${project_id} returning id`
-    assert.equal(next!.id, deleted!.id + 1)
-  })
+        await sql`select indexdef from pg_indexes where schemaname = 'public' and tablename not like '%20200229%' order by 1`,
+      ]
+      await save(from.settings, join(folder, 'once.tar.gz'))
+      await load(join(folder, 'once.tar.gz'), once.settings)
+      assert.deepEqual(await describe(once), await describe(from))
+      await save(once.settings, join(folder, 'twice.tar.gz'))
+      await load(join(folder, 'twice.tar.gz'), twice.settings)
+      assert.deepEqual(await everything(twice.sql), await everything(from.sql))
+    },
+  )
 
   it(
-    'has events that its own transactions come after, whatever the other database counted to',
+    'a restored database gives no number again, also not one whose row is gone',
+    { skip: skipInShortRun },
+    async () => {
+      const [from, to, file] = [await source(), await target(), join(folder, 'numbers.tar.gz')]
+      const { project_id } = await fillDatabase(from.sql)
+      const [deleted] = await from.sql<{ id: number }>`
+      insert into project (org_id, name) select org_id, 'gone' from project where id = ${project_id} returning id`
+      await from.sql`delete from project where id = ${deleted!.id}`
+      await save(from.settings, file)
+      await load(file, to.settings)
+      const [next] = await to.sql<{ id: number }>`
+      insert into project (org_id, name) select org_id, 'next' from project where id = ${project_id} returning id`
+      assert.equal(next!.id, deleted!.id + 1)
+    },
+  )
+
+  it(
+    'a restored database has events that its own transactions come after, whatever the other database counted to',
     { skip: skipInShortRun },
     async () => {
       const [from, to, file] = [await source(), await target(), join(folder, 'xids.tar.gz')]
@@ -89,7 +97,7 @@ describe('a restored database', () => {
   )
 
   it(
-    'is migrated to this version where the backup is of an older one, its data too',
+    'a restored database is migrated to this version where the backup is of an older one, its data too',
     { skip: skipInShortRun },
     async () => {
       const [from, to, file] = [await target(), await target(), join(folder, 'older.tar.gz')]
@@ -112,7 +120,7 @@ describe('a restored database', () => {
 })
 
 describe('a restore without the key', () => {
-  it('takes out what only the key could read, disables what needs it, and leaves everything else', async () => {
+  it('a restore without the key takes out what only the key could read, disables what needs it, and leaves everything else', async () => {
     const [from, to, file] = [await source(), await target(), join(folder, 'secrets.tar.gz')]
     const { agent_id, project_id } = await fillDatabase(from.sql)
     const [lost, ours] = [
@@ -161,7 +169,7 @@ describe('a restore without the key', () => {
 })
 
 describe('a rehearsal', () => {
-  it('does nothing on its own: agents and schedules are paused, webhooks disabled, and the rest is as it was', async () => {
+  it('a rehearsal does nothing on its own: agents and schedules are paused, webhooks disabled, and the rest is as it was', async () => {
     const [from, to, file] = [await source(), await target(), join(folder, 'rehearsal.tar.gz')]
     const { agent_id, project_id } = await fillDatabase(from.sql)
     const webhook = newId('wh')
@@ -213,7 +221,7 @@ describe('a restore', () => {
     return found.length === 0
   }
 
-  it('refuses a database in which there is anything, and leaves it as it is', async () => {
+  it('a restore refuses a database in which there is anything, and leaves it as it is', async () => {
     await to.sql.script('create table somebody_elses (id int); insert into somebody_elses values (1)')
     await assert.rejects(load(file, to.settings), /not empty \(somebody_elses\)/)
     assert.deepEqual(await to.sql`select * from somebody_elses`, [{ id: 1 }])
@@ -221,36 +229,44 @@ describe('a restore', () => {
     assert.equal(schemas.length, 0)
   })
 
-  it('refuses a database that a service uses, or that was restored already', { skip: skipInShortRun }, async () => {
-    await load(file, to.settings)
-    const before = await everything(to.sql)
-    await assert.rejects(load(file, to.settings), /not empty/)
-    assert.deepEqual(await everything(to.sql), before)
-  })
+  it(
+    'a restore refuses a database that a service uses, or that was restored already',
+    { skip: skipInShortRun },
+    async () => {
+      await load(file, to.settings)
+      const before = await everything(to.sql)
+      await assert.rejects(load(file, to.settings), /not empty/)
+      assert.deepEqual(await everything(to.sql), before)
+    },
+  )
 
-  it('refuses a damaged archive before anything is changed', async () => {
+  it('a restore refuses a damaged archive before anything is changed', async () => {
     const bytes = await readFile(file)
     await writeFile(file, bytes.subarray(0, bytes.length - 20))
     await assert.rejects(load(file, to.settings), BackupError)
     assert.ok(await isEmpty())
   })
 
-  it('refuses what a later version wrote, or one whose migrations were others', { skip: skipInShortRun }, async () => {
-    const content = await readArchive(file)
-    const { migrations } = content.manifest
-    const later = [...migrations, { version: 9999, name: '9999_later.sql', hash: '0'.repeat(64) }]
-    const changed = [{ ...migrations[0]!, hash: '0'.repeat(64) }, ...migrations.slice(1)]
-    await assert.rejects(
-      requireKnownMigrations({ manifest: { ...content.manifest, cadre_version: '9.9.9', migrations: later } }),
-      /by Cadre 9\.9\.9 and has migration 9999_later\.sql.*that version, or a later one/,
-    )
-    await assert.rejects(
-      requireKnownMigrations({ manifest: { ...content.manifest, migrations: changed } }),
-      /0001_control_plane\.sql of the archive differs/,
-    )
-  })
+  it(
+    'a restore refuses what a later version wrote, or one whose migrations were others',
+    { skip: skipInShortRun },
+    async () => {
+      const content = await readArchive(file)
+      const { migrations } = content.manifest
+      const later = [...migrations, { version: 9999, name: '9999_later.sql', hash: '0'.repeat(64) }]
+      const changed = [{ ...migrations[0]!, hash: '0'.repeat(64) }, ...migrations.slice(1)]
+      await assert.rejects(
+        requireKnownMigrations({ manifest: { ...content.manifest, cadre_version: '9.9.9', migrations: later } }),
+        /by Cadre 9\.9\.9 and has migration 9999_later\.sql.*that version, or a later one/,
+      )
+      await assert.rejects(
+        requireKnownMigrations({ manifest: { ...content.manifest, migrations: changed } }),
+        /0001_control_plane\.sql of the archive differs/,
+      )
+    },
+  )
 
-  it('leaves nothing where it fails in the middle, and can be tried again', async () => {
+  it('a restore leaves nothing where it fails in the middle, and can be tried again', async () => {
     await assert.rejects(
       load(file, to.settings, {
         alter: async () => {
@@ -264,7 +280,7 @@ describe('a restore', () => {
     assert.ok(!(await isEmpty()))
   })
 
-  it('tells what PostgreSQL does not take, and leaves nothing of it', { skip: skipInShortRun }, async () => {
+  it('a restore tells what PostgreSQL does not take, and leaves nothing of it', { skip: skipInShortRun }, async () => {
     const { manifest } = await readArchive(file)
     const output = createWriteStream(file)
     const writer = openArchiveWriter(output, new AbortController().signal)
@@ -281,7 +297,7 @@ describe('a restore', () => {
     assert.ok(await isEmpty())
   })
 
-  it('leaves nothing where PostgreSQL ends its connection', { skip: skipInShortRun }, async () => {
+  it('a restore leaves nothing where PostgreSQL ends its connection', { skip: skipInShortRun }, async () => {
     const killed = load(file, to.settings, {
       alter: async (tx) => {
         const [{ pid } = { pid: 0 }] = await tx<{ pid: number }>`select pg_backend_pid() as pid`
@@ -293,17 +309,21 @@ describe('a restore', () => {
     assert.ok(await isEmpty())
   })
 
-  it('keeps a service that starts meanwhile waiting, which finds all of it', { skip: skipInShortRun }, async () => {
-    let migrating: Promise<unknown> | undefined
-    await load(file, to.settings, {
-      alter: async () => {
-        migrating = migrate(to.sql)
-        await eventually(async () => {
-          const waiting = await to.sql`select from pg_locks where locktype = 'advisory' and not granted`
-          return waiting.length > 0
-        })
-      },
-    })
-    assert.deepEqual(await migrating, { applied: [] })
-  })
+  it(
+    'a restore keeps a service that starts meanwhile waiting, which finds all of it',
+    { skip: skipInShortRun },
+    async () => {
+      let migrating: Promise<unknown> | undefined
+      await load(file, to.settings, {
+        alter: async () => {
+          migrating = migrate(to.sql)
+          await eventually(async () => {
+            const waiting = await to.sql`select from pg_locks where locktype = 'advisory' and not granted`
+            return waiting.length > 0
+          })
+        },
+      })
+      assert.deepEqual(await migrating, { applied: [] })
+    },
+  )
 })

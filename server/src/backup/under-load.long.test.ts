@@ -95,7 +95,7 @@ describe('backups of an installation at work', () => {
     return found
   }
 
-  it('are each of one moment: nothing in them is half done, and all of it goes on', async (t) => {
+  it('backups of an installation at work are each of one moment: nothing in them is half done, and all of it goes on', async (t) => {
     t.diagnostic(`CADRE_TEST_SEED=${rng.seed}`)
     const { id } = await maker(test.send)('/api/v1/projects', { name: 'busy' })
     const project = `/api/v1/projects/${id}`

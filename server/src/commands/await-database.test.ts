@@ -47,7 +47,7 @@ describe('the start of a service whose database is away', () => {
     },
   })
 
-  it('ends after its time with what is wrong and how long it waited', async () => {
+  it('the start of a service whose database is away ends after its time with what is wrong and how long it waited', async () => {
     const config = { database_url: url(port), database_wait_seconds: 1 }
     const began = performance.now()
     await assert.rejects(awaitDatabase(config, { log: quiet, signal: never }), (error) => {
@@ -58,7 +58,7 @@ describe('the start of a service whose database is away', () => {
     assert.ok(performance.now() - began >= 1000)
   })
 
-  it('ends at once where it may not wait, and when it is called off', async () => {
+  it('the start of a service whose database is away ends at once where it may not wait, and when it is called off', async () => {
     await assert.rejects(
       awaitDatabase({ database_url: url(port), database_wait_seconds: 0 }, { log: quiet, signal: never }),
       /cannot be reached: connect ECONNREFUSED 127.0.0.1:\d+\.$/,
@@ -71,13 +71,13 @@ describe('the start of a service whose database is away', () => {
     await assert.rejects(waiting, Interrupted)
   })
 
-  it('says that it waits, and goes on once the database is there', async () => {
+  it('the start of a service whose database is away says that it waits, and goes on once the database is there', async () => {
     await awaitDatabase({ database_url: url(port), database_wait_seconds: 60 }, { log, signal: never })
     assert.equal(lines.length, 1)
     assert.match(lines[0]!.text, /^The database of DATABASE_URL cannot be reached: .* The start waits for it$/)
   })
 
-  it('does not wait for what only an operator can mend', async () => {
+  it('the start of a service whose database is away does not wait for what only an operator can mend', async () => {
     const missing = url(port).replace(/[^/]*$/, 'no_such_database')
     await assert.rejects(
       awaitDatabase({ database_url: missing, database_wait_seconds: 60 }, { log: quiet, signal: never }),

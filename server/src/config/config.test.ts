@@ -27,7 +27,7 @@ function faultsOf(env: Environment): ConfigError {
 }
 
 describe('configuration', () => {
-  it('is complete without any variable, and every default is allowed', () => {
+  it('configuration is complete without any variable, and every default is allowed', () => {
     const config = readConfig({})
     assert.deepEqual(
       [
@@ -50,7 +50,7 @@ describe('configuration', () => {
     }
   })
 
-  it('has a public URL that may have a path, and nothing else after it', () => {
+  it('configuration has a public URL that may have a path, and nothing else after it', () => {
     const publicUrlOf = (text: string) => readConfig({ CADRE_PUBLIC_URL: text }).public_url
     assert.equal(publicUrlOf('https://example.com/team/cadre/'), 'https://example.com/team/cadre')
     for (const text of [
@@ -63,7 +63,7 @@ describe('configuration', () => {
     assert.throws(() => publicUrlOf('https://example.com/a/../b'), /CADRE_PUBLIC_URL/)
   })
 
-  it('reads what is set', () => {
+  it('configuration reads what is set', () => {
     const config = readConfig({
       PORT: '0',
       HOST: '::',
@@ -90,7 +90,7 @@ describe('configuration', () => {
     )
   })
 
-  it('takes an empty value for unset, also where a value is needed', () => {
+  it('configuration takes an empty value for unset, also where a value is needed', () => {
     const config = readConfig({
       PORT: '',
       CADRE_SECRET_KEY: '',
@@ -100,7 +100,7 @@ describe('configuration', () => {
     assert.deepEqual([config.port, config.secret_key, config.providers], [8080, undefined, []])
   })
 
-  it('names every fault at once, with what is allowed', () => {
+  it('configuration names every fault at once, with what is allowed', () => {
     const error = faultsOf({
       PORT: '65536',
       CADRE_SIGNUP: 'yes',
@@ -124,7 +124,7 @@ describe('configuration', () => {
     assert.equal(error.message.split('\n').length, 5)
   })
 
-  it('never shows a secret in a fault, nor a password inside a URL', () => {
+  it('configuration never shows a secret in a fault, nor a password inside a URL', () => {
     const { message } = faultsOf({
       DATABASE_URL: 'mysql://u:canary@h/d',
       CADRE_SECRET_KEY: 'canary',
@@ -140,7 +140,7 @@ describe('configuration', () => {
     assert.equal(message.split('\n').length, 9)
   })
 
-  it('takes a secret from a file, without the line break at its end', () => {
+  it('configuration takes a secret from a file, without the line break at its end', () => {
     const secret = 'a secret of thirty-two characters'
     assert.equal(readConfig({ CADRE_SECRET_KEY_FILE: file('key', `${secret}\n`) }).secret_key, secret)
     assert.deepEqual(
@@ -149,7 +149,7 @@ describe('configuration', () => {
     )
   })
 
-  it('refuses a secret given twice, and a file that is missing or empty', () => {
+  it('configuration refuses a secret given twice, and a file that is missing or empty', () => {
     const { faults } = faultsOf({
       CADRE_SECRET_KEY: 'x'.repeat(32),
       CADRE_SECRET_KEY_FILE: '/anything',
@@ -164,11 +164,11 @@ describe('configuration', () => {
     assert.match(faults[2]?.problem ?? '', /is empty/)
   })
 
-  it('does not warn of what the command line and the SDKs read', () => {
+  it('configuration does not warn of what the command line and the SDKs read', () => {
     assert.deepEqual(readConfig({ CADRE_API_KEY: 'cadre_x', CADRE_PROJECT: '1', CADRE_PROFILE: 'a' }).warnings, [])
   })
 
-  it('warns of unknown variables with the prefix of Cadre, and ignores all others', () => {
+  it('configuration warns of unknown variables with the prefix of Cadre, and ignores all others', () => {
     const { warnings } = readConfig({
       CADRE_SECRT_KEY: 'x',
       CADRE_DATA_DIR_FILE: '/x',
@@ -181,7 +181,7 @@ describe('configuration', () => {
     )
   })
 
-  it('makes a provider of every named base URL', () => {
+  it('configuration makes a provider of every named base URL', () => {
     const config = readConfig({
       CADRE_PROVIDER_OLLAMA_BASE_URL: 'http://127.0.0.1:11434/v1',
       CADRE_PROVIDER_MY_GROQ_BASE_URL: 'https://api.groq.com/openai/v1',
@@ -193,7 +193,7 @@ describe('configuration', () => {
     ])
   })
 
-  it('reads how providers are spoken to, and what models can hold', () => {
+  it('configuration reads how providers are spoken to, and what models can hold', () => {
     const config = readConfig({
       OPENAI_PROTOCOL: 'chat',
       CADRE_PROVIDER_X_BASE_URL: 'http://x',
@@ -219,7 +219,7 @@ describe('configuration', () => {
     )
   })
 
-  it('refuses a provider with a key and no address, and the names that are built in', () => {
+  it('configuration refuses a provider with a key and no address, and the names that are built in', () => {
     const { faults } = faultsOf({ CADRE_PROVIDER_X_API_KEY: 'k', CADRE_PROVIDER_OPENAI_BASE_URL: 'http://x' })
     assert.deepEqual(
       faults.map(({ name, problem }) => [name, problem]),
@@ -230,7 +230,7 @@ describe('configuration', () => {
     )
   })
 
-  it('reads headers and the share of traces as OpenTelemetry writes them', () => {
+  it('configuration reads headers and the share of traces as OpenTelemetry writes them', () => {
     const config = readConfig({
       OTEL_EXPORTER_OTLP_HEADERS: 'Authorization=Bearer%20a%3D%3D, x-team = eu ',
       OTEL_TRACES_SAMPLER_ARG: '.25',
@@ -245,7 +245,7 @@ describe('configuration', () => {
     }
   })
 
-  it('allows redirect URIs over https, and over http for loopback only', () => {
+  it('configuration allows redirect URIs over https, and over http for loopback only', () => {
     for (const uri of [
       'https://app.example.com/cb?x=1',
       'http://127.0.0.1:3000/cb',
@@ -266,14 +266,14 @@ describe('configuration', () => {
     }
   })
 
-  it('tells how the service is reached, from where it listens, unless that is configured', () => {
+  it('configuration tells how the service is reached, from where it listens, unless that is configured', () => {
     assert.equal(publicUrl({ host: '127.0.0.1', public_url: undefined }, 9000), 'http://127.0.0.1:9000')
     assert.equal(publicUrl({ host: '::1', public_url: undefined }, 9000), 'http://[::1]:9000')
     assert.equal(publicUrl({ host: '0.0.0.0', public_url: undefined }, 9000), 'http://localhost:9000')
     assert.equal(publicUrl({ host: '::', public_url: 'https://a.example' }, 9000), 'https://a.example')
   })
 
-  it('is what .env.example says, and no secret there has a value', () => {
+  it('configuration is what .env.example says, and no secret there has a value', () => {
     const text = envExample()
     assert.equal(readFileSync(new URL('../../../.env.example', import.meta.url), 'utf8'), text, 'run `npm run gen`')
     const named = [...text.matchAll(/^#([A-Z_]+)=(.+)$/gm)].map(([, name, value]) => [name, value])

@@ -12,7 +12,7 @@ describe('requests of one key at once', () => {
   /** As often at once, each with another number of requests left. */
   const atOnce = (key: string, count: number) => Promise.all(Array.from({ length: count }, () => hello(key)))
 
-  it('are all counted in its windows and as its uses, and each gets its own rate limit headers', async () => {
+  it('requests of one key at once are all counted in its windows and as its uses, and each gets its own rate limit headers', async () => {
     const { id, key } = await makeKey(test, ownerOf(test), ['admin'])
     const replies = await atOnce(key, 40)
     assert.deepEqual([...new Set(replies.map(({ status }) => status))], [200])
@@ -28,7 +28,7 @@ describe('requests of one key at once', () => {
     assert.equal(uses!.n, 40)
   })
 
-  it('that do not all fit are admitted as many as fit, each refusal counted once', async () => {
+  it('requests of one key at once that do not all fit are admitted as many as fit, each refusal counted once', async () => {
     const { id, key } = await makeKey(test, ownerOf(test), ['admin'])
     await test.sql`
       insert into rate_window (subject, bucket, hour_start, hour_used, minute_start, minute_used, admitted)
@@ -46,7 +46,7 @@ describe('requests of one key at once', () => {
     assert.equal(uses!.n, 40)
   })
 
-  it('find it revoked with the next request, however many are on their way', async () => {
+  it('requests of one key at once find it revoked with the next request, however many are on their way', async () => {
     const { id, key } = await makeKey(test, ownerOf(test), ['admin'])
     let revoked = false
     const refusedAfter: number[] = []

@@ -106,7 +106,7 @@ describe('a content type (decision D8)', () => {
     })
   }
 
-  it('is the first one where several are sent', async () => {
+  it('a content type is the first one where several are sent', async () => {
     const several = ['content-type', 'text/plain', 'content-type', 'application/json']
     const { status } = await rawSend(test.url, {
       method: 'POST',
@@ -117,7 +117,7 @@ describe('a content type (decision D8)', () => {
     assert.equal(status, 400)
   })
 
-  it('with an encoding is refused the same way', async () => {
+  it('a content type with an encoding is refused the same way', async () => {
     const body = gzipSync(JSON.stringify({ name: name() }))
     for (const encoding of ['gzip', 'deflate', 'br', 'identity']) {
       const answer = await post(agents, body, { 'content-type': 'application/json', 'content-encoding': encoding })
@@ -133,11 +133,11 @@ describe("a body's size (decision D9)", () => {
     return `${start}${' '.repeat(bytes - start.length - 1)}}`
   }
 
-  it('may be 1 MiB', async () => {
+  it("a body's size may be 1 MiB", async () => {
     for (const [, path] of both) assert.equal((await post(path(), ofBytes(1_048_576))).status, 201)
   })
 
-  it('may not be a byte more, also in chunks, and nothing is made', async () => {
+  it("a body's size may not be a byte more, also in chunks, and nothing is made", async () => {
     const before = await things()
     for (const headers of [
       { 'content-type': 'application/json' },
@@ -160,7 +160,7 @@ describe("a body's size (decision D9)", () => {
     assert.equal(await things(), before)
   })
 
-  it('is looked at before who asks, and where no body is wanted too (decisions D3, D10)', async () => {
+  it("a body's size is looked at before who asks, and where no body is wanted too (decisions D3, D10)", async () => {
     for (const path of [agents, `${agents}/agent_1/start`]) {
       assert.equal((await rawSend(test.url, { method: 'POST', path, body: ofBytes(1_048_577) })).status, 400)
     }
@@ -172,7 +172,7 @@ describe("a body's size (decision D9)", () => {
 })
 
 describe('an absent body (decision D10)', () => {
-  it('is as good as an empty one: what it should have said is required, whatever the content type says', async () => {
+  it('an absent body is as good as an empty one: what it should have said is required, whatever the content type says', async () => {
     const { body: agent } = await post(agents, JSON.stringify({ name: name() }))
     for (const headers of [{}, { 'content-type': 'application/json' }, { 'content-type': 'text/plain' }]) {
       const a = await post(agents, undefined, headers)
@@ -191,7 +191,7 @@ describe('an absent body (decision D10)', () => {
     }
   })
 
-  it('and any other is good enough for actions and DELETE', async () => {
+  it('an absent body and any other is good enough for actions and DELETE', async () => {
     for (const [body, type] of [
       ['', 'application/json'],
       ['{', 'application/json'],
@@ -274,17 +274,17 @@ describe('JSON (decision D11)', () => {
     })
   }
 
-  it('may begin with a byte-order mark and be surrounded by white space', async () => {
+  it('JSON may begin with a byte-order mark and be surrounded by white space', async () => {
     assert.equal((await post(agents, `\ufeff{"name":"${name()}"}`)).status, 201)
     assert.equal((await post(agents, ` \r\n\t{ "name" : "${name()}" }\n `)).status, 201)
   })
 
-  it('with a key twice means the last one', async () => {
+  it('JSON with a key twice means the last one', async () => {
     const last = name()
     assert.equal((await post(agents, `{"name":"first","name":"${last}"}`)).body.name, last)
   })
 
-  it('numbers that overflow are out of range, wherever they are', async () => {
+  it('JSON numbers that overflow are out of range, wherever they are', async () => {
     for (const [body, field] of [
       ['{"name":"x","config":{"temperature":1e400}}', 'config.temperature'],
       ['{"name":"x","metadata":{"a":[-1e400]}}', 'metadata.a[0]'],
@@ -303,7 +303,7 @@ describe('JSON (decision D11)', () => {
 describe('structure (decisions D11, D15)', () => {
   const nested = (levels: number, open = '[', close = ']'): string => open.repeat(levels) + close.repeat(levels)
 
-  it('may be nested 32 levels', async () => {
+  it('structure may be nested 32 levels', async () => {
     // The body and metadata are two of them.
     assert.equal((await post(agents, `{"name":"${name()}","metadata":{"a":${nested(30)}}}`)).status, 201)
     const deep = '{"a":'.repeat(30) + '1' + '}'.repeat(30)
@@ -318,7 +318,7 @@ describe('structure (decisions D11, D15)', () => {
     ['100,000 unknown', `{"name":"x","u":${'{"a":'.repeat(100_000)}1${'}'.repeat(100_000)}}`],
     ['500,000', nested(500_000)],
   ] as const) {
-    it(`may not be nested ${levels} levels`, async () => {
+    it(`structure may not be nested ${levels} levels`, async () => {
       const a = await post(agents, text)
       assert.deepEqual(
         [a.status, a.body.error.code, fault(a.body).field, fault(a.body).code, fault(a.body).max],
@@ -351,7 +351,7 @@ describe('structure (decisions D11, D15)', () => {
     })
   }
 
-  it('that reaches for a prototype is refused, and no prototype changes', async () => {
+  it('structure that reaches for a prototype is refused, and no prototype changes', async () => {
     for (const part of [
       '{"__proto__":{"x":1}}',
       '{"a":{"__proto__":{"x":1}}}',
@@ -373,7 +373,7 @@ describe('structure (decisions D11, D15)', () => {
     assert.equal(({} as Record<string, unknown>).x, undefined)
   })
 
-  it('may have members that are named like those of every object', async () => {
+  it('structure may have members that are named like those of every object', async () => {
     const metadata = { constructor: 'a', prototype: { x: 1 }, toString: [1], hasOwnProperty: 'b', valueOf: { y: 2 } }
     const { status, body } = await post(agents, JSON.stringify({ name: name(), metadata }))
     assert.equal(status, 201)
@@ -382,22 +382,26 @@ describe('structure (decisions D11, D15)', () => {
 })
 
 describe('faults without number', () => {
-  it('are not all listed: an answer has a hundred at most, within the usual time', { timeout: 60_000 }, async () => {
-    const wrong = (count: number) => JSON.stringify({ name: name(), config: { tools: Array(count).fill(0) } })
-    const some = await post(agents, wrong(1000))
-    assert.equal(some.status, 400)
-    assert.equal(some.body.error.details.length, 100)
-    const first = await post(agents, wrong(500_000))
-    assert.equal(first.status, 400)
-    assert.deepEqual(
-      first.body.error.details.map(({ field, code }: any) => [field, code]),
-      [['config', 'too_long']],
-    )
-  })
+  it(
+    'faults without number are not all listed: an answer has a hundred at most, within the usual time',
+    { timeout: 60_000 },
+    async () => {
+      const wrong = (count: number) => JSON.stringify({ name: name(), config: { tools: Array(count).fill(0) } })
+      const some = await post(agents, wrong(1000))
+      assert.equal(some.status, 400)
+      assert.equal(some.body.error.details.length, 100)
+      const first = await post(agents, wrong(500_000))
+      assert.equal(first.status, 400)
+      assert.deepEqual(
+        first.body.error.details.map(({ field, code }: any) => [field, code]),
+        [['config', 'too_long']],
+      )
+    },
+  )
 })
 
 describe('members', () => {
-  it("that are the resource's and the service's to set are ignored (decision D14)", async () => {
+  it("members that are the resource's and the service's to set are ignored (decision D14)", async () => {
     const own = {
       id: 'agent_00000000000000000000000000',
       status: 'error',
@@ -420,7 +424,7 @@ describe('members', () => {
     assert.notEqual(project.body.created_at, '2000-01-01T00:00:00.000Z')
   })
 
-  it('that are unknown are refused, before anything is done (decision D14)', async () => {
+  it('members that are unknown are refused, before anything is done (decision D14)', async () => {
     for (const member of ['created_by', 'revision', 'version', 'org_id', 'role', 'plan', 'scopes', 'settles_to']) {
       const { status, body } = await post(agents, JSON.stringify({ name: name(), [member]: 'x' }))
       assert.deepEqual([status, fault(body).field, fault(body).code], [400, member, 'unknown_field'])
@@ -430,7 +434,7 @@ describe('members', () => {
     assert.deepEqual(project.body.error.details, { field: 'org_id', issue: 'unknown member `org_id`' })
   })
 
-  it('are not coerced to the type that they should have (decision D16)', async () => {
+  it('members are not coerced to the type that they should have (decision D16)', async () => {
     for (const [body, field] of [
       [{ name: 5 }, 'name'],
       [{ name: true }, 'name'],
@@ -453,7 +457,7 @@ describe('members', () => {
     assert.equal((await post(agents, `{"name":"${name()}","config":{"max_tokens":5.0}}`)).body.config.max_tokens, 5)
   })
 
-  it('that are null are absent on creation (decision D17)', async () => {
+  it('members that are null are absent on creation (decision D17)', async () => {
     const { status, body } = await post(
       agents,
       JSON.stringify({ name: name(), description: null, config: null, metadata: { a: null, b: 1 } }),

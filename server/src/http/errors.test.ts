@@ -30,7 +30,7 @@ async function whileFailingWith(state: string, work: () => Promise<void>): Promi
 }
 
 describe('an error', () => {
-  it('has exactly the members of its envelope (decision D21)', async () => {
+  it('an error has exactly the members of its envelope (decision D21)', async () => {
     const answers: [Reply, string[]][] = [
       [await test.send('GET', '/api/v1/auth/user', { key: null }), ['code', 'message', 'request_id', 'timestamp']],
       [await test.send('GET', '/api/v1/hello', { key: null }), ['code', 'message', 'request_id', 'timestamp']],
@@ -51,7 +51,7 @@ describe('an error', () => {
     }
   })
 
-  it('of something missing says what, as it was named (decision D24)', async () => {
+  it('an error of something missing says what, as it was named (decision D24)', async () => {
     const missing: [string, string, string, object][] = [
       [
         'GET',
@@ -93,7 +93,7 @@ describe('an error', () => {
     )
   })
 
-  it('never repeats more of an identifier than a hundred characters', async () => {
+  it('an error never repeats more of an identifier than a hundred characters', async () => {
     const { status, body } = await test.send('GET', `${agents}/${'a'.repeat(5000)}`)
     assert.equal(status, 404)
     assert.equal(body.error.details.resource_id.length, 100)
@@ -225,7 +225,7 @@ describe('identifiers of every wrong shape (decisions D7, D30)', () => {
 })
 
 describe('faults of fields', () => {
-  it('are listed together in family A, in the order of the contract, by dotted path (decision D26)', async () => {
+  it('faults of fields are listed together in family A, in the order of the contract, by dotted path (decision D26)', async () => {
     const body = {
       metadata: [],
       config: {
@@ -261,7 +261,7 @@ describe('faults of fields', () => {
     for (const { message } of answer.error.details) assert.ok(typeof message === 'string' && message.length > 0)
   })
 
-  it('repeat what was sent, cut at a hundred characters', async () => {
+  it('faults of fields repeat what was sent, cut at a hundred characters', async () => {
     const { body } = await test.send('POST', agents, {
       body: { name: '\u0007'.repeat(90), description: 'x'.repeat(3000), config: { temperature: 9 } },
     })
@@ -271,7 +271,7 @@ describe('faults of fields', () => {
     assert.equal(temperature.provided, 9)
   })
 
-  it('never repeat a secret or the value of an environment variable', async () => {
+  it('faults of fields never repeat a secret or the value of an environment variable', async () => {
     const canary = 'canary-4711'
     const agent = (environment_variables: unknown) =>
       test.send('POST', agents, { body: { name: 'x', config: { environment_variables } } })
@@ -296,7 +296,7 @@ describe('faults of fields', () => {
     }
   })
 
-  it('are returned one at a time in family B, as field and issue (decision D27)', async () => {
+  it('faults of fields are returned one at a time in family B, as field and issue (decision D27)', async () => {
     const answers: [object, string][] = [
       [{ url: 5, events: 'x', secret: '' }, 'url'],
       [{ ...webhook, events: ['agent.failed', 'nope'] }, 'events'],
@@ -326,7 +326,7 @@ describe('an internal error', () => {
       }))
   }
 
-  it('is 500 without a word about the inside, and an event for the organization (decisions D21, D94)', () =>
+  it('an internal error is 500 without a word about the inside, and an event for the organization (decisions D21, D94)', () =>
     whileFailingWith('22012', async () => {
       const { status, headers, body } = await test.send('POST', '/api/v1/webhooks', { body: webhook })
       assert.deepEqual([status, body.error.code, 'details' in body.error], [500, 'INTERNAL_ERROR', false])
@@ -350,7 +350,7 @@ describe('an internal error', () => {
       assert.equal(event.data.user_id, test.owner.user_id)
     }))
 
-  it('leaves nothing behind, and the next request is served', async () => {
+  it('an internal error leaves nothing behind, and the next request is served', async () => {
     const [row] = await test.sql<{ count: number }>`select count(*) from webhook where org_id = ${test.owner.org_id}`
     assert.equal(row!.count, 0)
     assert.equal((await test.send('POST', '/api/v1/webhooks', { body: webhook })).status, 201)

@@ -27,7 +27,7 @@ function assertFailed({ status, body }: Reply, current: string): void {
 }
 
 describe('the revision of an agent (decision D99)', () => {
-  it('is in the answers that show the agent, quoted', async () => {
+  it('the revision of an agent is in the answers that show the agent, quoted', async () => {
     const { path, tag } = await makeAgent()
     assert.match(tag, /^"\d+"$/)
     assert.equal(tagOf(await test.send('GET', path)), tag)
@@ -35,7 +35,7 @@ describe('the revision of an agent (decision D99)', () => {
     assert.match(tagOf(await put(path)), /^"\d+"$/)
   })
 
-  it('changes with every update and every action that moves it', async () => {
+  it('the revision of an agent changes with every update and every action that moves it', async () => {
     const { path, tag } = await makeAgent()
     const seen = [tag, tagOf(await put(path)), tagOf(await put(path))]
     for (const action of ['pause', 'start', 'stop', 'start', 'restart']) {
@@ -47,7 +47,7 @@ describe('the revision of an agent (decision D99)', () => {
     assert.equal(tagOf(await test.send('GET', path)), seen.at(-1))
   })
 
-  it('stays when nothing changes: by reading, by settling, by an action that finds the agent there', async () => {
+  it('the revision of an agent stays when nothing changes: by reading, by settling, by an action that finds the agent there', async () => {
     const { path, tag } = await makeAgent()
     await eventually(async () => (await test.send('GET', path)).body.status === 'running')
     assert.equal(tagOf(await test.send('GET', path)), tag)
@@ -57,7 +57,7 @@ describe('the revision of an agent (decision D99)', () => {
 })
 
 describe('If-Match', () => {
-  it('with the current revision lets updates, actions and deletion through', async () => {
+  it('If-Match with the current revision lets updates, actions and deletion through', async () => {
     const { path, tag } = await makeAgent()
     const updated = await put(path, tag)
     assert.equal(updated.status, 200)
@@ -66,7 +66,7 @@ describe('If-Match', () => {
     assert.equal((await test.send('DELETE', path, { headers: { 'if-match': tagOf(stopped) } })).status, 200)
   })
 
-  it('with another one is 412, and nothing changes', async () => {
+  it('If-Match with another one is 412, and nothing changes', async () => {
     const { path, tag } = await makeAgent()
     const current = tagOf(await put(path, undefined, { description: 'mine' }))
     assertFailed(await put(path, tag, { description: 'theirs' }), current)
@@ -77,7 +77,7 @@ describe('If-Match', () => {
     assert.deepEqual([body.description, body.metadata.version, headers.get('etag')], ['mine', '1.0.1', current])
   })
 
-  it('of any revision is a star; one of a list is enough; what is none never matches', async () => {
+  it('If-Match of any revision is a star; one of a list is enough; what is none never matches', async () => {
     const { path, tag } = await makeAgent()
     assert.equal((await put(path, '*')).status, 200)
     const second = tagOf(await test.send('GET', path))
@@ -92,20 +92,20 @@ describe('If-Match', () => {
     assert.equal((await put(path, `W/${tag}`)).status, 200)
   })
 
-  it('is not needed: without it the last update wins', async () => {
+  it('If-Match is not needed: without it the last update wins', async () => {
     const { path } = await makeAgent()
     for (const description of ['a', 'b']) assert.equal((await put(path, undefined, { description })).status, 200)
     assert.equal((await test.send('GET', path)).body.description, 'b')
   })
 
-  it('is judged after the fields, and does not hide that an agent is gone', async () => {
+  it('If-Match is judged after the fields, and does not hide that an agent is gone', async () => {
     const { path, tag } = await makeAgent()
     assert.equal((await put(path, '"999"', { config: { temperature: 3 } })).status, 400)
     await test.send('DELETE', path)
     assert.equal((await put(path, tag)).status, 404)
   })
 
-  it('lets exactly one of twenty updates at once through', async () => {
+  it('If-Match lets exactly one of twenty updates at once through', async () => {
     const { path, tag } = await makeAgent()
     const replies = await Promise.all(Array.from({ length: 20 }, (_, i) => put(path, tag, { description: `by ${i}` })))
     assert.deepEqual(

@@ -36,7 +36,7 @@ async function count(table: 'project' | 'agent' | 'webhook' | 'idempotency'): Pr
 }
 
 describe('a request that is repeated with its Idempotency-Key', () => {
-  it('has the same answer, is marked as such, and happens once (decision D98)', async () => {
+  it('a request that is repeated with its Idempotency-Key has the same answer, is marked as such, and happens once (decision D98)', async () => {
     const bodies: [string, unknown, 'project' | 'agent' | 'webhook'][] = [
       ['/api/v1/projects', { name: 'once' }, 'project'],
       [
@@ -65,7 +65,7 @@ describe('a request that is repeated with its Idempotency-Key', () => {
     }
   })
 
-  it('has the request id of the first answer in header and body where that was an error', async () => {
+  it('a request that is repeated with its Idempotency-Key has the request id of the first answer in header and body where that was an error', async () => {
     const first = await post(agents, { name: '' })
     assert.equal(first.status, 400)
     assert.equal(first.headers.get('x-request-id'), first.body.error.request_id)
@@ -74,7 +74,7 @@ describe('a request that is repeated with its Idempotency-Key', () => {
     assert.equal(again.headers.get('x-request-id'), first.body.error.request_id)
   })
 
-  it('does not repeat an action, whatever has become of the agent since', async () => {
+  it('a request that is repeated with its Idempotency-Key does not repeat an action, whatever has become of the agent since', async () => {
     const { body: agent } = await test.send('POST', agents, { body: { name: 'acted-on' } })
     const stopped = await post(`${agents}/${agent.id}/stop`)
     assert.deepEqual([stopped.status, stopped.body.status], [200, 'stopped'])
@@ -84,7 +84,7 @@ describe('a request that is repeated with its Idempotency-Key', () => {
     assert.equal((await test.send('GET', `${agents}/${agent.id}`)).body.status, 'running')
   })
 
-  it('is answered by any process', async () => {
+  it('a request that is repeated with its Idempotency-Key is answered by any process', async () => {
     const first = await post('/api/v1/projects', { name: 'on-either' })
     const other = await startAnother(test)
     try {
@@ -138,7 +138,7 @@ describe('a request that is repeated with its Idempotency-Key', () => {
 })
 
 describe('an Idempotency-Key', () => {
-  it('with another payload is 422, in the code of its family, and the first answer stays', async () => {
+  it('an Idempotency-Key with another payload is 422, in the code of its family, and the first answer stays', async () => {
     const first = await post('/api/v1/projects', { name: 'payload' })
     const others: [string, unknown, string][] = [
       ['/api/v1/projects', { name: 'payload-2' }, 'IDEMPOTENCY_KEY_REUSED'],
@@ -153,7 +153,7 @@ describe('an Idempotency-Key', () => {
     assert.deepEqual((await post('/api/v1/projects', { name: 'payload' })).body, first.body)
   })
 
-  it("is the credential's own", async () => {
+  it("an Idempotency-Key is the credential's own", async () => {
     const other = await makeKey(test, ownerOf(test), ['admin'])
     const one = await post('/api/v1/projects', { name: 'own-a' })
     const two = await post('/api/v1/projects', { name: 'own-b' }, { key: other.key })
@@ -161,7 +161,7 @@ describe('an Idempotency-Key', () => {
     assert.notEqual(one.body.id, two.body.id)
   })
 
-  it('of a cookie belongs to one organization', async () => {
+  it('an Idempotency-Key of a cookie belongs to one organization', async () => {
     const person = await makePerson(test)
     const second = await makePerson(test)
     await test.sql`insert into member (org_id, user_id, role) values (${second.org_id}, ${person.user_id}, 'owner')`
@@ -172,7 +172,7 @@ describe('an Idempotency-Key', () => {
     assert.deepEqual([one.status, two.status, isReplay(two)], [201, 201, false])
   })
 
-  it('is 1 to 255 printable ASCII characters', async () => {
+  it('an Idempotency-Key is 1 to 255 printable ASCII characters', async () => {
     for (const [good, name] of [
       ['x', 'form-1'],
       ['~'.repeat(255), 'form-2'],
@@ -195,7 +195,7 @@ describe('an Idempotency-Key', () => {
     }
   })
 
-  it('is ignored where nothing is created twice: GET, PUT and DELETE', async () => {
+  it('an Idempotency-Key is ignored where nothing is created twice: GET, PUT and DELETE', async () => {
     const { body: project } = await post('/api/v1/projects', { name: 'ignored-here' })
     const headers = { 'idempotency-key': key }
     assert.equal((await test.send('GET', '/api/v1/hello', { headers })).status, 200)
@@ -207,7 +207,7 @@ describe('an Idempotency-Key', () => {
     assert.equal((await test.send('DELETE', `/api/v1/projects/${project.id}`, { headers })).status, 404)
   })
 
-  it('is ignored by key creation, so that no secret is kept', async () => {
+  it('an Idempotency-Key is ignored by key creation, so that no secret is kept', async () => {
     const before = await count('idempotency')
     const made = [
       await post('/api/v1/auth/api-keys', { name: 'k', scopes: ['read'] }),
@@ -221,7 +221,7 @@ describe('an Idempotency-Key', () => {
     assert.equal(await count('idempotency'), before)
   })
 
-  it('is free again after 24 hours, and not a moment before', async () => {
+  it('an Idempotency-Key is free again after 24 hours, and not a moment before', async () => {
     const make = () => post(agents, { name: 'kept-a-day' })
     const first = await make()
     await test.sql`update idempotency set created_at = now() - interval '24 hours' + interval '1 minute' where key = ${key}`
@@ -236,7 +236,7 @@ describe('an Idempotency-Key', () => {
 })
 
 describe('an answer', () => {
-  it('of 4xx is kept, also when it would be another one now', async () => {
+  it('an answer of 4xx is kept, also when it would be another one now', async () => {
     await test.sql`delete from project where name = 'kept-fault'`
     const taken = await createProject(test.send, 'kept-fault')
     const first = await post('/api/v1/projects', { name: 'kept-fault' })
@@ -250,7 +250,7 @@ describe('an answer', () => {
     ['a fault of a field', 400, '/api/v1/projects', { name: 'x' }],
     ['something missing', 404, '/api/v1/agents', { name: 'x', project_id: 999_999 }],
   ] as const) {
-    it(`of ${status} is kept: ${what}`, async () => {
+    it(`an answer of ${status} is kept: ${what}`, async () => {
       const first = await post(path, body)
       const again = await post(path, body)
       assert.deepEqual(
@@ -260,7 +260,7 @@ describe('an answer', () => {
     })
   }
 
-  it('of 401, 403 and malformed JSON is not kept: nothing was done', async () => {
+  it('an answer of 401, 403 and malformed JSON is not kept: nothing was done', async () => {
     const { key: reader } = await makeKey(test, ownerOf(test), ['read'])
     const before = await count('idempotency')
     assert.equal((await post('/api/v1/projects', { name: 'not-kept' }, { key: null })).status, 401)
@@ -274,7 +274,7 @@ describe('an answer', () => {
     [500, '22012'],
     [503, '57014'],
   ] as const) {
-    it(`of ${status} is not kept: the same request may do it later`, async () => {
+    it(`an answer of ${status} is not kept: the same request may do it later`, async () => {
       const before = await count('project')
       await test.sql.script(`
         create function fail() returns trigger language plpgsql as $$ begin raise exception 'x' using errcode = '${state}'; end $$;
@@ -290,7 +290,7 @@ describe('an answer', () => {
     })
   }
 
-  it('of 429 is not kept', async () => {
+  it('an answer of 429 is not kept', async () => {
     const { id, key: thirsty } = await makeKey(test, ownerOf(test), ['admin'])
     await test.sql`insert into token_usage (subject, hour, tokens) values (${id}, date_trunc('hour', now(), 'UTC'), 1000000)`
     const launch = () => post('/api/v1/agents', { name: 'later', project_id }, { key: thirsty })
@@ -300,7 +300,7 @@ describe('an answer', () => {
     assert.deepEqual([later.status, isReplay(later)], [201, false])
   })
 
-  it('is encrypted where it is kept', async () => {
+  it('an answer is encrypted where it is kept', async () => {
     const { status } = await post(agents, {
       name: 'canary-name',
       config: { environment_variables: { A: 'canary-value' }, system_prompt: 'canary-prompt' },
@@ -314,7 +314,7 @@ describe('an answer', () => {
     assert.equal(row!.text.includes('canary'), false)
   })
 
-  it('that is given again still costs a request, and needs a good credential', async () => {
+  it('an answer that is given again still costs a request, and needs a good credential', async () => {
     const { id, key: own } = await makeKey(test, ownerOf(test), ['admin'])
     await post('/api/v1/projects', { name: 'counted-too' }, { key: own })
     const again = await post('/api/v1/projects', { name: 'counted-too' }, { key: own })
@@ -327,7 +327,7 @@ describe('an answer', () => {
 })
 
 describe('a kept answer whose time is over', () => {
-  it('is left alone by the sweep where its key is used anew in the same moment', async () => {
+  it('a kept answer whose time is over is left alone by the sweep where its key is used anew in the same moment', async () => {
     const { sql } = test
     await sql`
       insert into idempotency (subject, key, hash, status, body, created_at)

@@ -32,7 +32,7 @@ describe('requests with Idempotency-Keys that come at the same time', () => {
     ['tasks', () => tasks, (i: number) => ({ input: `task ${i}` })],
     ['agents', () => agents, (i: number) => ({ name: `agent-${i}`, config: { model: 'builtin/echo' } })],
   ] as const) {
-    it(`make ${what} in few transactions, each once, and each has its own answer again`, async () => {
+    it(`requests with Idempotency-Keys that come at the same time make ${what} in few transactions, each once, and each has its own answer again`, async () => {
       const keys = Array.from({ length: 40 }, (_, i) => `${what} ${i}`)
       const all = () => Promise.all(keys.map((key, i) => post(path(), key, bodyOf(i))))
       const first = await all()
@@ -49,7 +49,7 @@ describe('requests with Idempotency-Keys that come at the same time', () => {
     })
   }
 
-  it('make one task where they are the same request, however many they are', async () => {
+  it('requests with Idempotency-Keys that come at the same time make one task where they are the same request, however many they are', async () => {
     const replies = await Promise.all(Array.from({ length: 20 }, () => post(tasks, 'the same')))
     const made = replies.filter(({ status }) => status === 201)
     assert.equal(made.filter((reply) => !isReplay(reply)).length, 1)
@@ -59,7 +59,7 @@ describe('requests with Idempotency-Keys that come at the same time', () => {
     assert.deepEqual((await post(tasks, 'the same')).body, made[0]!.body)
   })
 
-  it('are distinguished by their content: another payload is 422, beside others that succeed', async () => {
+  it('requests with Idempotency-Keys that come at the same time are distinguished by their content: another payload is 422, beside others that succeed', async () => {
     await post(tasks, 'said', { input: 'first' })
     const [another, other] = await Promise.all([
       post(tasks, 'said', { input: 'second' }),
@@ -69,7 +69,7 @@ describe('requests with Idempotency-Keys that come at the same time', () => {
     assert.deepEqual(outcome(other), [201, false, undefined])
   })
 
-  it('keep the problem of one that is refused in the work of all: a name that is taken', async () => {
+  it('requests with Idempotency-Keys that come at the same time keep the problem of one that is refused in the work of all: a name that is taken', async () => {
     const taken = { name: 'taken', config: { model: 'builtin/echo' } }
     await post(agents, 'takes it', taken)
     const ask = () =>
@@ -84,7 +84,7 @@ describe('requests with Idempotency-Keys that come at the same time', () => {
     assert.deepEqual([freeAgain.body, isReplay(freeAgain)], [free.body, true])
   })
 
-  it('take nothing with them where one cannot be stored', async () => {
+  it('requests with Idempotency-Keys that come at the same time take nothing with them where one cannot be stored', async () => {
     await test.sql.script(`
       create function refuse() returns trigger language plpgsql as $$ begin
         if new.input::text like '%poison%' then raise exception 'x' using errcode = '22012'; end if; return new; end $$;
@@ -105,7 +105,7 @@ describe('requests with Idempotency-Keys that come at the same time', () => {
 })
 
 describe('a task with an Idempotency-Key', () => {
-  it('has the same answer when its agent takes no tasks any more, until the agent is gone', async () => {
+  it('a task with an Idempotency-Key has the same answer when its agent takes no tasks any more, until the agent is gone', async () => {
     const id = await agent('passing')
     const first = await post(`${agents}/${id}/tasks`, 'passing')
     assert.equal((await test.send('POST', `${agents}/${id}/stop`)).status, 200)
@@ -120,7 +120,7 @@ describe('a task with an Idempotency-Key', () => {
     assert.equal((await post(`${agents}/${id}/tasks`, 'passing')).status, 404)
   })
 
-  it('is made once where it cannot share a transaction: in a thread, with a key, or large', async () => {
+  it('a task with an Idempotency-Key is made once where it cannot share a transaction: in a thread, with a key, or large', async () => {
     const { body: thread } = await test.send('POST', tasks.replace(/tasks$/, 'threads'), { body: {} })
     for (const [key, body] of Object.entries({
       'in a thread': { input: 'x', thread_id: thread.id },

@@ -39,7 +39,7 @@ describe('every answer', () => {
     })
   }
 
-  it("has a new request id, never the caller's (decision D4)", async () => {
+  it("every answer has a new request id, never the caller's (decision D4)", async () => {
     const sent = 'my-own-id'
     const ids = await Promise.all(
       Array.from({ length: 20 }, async () => {
@@ -51,7 +51,7 @@ describe('every answer', () => {
     assert.equal(ids.includes(sent), false)
   })
 
-  it('must not be cached', async () => {
+  it('every answer must not be cached', async () => {
     assert.equal((await test.send('GET', '/api/v1/hello')).headers.get('cache-control'), 'no-store')
   })
 })
@@ -94,7 +94,7 @@ describe('a path that nothing is at', () => {
     })
   }
 
-  it('is 404 before its body is looked at, however large, malformed or strange (decision D3)', async () => {
+  it('a path that nothing is at is 404 before its body is looked at, however large, malformed or strange (decision D3)', async () => {
     const bodies: [string, string][] = [
       ['{', 'application/json'],
       ['x', 'text/plain'],
@@ -112,20 +112,20 @@ describe('a path that nothing is at', () => {
 })
 
 describe('a path', () => {
-  it('may end with one slash', async () => {
+  it('a path may end with one slash', async () => {
     assert.equal((await raw('GET', '/api/v1/hello/')).status, 200)
     assert.equal((await raw('GET', '/api/v1/hello/?name=Ada')).body.message, 'Hello, Ada!')
     assert.equal((await raw('GET', '/api/v1/projects/')).status, 200)
   })
 
-  it('is decoded once', async () => {
+  it('a path is decoded once', async () => {
     assert.equal((await raw('GET', '/api/v1/%68ello')).status, 200)
     assert.equal((await raw('GET', '/api/v1/%2568ello')).status, 404)
     const { body } = await raw('GET', '/api/v1/projects/%2570roj_1/agents')
     assert.equal(body.error.details.resource_id, '%70roj_1')
   })
 
-  it('with an encoded slash or dot segment in an identifier names nothing', async () => {
+  it('a path with an encoded slash or dot segment in an identifier names nothing', async () => {
     const user = '/api/v1/auth/api-keys/..%2f..%2fhello'
     for (const path of [
       user,
@@ -138,7 +138,7 @@ describe('a path', () => {
     }
   })
 
-  it('has the errors of its error_format however it is written', async () => {
+  it('a path has the errors of its error_format however it is written', async () => {
     const { status, body } = await rawSend(test.url, {
       method: 'GET',
       path: '/api/v1/%61uth/user',
@@ -198,7 +198,7 @@ describe('methods', () => {
     assert.equal((await test.send('HEAD', '/api/v1/hello', { key: null })).status, 401)
   })
 
-  it('are not overridden by headers', async () => {
+  it('methods are not overridden by headers', async () => {
     for (const name of ['x-http-method-override', 'x-http-method', 'x-method-override']) {
       const { body } = await test.send('POST', '/api/v1/projects', { headers: { [name]: 'GET' }, body: {} })
       assert.equal(body.error.code, 'INVALID_REQUEST')

@@ -83,7 +83,7 @@ describe('integers in a query (decisions D16, D51)', () => {
 })
 
 describe('booleans in a query', () => {
-  it('are true or false and nothing else', async () => {
+  it('booleans in a query are true or false and nothing else', async () => {
     for (const value of ['true', 'false'])
       assert.deepEqual(await faultsA(`/api/v1/auth/api-keys?active_only=${value}`), [])
     for (const value of ['1', '0', 'TRUE', 'yes', 'no', 'on', 't', 'null', 'true%20']) {
@@ -161,7 +161,7 @@ describe('a query', () => {
     })
   })
 
-  it('of a path that takes none is refused', async () => {
+  it('a query of a path that takes none is refused', async () => {
     const user = await test.send('GET', '/api/v1/auth/user?limit=5')
     assert.deepEqual(
       [user.status, user.body.error.code, user.body.error.details[0].field],
@@ -176,12 +176,12 @@ describe('a query', () => {
     assert.equal(await faultB('/api/v1/projects?search=%00'), 'search')
   })
 
-  it('is decoded once, a plus being a space', async () => {
+  it('a query is decoded once, a plus being a space', async () => {
     assert.equal((await test.send('GET', '/api/v1/hello?name=A%2BB+C%20D%2525')).body.message, 'Hello, A+B C D%25!')
     assert.equal((await test.send('GET', '/api/v1/hello?n%61me=Ada')).body.message, 'Hello, Ada!')
   })
 
-  it('with several faults tells all of them in family A, in the order of the contract, and one in family B (decisions D26, D27)', async () => {
+  it('a query with several faults tells all of them in family A, in the order of the contract, and one in family B (decisions D26, D27)', async () => {
     assert.deepEqual(await faultsA(`${agents}?sort=x&limit=0&status=gone&offset=x`), [
       'status invalid_choice',
       'sort invalid_choice',
@@ -211,7 +211,7 @@ describe('a query', () => {
     )
   })
 
-  it('that is very long is answered quickly', async () => {
+  it('a query that is very long is answered quickly', async () => {
     const began = performance.now()
     assert.equal((await test.send('GET', `${agents}?${'a=1&'.repeat(3000)}`)).status, 400)
     assert.ok(performance.now() - began < 5000)

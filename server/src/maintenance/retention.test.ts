@@ -162,7 +162,7 @@ describe('what has outlived its retention', () => {
     assert.equal(rows.length, 1)
   })
 
-  it('is documented in the guide to running in production for every table whose rows expire', async () => {
+  it('what has outlived its retention is documented in the guide to running in production for every table whose rows expire', async () => {
     const guide = await readFile(new URL('../../../docs/guides/running-in-production.md', import.meta.url), 'utf8')
     const tables = await sql<{ name: string }>`
       select relname as name from pg_class where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and not relispartition

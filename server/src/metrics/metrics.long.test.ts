@@ -74,7 +74,7 @@ async function runTask(steps: object[]): Promise<string> {
 }
 
 describe('the metrics of a service', () => {
-  it('are all on the page, with values, once there was something to measure', async (t) => {
+  it('the metrics of a service are all on the page, with values, once there was something to measure', async (t) => {
     const receiver = await startLocalServer(t, (_request, response) => void response.writeHead(503).end())
     const hook = { url: receiver.url, events: ['task.*'], secret: 'canary-secret-canary-secret' }
     assert.equal((await test.send('POST', '/api/v1/webhooks', { body: hook })).status, 201)
@@ -120,7 +120,7 @@ describe('the metrics of a service', () => {
     }
   })
 
-  it('contain no names of users, nothing that belongs to them, and no secret', async () => {
+  it('the metrics of a service contain no names of users, nothing that belongs to them, and no secret', async () => {
     const { page } = await scrape()
     const whole = await test.sql<{ id: string }>`
       select id from agent union all select id from organization union all select id from app_user union all select id from webhook
@@ -131,7 +131,7 @@ describe('the metrics of a service', () => {
       assert.equal(page.includes(secret), false, secret)
   })
 
-  it('have one label for all paths and methods that there are not, and none from a request', async () => {
+  it('the metrics of a service have one label for all paths and methods that there are not, and none from a request', async () => {
     const before = (await scrape()).value('cadre_http_requests_total', { operation: 'unknown' }) ?? 0
     for (const path of ['/nowhere-1', '/nowhere-2', '/api/v1/nowhere-3?a=nowhere-4', '/%zz-nowhere-5'])
       assert.equal((await test.send('GET', path)).status, 404)
@@ -142,7 +142,7 @@ describe('the metrics of a service', () => {
     assert.equal(page.includes('nowhere'), false)
   })
 
-  it('count requests in flight, streams and waits separately, which are in no histogram', async () => {
+  it('the metrics of a service count requests in flight, streams and waits separately, which are in no histogram', async () => {
     const controller = new AbortController()
     const stream = await fetch(new URL(`/api/v1/projects/${project_id}/events/stream`, test.url), {
       headers: { 'x-api-key': test.owner.api_key },
@@ -161,7 +161,7 @@ describe('the metrics of a service', () => {
     assert.equal(after.value('cadre_http_request_duration_seconds_count', of), undefined)
   })
 
-  it('count tasks by what they do now, and tell how long the oldest waits that only lacks a slot', async () => {
+  it('the metrics of a service count tasks by what they do now, and tell how long the oldest waits that only lacks a slot', async () => {
     const tasks = `/api/v1/projects/${project_id}/agents/${agent_id}/tasks`
     const give = async (input: string): Promise<string> => (await test.send('POST', tasks, { body: { input } })).body.id
     const cancel = async (id: string): Promise<void> => {
@@ -194,7 +194,7 @@ describe('the metrics of a service', () => {
     await eventually(async () => (await counts()).join() === '1,0,0', 20_000)
   })
 
-  it('count calls of client tools that lack a claim or a result, and how long the oldest waits for a claim', async () => {
+  it('the metrics of a service count calls of client tools that lack a claim or a result, and how long the oldest waits for a claim', async () => {
     const project = `/api/v1/projects/${project_id}`
     const tool = { name: 'canary_refund', description: 'Pays back.', kind: 'client', parameters: { type: 'object' } }
     assert.equal((await test.send('POST', `${project}/tools`, { body: tool })).status, 201)
@@ -228,7 +228,7 @@ describe('the metrics of a service', () => {
     await eventually(async () => (await counts()).join() === '0,0,1')
   })
 
-  it('count tasks of remote agents that wait for a worker or that one has, and how long the oldest waits', async () => {
+  it('the metrics of a service count tasks of remote agents that wait for a worker or that one has, and how long the oldest waits', async () => {
     const project = `/api/v1/projects/${project_id}`
     const runtime = { kind: 'remote', queue: 'canary-queue' }
     const agent = { name: 'canary-remote', config: { model: 'builtin/echo', runtime } }
@@ -254,7 +254,7 @@ describe('the metrics of a service', () => {
 })
 
 describe('the page of metrics', () => {
-  it('is in the exposition format, for GET and HEAD at /metrics alone', async () => {
+  it('the page of metrics is in the exposition format, for GET and HEAD at /metrics alone', async () => {
     const url = test.service.metrics_url!
     const got = await fetch(`${url}?match=all`)
     assert.equal(got.headers.get('content-type'), 'text/plain; version=0.0.4; charset=utf-8')
@@ -269,7 +269,7 @@ describe('the page of metrics', () => {
     assert.equal((await fetch(new URL('/metrics', test.url))).status, 404)
   })
 
-  it('leaves out what cannot be read, says so, and has all the rest', async () => {
+  it('the page of metrics leaves out what cannot be read, says so, and has all the rest', async () => {
     await eventually(async () => (await scrape()).value('cadre_webhook_events_unmatched') !== undefined)
     await test.sql.script('alter table delivery rename to put_away')
     try {
@@ -286,7 +286,7 @@ describe('the page of metrics', () => {
     await eventually(async () => (await scrape()).value('cadre_webhook_events_unmatched') !== undefined)
   })
 
-  it('can be read while all connections of the service are in use, and tells who got none', async () => {
+  it('the page of metrics can be read while all connections of the service are in use, and tells who got none', async () => {
     const other = await startAnother(test, { CADRE_METRICS_PORT: '0' }, { timeoutMultiplier: 1 })
     const send = sender(other.url, test.owner.api_key)
     const { max } = other.context.database.pool.options
@@ -312,7 +312,7 @@ describe('the page of metrics', () => {
     await other.stop()
   })
 
-  it('is not held up by clients that are slow, which are closed', async () => {
+  it('the page of metrics is not held up by clients that are slow, which are closed', async () => {
     const { hostname, port } = new URL(test.service.metrics_url!)
     const slow = Array.from({ length: 5 }, () => connect(Number(port), hostname))
     const closed = slow.map((socket) => once(socket.on('error', () => {}).resume(), 'close'))
@@ -323,7 +323,7 @@ describe('the page of metrics', () => {
 })
 
 describe('the port of metrics', () => {
-  it('is left out where it is in use and was not configured, and refused where it was', async () => {
+  it('the port of metrics is left out where it is in use and was not configured, and refused where it was', async () => {
     const taken = createServer().listen(0, '127.0.0.1')
     await once(taken, 'listening')
     const { port } = taken.address() as AddressInfo
@@ -345,7 +345,7 @@ describe('the port of metrics', () => {
     usual.close()
   })
 
-  it('cannot be reached by tools and webhooks, like the other ports of the service', async () => {
+  it('the port of metrics cannot be reached by tools and webhooks, like the other ports of the service', async () => {
     const { port } = new URL(test.service.metrics_url!)
     await assert.rejects(
       test.service.context.egress.fetch(`http://127.0.0.1:${port}/metrics`, {

@@ -15,7 +15,7 @@ async function counted(counter: typeof meters.cadre_model_calls_total | typeof m
 }
 
 describe('a call of a model', () => {
-  it('is counted by how it ended, and given on as it is', async () => {
+  it('a call of a model is counted by how it ended, and given on as it is', async () => {
     const answer = { usage: { input_tokens: 7, output_tokens: 3, cached_tokens: 2 } }
     const ways: Record<string, () => Promise<unknown>> = {
       answers: async () => answer,
@@ -43,7 +43,7 @@ describe('a call of a model', () => {
 })
 
 describe('a call of a tool', () => {
-  it('is counted by its kind and how it ended, never by its name', async () => {
+  it('a call of a tool is counted by its kind and how it ended, never by its name', async () => {
     const make = (name: string, kind: Tool['kind'], call: () => Promise<ToolAnswer>): Tool => ({
       name,
       description: '',

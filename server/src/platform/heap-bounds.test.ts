@@ -23,11 +23,11 @@ function youngMegabytes(...options: string[]): number {
 
 /** Costs about 2 s: three processes. */
 describe('the heap of the service', () => {
-  it('has a young generation of at most 64 MB under load', () => {
+  it('the heap of the service has a young generation of at most 64 MB under load', () => {
     assert.ok(youngMegabytes() <= 64)
   })
 
-  it('is bounded as the operator says where one of these options is set', () => {
+  it('the heap of the service is bounded as the operator says where one of these options is set', () => {
     assert.equal(youngMegabytes('--max-semi-space-size=1'), 2)
   })
 })

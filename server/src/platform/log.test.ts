@@ -18,7 +18,7 @@ function loggedBy(text: string, secrets: string[] = []): string[] {
 }
 
 describe('a line of the log', () => {
-  it('is one JSON object with all its members, and without what looks like a credential (decision D105)', () => {
+  it('a line of the log is one JSON object with all its members, and without what looks like a credential (decision D105)', () => {
     const key = `cadre_${'0123456789abcdef'.repeat(2)}`
     const [line = '', ...others] = logged({
       refused: 'Authorization: Bearer canary',
@@ -35,7 +35,7 @@ describe('a line of the log', () => {
     )
   })
 
-  it('has none of the secrets of the configuration, however they are written', () => {
+  it('a line of the log has none of the secrets of the configuration, however they are written', () => {
     const secrets = ['canary.of+the(service)', 'a "quoted" canary', 'canary.of+the(service) and more', 'short']
     const [line = ''] = loggedBy(
       `log.info({ one: ${JSON.stringify(secrets)}, err: new Error('refused: ' + ${JSON.stringify(secrets[1])}) }, 'kept short')`,
@@ -47,7 +47,7 @@ describe('a line of the log', () => {
     assert.doesNotMatch(line, /canary/)
   })
 
-  it('tells an error with its causes, and nothing else that hangs on it', () => {
+  it('a line of the log tells an error with its causes, and nothing else that hangs on it', () => {
     const lines = loggedBy(`
       const cause = Object.assign(new AggregateError([new Error('first'), new Error('second')], 'both'), { code: 'E1' })
       const answer = Object.assign(new Error('refused', { cause: { access_token: 'canary' } }), { response: 'canary' })

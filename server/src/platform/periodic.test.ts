@@ -24,7 +24,7 @@ describe('a periodic job', () => {
     for (let turn = 0; turn < 10; turn++) await Promise.resolve()
   }
 
-  it('runs first after first_ms, and then every every_ms', async () => {
+  it('a periodic job runs first after first_ms, and then every every_ms', async () => {
     const { job, runs } = start({ every_ms: 100, first_ms: 10 })
     mock.timers.tick(9)
     assert.equal(runs.length, 0)
@@ -38,7 +38,7 @@ describe('a periodic job', () => {
     await job.stop()
   })
 
-  it('never runs twice at a time, and once more where it was asked to meanwhile', async () => {
+  it('a periodic job never runs twice at a time, and once more where it was asked to meanwhile', async () => {
     const { job, runs } = start({ every_ms: 100 })
     mock.timers.tick(100)
     mock.timers.tick(300)
@@ -55,7 +55,7 @@ describe('a periodic job', () => {
     await job.stop()
   })
 
-  it('reports a run that failed, and runs again at the next time', async () => {
+  it('a periodic job reports a run that failed, and runs again at the next time', async () => {
     const { job, runs, errors } = start({ every_ms: 100 })
     mock.timers.tick(100)
     runs[0]!.reject(new Error('the database is away'))
@@ -67,7 +67,7 @@ describe('a periodic job', () => {
     await job.stop()
   })
 
-  it('waits at its stop for the run under way, and runs no more', async () => {
+  it('a periodic job waits at its stop for the run under way, and runs no more', async () => {
     const { job, runs, errors } = start({ every_ms: 100 })
     job.now()
     let hasStopped = false

@@ -155,7 +155,7 @@ describe('every operation that changes something', () => {
     })
   }
 
-  it('knows every action, and writes no other', async () => {
+  it('every operation that changes something knows every action, and writes no other', async () => {
     const source = new URL('../../src/', import.meta.url)
     const files = (await readdir(source, { recursive: true })).filter((name) => /(?<!\.test)\.ts$/.test(name))
     const texts = await Promise.all(files.map((name) => readFile(new URL(name, source), 'utf8')))
@@ -204,7 +204,7 @@ describe('signing in', () => {
   const address = 'auditor@example.com'
   const password = 'nine brown owls in a barn'
 
-  it('is recorded with the session that it made, as is making the account', async () => {
+  it('signing in is recorded with the session that it made, as is making the account', async () => {
     const made = await test.send('POST', '/api/v1/auth/signup', {
       key: null,
       body: { email: address, password, name: 'Auditor' },
@@ -236,7 +236,7 @@ describe('signing in', () => {
     )
   })
 
-  it('with a wrong password is recorded with its account, and without one where the address is unknown', async () => {
+  it('signing in with a wrong password is recorded with its account, and without one where the address is unknown', async () => {
     const attempt = (email: string) =>
       test.send('POST', '/api/v1/auth/login', { key: null, body: { email, password: 'not the password' } })
     const [known, unknown] = [await attempt(address.toUpperCase()), await attempt('stranger@example.com')]
@@ -260,7 +260,7 @@ describe('signing in', () => {
     assert.equal((await entriesOf(replies.at(-2)!)).length, 1)
   })
 
-  it('of a person at a signed-in browser who does not know the password is recorded with the session', async () => {
+  it('signing in of a person at a signed-in browser who does not know the password is recorded with the session', async () => {
     const session = await makeSession(test, samples.owner)
     const reply = await test.send('PUT', '/api/v1/auth/password', {
       cookie: session.cookie,
@@ -276,7 +276,7 @@ describe('signing in', () => {
 })
 
 describe('an app', () => {
-  it('that is let in, gives its access back, or loses it to reuse, is recorded as who did it', async () => {
+  it('an app that is let in, gives its access back, or loses it to reuse, is recorded as who did it', async () => {
     const driver = new OAuthDriver(test)
     const client = await driver.client('audited')
     const browser = new Browser(test.url)

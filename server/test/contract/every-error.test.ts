@@ -20,7 +20,7 @@ after(async () => {
 })
 
 describe('an error of critical severity', () => {
-  it('is a task whose provider refuses the credentials', async () => {
+  it('an error of critical severity is a task whose provider refuses the credentials', async () => {
     const agent = await world.makeAgent({ model: 'openai/gpt-4o-mini' })
     provider.next({ do: 'status', status: 401, message: 'Incorrect API key.' })
     const refused = await world.give(agent, 'Hello')
@@ -28,14 +28,14 @@ describe('an error of critical severity', () => {
     await world.events.next(...world.expected.failed(agent, refused, 'critical'))
   })
 
-  it('is a task that fails with an internal error', async () => {
+  it('an error of critical severity is a task that fails with an internal error', async () => {
     const agent = await world.makeAgent()
     const broke = await whileRefused(world.test, 'task_step', () => world.give(agent, script({ text: 'x' })))
     assert.equal(broke.body.error.code, 'internal_error')
     await world.events.next(...world.expected.failed(agent, broke, 'critical'))
   })
 
-  it('is a request that fails with an internal error, and names what it was about', async () => {
+  it('an error of critical severity is a request that fails with an internal error, and names what it was about', async () => {
     const { events, act, user_id } = world
     const agent = await world.makeAgent()
     const answer = await whileRefused(world.test, 'agent_log', () => act(agent, 'pause'))
@@ -48,7 +48,7 @@ describe('an error of critical severity', () => {
 })
 
 describe('an error of high severity', () => {
-  it('is an agent that goes into error by its tasks; a stop leads out of it', async () => {
+  it('an error of high severity is an agent that goes into error by its tasks; a stop leads out of it', async () => {
     const { events, expected, give, act } = world
     const agent = await world.makeAgent({ model: 'builtin/nothing' })
     const replies: Reply[] = []
@@ -64,7 +64,7 @@ describe('an error of high severity', () => {
     await events.next(expected.stopped(agent, 'requested'))
   })
 
-  it('is an agent that cannot be provisioned; a launch by name restarts it', async () => {
+  it('an error of high severity is an agent that cannot be provisioned; a launch by name restarts it', async () => {
     const { test, events, expected, settled, project } = world
     const agent = await world.makeAgent()
     // As another CADRE_SECRET_KEY would have left it, a minute ago.
@@ -81,7 +81,7 @@ describe('an error of high severity', () => {
     await events.next(expected.launched(agent, 'launch'))
   })
 
-  it('is a refresh token of an app that is used twice', async () => {
+  it('an error of high severity is a refresh token of an app that is used twice', async () => {
     const { test, events, user_id } = world
     const oauth = new OAuthDriver(test)
     const app = await oauth.client('shop')
@@ -96,7 +96,7 @@ describe('an error of high severity', () => {
     await events.next({ type: 'error.occurred', data: { error, user_id, request_id } })
   })
 
-  it('is a webhook that is disabled because its receiver is gone', async (t: TestContext) => {
+  it('an error of high severity is a webhook that is disabled because its receiver is gone', async (t: TestContext) => {
     const { test, events, user_id } = world
     const receiver = await startLocalServer(t, (_request, response) => void response.writeHead(410).end())
     const body = { url: `${receiver.url}/`, events: ['project.created'], secret: 'x' }

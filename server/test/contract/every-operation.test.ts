@@ -71,7 +71,7 @@ const usualKind = ({ credentials }: Operation): CredentialKind => kinds.find((ki
 const codeOf = (operation: Operation, a: string, b: string): string => (operation.error_format === 'agents' ? a : b)
 
 describe('the service', () => {
-  it('serves every operation of the contract, and no other path of the API', () => {
+  it('the service serves every operation of the contract, and no other path of the API', () => {
     const declared = [...operations, ...workGatewayOperations].map(
       ({ method, path }) => `${method} ${path.replaceAll(/\{(\w+)\}/g, ':$1')}`,
     )

@@ -99,7 +99,7 @@ async function holds(
 }
 
 describe('whatever is sent', () => {
-  it('as a body, is never our fault and has an answer that is declared', async () => {
+  it('whatever is sent as a body, is never our fault and has an answer that is declared', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.constantFrom(...withBody),
@@ -128,7 +128,7 @@ describe('whatever is sent', () => {
     )
   })
 
-  it('as bytes, is never our fault', async () => {
+  it('whatever is sent as bytes, is never our fault', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.constantFrom(...withBody),
@@ -144,7 +144,7 @@ describe('whatever is sent', () => {
     )
   })
 
-  it('as a query, is never our fault', async () => {
+  it('whatever is sent as a query, is never our fault', async () => {
     const names = [...new Set(spoken.flatMap(({ query }) => Object.keys(query?.properties ?? {})))]
     const pairs = fc.array(
       fc.tuple(
@@ -195,7 +195,7 @@ describe('whatever is sent', () => {
     )
   })
 
-  it('as headers, is never our fault', async () => {
+  it('whatever is sent as headers, is never our fault', async () => {
     const names = [
       'x-organization-id',
       'idempotency-key',
@@ -232,7 +232,7 @@ describe('whatever is sent', () => {
     )
   })
 
-  it('leaves the service as it was: everything still works', async () => {
+  it('whatever is sent leaves the service as it was: everything still works', async () => {
     assert.equal((await test.send('GET', '/readyz')).status, 200)
     assert.equal(
       (

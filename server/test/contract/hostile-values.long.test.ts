@@ -42,7 +42,7 @@ describe('in every text of every operation', { timeout: 1_200_000 }, () => {
     assert.deepEqual(await whatTheyHave(), theirs)
   })
 
-  it('ends of lines make no header of an answer', async () => {
+  it('in every text of every operation ends of lines make no header of an answer', async () => {
     await everywhere('a\r\nX-Injected: 1\r\nSet-Cookie: injected=1\r\n\r\n<p>', (reply) => {
       assert.equal(reply.headers.get('x-injected'), null)
       assert.doesNotMatch(reply.headers.get('set-cookie') ?? '', /injected/)

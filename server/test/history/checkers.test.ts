@@ -49,25 +49,25 @@ describe('the checker of sets', () => {
     ...more,
   })
 
-  it('accepts what was acknowledged, what may have been, and the absence of what was refused', () => {
+  it('the checker of sets accepts what was acknowledged, what may have been, and the absence of what was refused', () => {
     const creations = [create('a'), create('b', 'unknown'), create('c', 'unknown'), create('d', 'fail')]
     assert.deepEqual(checkSet(creations, [task('a'), task('b', { status: 'canceled' })]), [])
     assert.deepEqual(checkSet([create('a', 'unknown'), create('a')], [task('a')]), [])
   })
-  it('refuses an acknowledged task that is lost', () => {
+  it('the checker of sets refuses an acknowledged task that is lost', () => {
     refuses(checkSet([create('a'), create('b')], [task('a')]), /b was acknowledged and is lost/)
     refuses(checkSet([create('a', 'unknown'), create('a')], []), /a was acknowledged and is lost/)
   })
-  it('refuses a task that was created twice, was refused, or was never asked for', () => {
+  it('the checker of sets refuses a task that was created twice, was refused, or was never asked for', () => {
     refuses(checkSet([create('a')], [task('a'), task('a', { id: 'task_2' })]), /created 2 times/)
     refuses(checkSet([create('a', 'fail')], [task('a')]), /refused and is there/)
     refuses(checkSet([], [task('a')]), /never asked for/)
   })
-  it('refuses a task that does not end', () => {
+  it('the checker of sets refuses a task that does not end', () => {
     for (const status of ['queued', 'running', 'waiting'] as const)
       refuses(checkSet([create('a')], [task('a', { status })]), /has not ended/)
   })
-  it('refuses a cancellation that was no success', () => {
+  it('the checker of sets refuses a cancellation that was no success', () => {
     const cancel = (status: number): Operation => ({ ...create('task_a'), op: 'cancel', status })
     assert.deepEqual(checkCancels([cancel(200)], [task('a', { status: 'canceled' })]), [])
     assert.deepEqual(checkCancels([cancel(202)], [task('a')]), [])
@@ -89,7 +89,7 @@ describe('the checker of effects', () => {
     ...more,
   })
 
-  it('accepts repetitions of safe and keyed calls, and those that a person allowed', () => {
+  it('the checker of effects accepts repetitions of safe and keyed calls, and those that a person allowed', () => {
     const keyed = effect('b', { safety: 'keyed' })
     const safe = effect('c', { safety: 'safe', key: undefined })
     assert.deepEqual(
@@ -101,20 +101,20 @@ describe('the checker of effects', () => {
     )
     assert.deepEqual(checkEffects([], [journaled('e', { wasAnswered: false })]), [])
   })
-  it('refuses an unsafe call that was made again', () => {
+  it('the checker of effects refuses an unsafe call that was made again', () => {
     refuses(checkEffects([effect('a'), effect('a')], [journaled('a')]), /made 2 times, where 1 were allowed/)
     refuses(
       checkEffects([effect('a'), effect('a'), effect('a')], [journaled('a', { repeatsApproved: 1 })]),
       /made 3 times, where 2 were allowed/,
     )
   })
-  it('refuses calls without a key, with changing keys, and with the key of another call', () => {
+  it('the checker of effects refuses calls without a key, with changing keys, and with the key of another call', () => {
     const keyed = (call: string, key: string | undefined): Effect => effect(call, { safety: 'keyed', key })
     refuses(checkEffects([keyed('a', undefined)], [journaled('a')]), /without a key/)
     refuses(checkEffects([keyed('a', '1'), keyed('a', '2')], [journaled('a')]), /with 2 keys/)
     refuses(checkEffects([keyed('a', '1'), keyed('b', '1')], [journaled('a'), journaled('b')]), /the key of a/)
   })
-  it('refuses an answer without a call, and a call that no journal knows', () => {
+  it('the checker of effects refuses an answer without a call, and a call that no journal knows', () => {
     refuses(checkEffects([], [journaled('a')]), /never made/)
     refuses(checkEffects([effect('a')], []), /in no journal/)
   })
@@ -125,11 +125,11 @@ describe('the checker of sequences', () => {
   const whole = events('task.created', 'task.started', 'task.completed')
   const watch = (list: Watch['events'], watcher = 'ada'): Watch => ({ watcher, task_id: 'task_1', events: list })
 
-  it('accepts watchers that got everything once, in any order of members', () => {
+  it('the checker of sequences accepts watchers that got everything once, in any order of members', () => {
     const other = whole.map(({ sequence, ...event }) => ({ data: event.data, type: event.type, sequence }))
     assert.deepEqual(checkSequences([watch(whole), watch(other, 'bob')]), [])
   })
-  it('refuses a gap, a repetition, a wrong order, and a beginning in the middle', () => {
+  it('the checker of sequences refuses a gap, a repetition, a wrong order, and a beginning in the middle', () => {
     const [one, two, three] = whole
     for (const list of [
       [one!, three!],
@@ -139,13 +139,13 @@ describe('the checker of sequences', () => {
     ])
       refuses(checkSequences([watch(list)]), /got \d as event \d/)
   })
-  it('refuses a watcher without the end, and two ends', () => {
+  it('the checker of sequences refuses a watcher without the end, and two ends', () => {
     refuses(checkSequences([watch(whole.slice(0, 2))]), /task\.started last/)
     refuses(checkSequences([watch([])]), /nothing last/)
     refuses(checkSequences([watch(events('task.created', 'task.failed', 'task.completed'))]), /2 ends/)
     assert.ok(checkSequences([watch(events('task.created', 'task.completed', 'step.started'))]).length > 0)
   })
-  it('refuses watchers that got different things', () => {
+  it('the checker of sequences refuses watchers that got different things', () => {
     const other = whole.map((event) => (event.sequence === 2 ? { ...event, data: { attempt: 2 } } : event))
     refuses(checkSequences([watch(whole), watch(other, 'bob')]), /bob of task_1 .* ada got/)
   })
@@ -155,20 +155,20 @@ describe('the checker of moves', () => {
   const move = (from: string | null, to: string, key = 'task_1'): Move => ({ key, from, to })
   const check = (moves: Move[]): string[] => checkMoves(moves, taskMoves, ['queued'])
 
-  it('accepts moves of the table', () => {
+  it('the checker of moves accepts moves of the table', () => {
     assert.deepEqual(check([move(null, 'queued'), move('queued', 'running'), move('running', 'completed')]), [])
   })
-  it('refuses a move that the table does not have, also from an end', () => {
+  it('the checker of moves refuses a move that the table does not have, also from an end', () => {
     refuses(check([move(null, 'queued'), move('queued', 'completed')]), /from queued to completed/)
     refuses(
       check([move(null, 'queued'), move('queued', 'canceled'), move('canceled', 'running')]),
       /from canceled to running/,
     )
   })
-  it('refuses a move that begins where the last one did not end', () => {
+  it('the checker of moves refuses a move that begins where the last one did not end', () => {
     refuses(check([move(null, 'queued'), move('waiting', 'running')]), /moved from waiting, where it was queued/)
   })
-  it('refuses a wrong first state', () => {
+  it('the checker of moves refuses a wrong first state', () => {
     refuses(check([move(null, 'running')]), /from nothing to running/)
   })
 })
@@ -185,12 +185,12 @@ describe('the checker of turns', () => {
       return { key, from: null, to }
     })
 
-  it('accepts tasks that begin when the one before has ended, or has never begun', () => {
+  it('the checker of turns accepts tasks that begin when the one before has ended, or has never begun', () => {
     assert.deepEqual(checkTurns(moves('a running', 'a waiting', 'a running', 'a completed', 'b running'), turns), [])
     assert.deepEqual(checkTurns(moves('a running', 'c running', 'x running', 'y running'), turns), [])
     assert.deepEqual(checkTurns(moves('a canceled', 'b running', 'b failed', 'c running'), turns), [])
   })
-  it('refuses a task that begins while another one has its turn, also where that waits', () => {
+  it('the checker of turns refuses a task that begins while another one has its turn, also where that waits', () => {
     refuses(checkTurns(moves('a running', 'b running'), turns), /b began while a had the turn of thread 1/)
     refuses(checkTurns(moves('b running', 'b waiting', 'c running'), turns), /c began while b had the turn of key 1/)
   })

@@ -14,39 +14,39 @@ function did(op: string, value: unknown, from: number, to: number, outcome: Outc
 describe('the checker of registers', () => {
   const check = (...operations: Operation[]): string[] => checkRegisters(operations, '')
 
-  it('accepts what has an order, also where requests overlap and their answers came in another one', () => {
+  it('the checker of registers accepts what has an order, also where requests overlap and their answers came in another one', () => {
     assert.deepEqual(check(did('read', '', 0, 1), did('write', 'x', 2, 3), did('read', 'x', 4, 5)), [])
     const overlapping = [did('write', 'x', 0, 10), did('write', 'y', 0, 10), did('read', 'y', 11, 12)]
     assert.deepEqual(check(...overlapping, did('read', 'x', 1, 2), did('read', 'x', 3, 4)), [])
     assert.deepEqual(check(did('write', 'x', 0, 10), did('read', 'x', 1, 2), did('read', '', 0, 5)), [])
   })
-  it('accepts that an unknown write happened, late, or never', () => {
+  it('the checker of registers accepts that an unknown write happened, late, or never', () => {
     const lost = did('write', 'x', 0, 1, 'unknown')
     assert.deepEqual(check(lost, did('read', '', 2, 3)), [])
     assert.deepEqual(check(lost, did('read', '', 2, 3), did('read', 'x', 4, 5)), [])
     assert.deepEqual(check(did('write', 'x', 0, 1, 'fail'), did('read', '', 2, 3)), [])
   })
-  it('refuses a read that does not see what was acknowledged before it', () => {
+  it('the checker of registers refuses a read that does not see what was acknowledged before it', () => {
     refuses(check(did('write', 'x', 0, 1), did('read', '', 2, 3)), /a is not linearizable/)
     refuses(check(did('write', 'x', 0, 1), did('write', 'y', 2, 3), did('read', 'x', 4, 5)), /read x at 5 ms/)
   })
-  it('refuses a value that was seen and is gone again, without another write', () => {
+  it('the checker of registers refuses a value that was seen and is gone again, without another write', () => {
     const late = did('write', 'x', 0, 1, 'unknown')
     refuses(check(late, did('read', 'x', 2, 3), did('read', '', 4, 5)), /not linearizable/)
     refuses(check(did('write', 'x', 0, 9), did('read', 'x', 1, 2), did('read', '', 3, 4)), /not linearizable/)
   })
-  it('refuses a value before its write began, a refused one, and one that was never written', () => {
+  it('the checker of registers refuses a value before its write began, a refused one, and one that was never written', () => {
     refuses(check(did('read', 'x', 0, 1), did('write', 'x', 2, 3)), /one read x at 1 ms/)
     refuses(check(did('write', 'x', 0, 1, 'fail'), did('read', 'x', 2, 3)), /not linearizable/)
     refuses(check(did('read', 'z', 0, 1)), /one read z/)
   })
-  it('finds an order where everything overlaps, and sees soon that there is none', () => {
+  it('the checker of registers finds an order where everything overlaps, and sees soon that there is none', () => {
     const writes = Array.from({ length: 60 }, (_, i) => did('write', i, 0, 1000 + i))
     const reads = Array.from({ length: 30 }, (_, i) => did('read', i * 2, 1, 900 + i))
     assert.deepEqual(check(...writes, ...reads, did('read', 7, 2000, 2001)), [])
     refuses(check(...writes, did('read', 7, 2000, 2001), did('read', 8, 2002, 2003)), /not linearizable/)
   })
-  it('judges each register for itself, and takes two hundred operations', () => {
+  it('the checker of registers judges each register for itself, and takes two hundred operations', () => {
     const other = { ...did('read', 'x', 2, 3), key: 'b' }
     refuses(check(did('write', 'x', 0, 1), other), /b is not linearizable/)
     const many = Array.from({ length: 100 }, (_, i) => [
@@ -62,7 +62,7 @@ describe('the checker of what is kept', () => {
   const create = (key: string, outcome: Outcome = 'ok'): Operation => ({ ...did('create', null, 0, 1, outcome), key })
   const remove = (key: string, outcome: Outcome = 'ok'): Operation => ({ ...did('delete', null, 2, 3, outcome), key })
 
-  it('accepts what was made, removed, refused, or may be either', () => {
+  it('the checker of what is kept accepts what was made, removed, refused, or may be either', () => {
     const all = [
       create('a'),
       create('b'),
@@ -76,7 +76,7 @@ describe('the checker of what is kept', () => {
     assert.deepEqual(checkStored(all, ['a']), [])
     assert.deepEqual(checkStored(all, ['a', 'd', 'e']), [])
   })
-  it('refuses what is lost, made twice, still there, refused and there, or never asked for', () => {
+  it('the checker of what is kept refuses what is lost, made twice, still there, refused and there, or never asked for', () => {
     refuses(checkStored([create('a')], []), /a was acknowledged and is lost/)
     refuses(checkStored([create('a'), remove('a', 'fail')], []), /a was acknowledged and is lost/)
     refuses(checkStored([create('a', 'unknown'), create('a')], ['a', 'a']), /a was made 2 times/)
@@ -84,7 +84,7 @@ describe('the checker of what is kept', () => {
     refuses(checkStored([create('a', 'fail')], ['a']), /a was refused and is there/)
     refuses(checkStored([], ['a']), /a is there and was never asked for/)
   })
-  it('refuses what was given to two', () => {
+  it('the checker of what is kept refuses what was given to two', () => {
     const claim = (by: string, outcome: Outcome = 'ok') => ({ key: 'name', by, outcome })
     assert.deepEqual(checkUnique([claim('ada'), claim('ada'), claim('bob', 'fail')]), [])
     refuses(checkUnique([claim('ada'), claim('bob')]), /name was given to 2: ada,bob/)
@@ -99,17 +99,17 @@ describe('the checker of answers', () => {
   })
   const check = (...given: Parameters<typeof answer>): string[] => checkAnswer(answer(...given), canaries)
 
-  it("accepts answers with an id, of one's own, and 503 with a time", () => {
+  it("the checker of answers accepts answers with an id, of one's own, and 503 with a time", () => {
     for (const status of [200, 404, 429]) assert.deepEqual(check(status), [])
     assert.deepEqual(check(503, { ...id, 'retry-after': '1' }), [])
   })
-  it('refuses one without an id, an internal error, and 503 without a time', () => {
+  it('the checker of answers refuses one without an id, an internal error, and 503 without a time', () => {
     refuses(check(200, {}), /no X-Request-ID/)
     refuses(check(500), /answered 500/)
     refuses(check(502), /answered 502/)
     refuses(check(503), /503 without Retry-After/)
   })
-  it('refuses a word of another organization', () => {
+  it('the checker of answers refuses a word of another organization', () => {
     refuses(check(200, id, '{"name":"canary-two"}'), /list of first saw data of second/)
   })
 })
@@ -118,12 +118,12 @@ describe('the checker of windows', () => {
   const times = (count: number, outcome: CountedRequest['outcome']): CountedRequest[] =>
     Array.from({ length: count }, () => ({ window: 'minute 1', outcome }))
 
-  it('accepts a window that was not full, and one that refused when it was', () => {
+  it('the checker of windows accepts a window that was not full, and one that refused when it was', () => {
     assert.deepEqual(checkWindows(times(50, 'admitted'), 100), [])
     assert.deepEqual(checkWindows([...times(100, 'admitted'), ...times(20, 'refused')], 100), [])
     assert.deepEqual(checkWindows([...times(90, 'admitted'), ...times(10, 'unknown'), ...times(5, 'refused')], 100), [])
   })
-  it('refuses one more than the limit, and a refusal before it', () => {
+  it('the checker of windows refuses one more than the limit, and a refusal before it', () => {
     refuses(checkWindows(times(101, 'admitted'), 100), /minute 1 admitted 101 of 100/)
     refuses(
       checkWindows([...times(98, 'admitted'), ...times(1, 'refused')], 100),

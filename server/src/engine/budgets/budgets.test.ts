@@ -30,11 +30,11 @@ function budget(limits: { max_cost_usd?: number | null; max_tokens?: number | nu
 }
 
 describe('a reservation', () => {
-  it('is nothing where there is no budget, and leaves the output as it is', () => {
+  it('a reservation is nothing where there is no budget, and leaves the output as it is', () => {
     assert.deepEqual(reserve([], need), { outcome: 'held', hold: null, max_output_tokens: undefined })
   })
 
-  it('holds input and output in each budget, and bounds the output', () => {
+  it('a reservation holds input and output in each budget, and bounds the output', () => {
     const both = [budget({ max_tokens: 100_000 }), budget({ max_cost_usd: 1 }, { id: 'budget_2' })]
     const held = reserve(both, need)
     assert.deepEqual(held, {
@@ -48,7 +48,7 @@ describe('a reservation', () => {
     )
   })
 
-  it('makes the output as small as the budgets leave, and is refused below a few tokens', () => {
+  it('a reservation makes the output as small as the budgets leave, and is refused below a few tokens', () => {
     const left = (max_tokens: number) => reserve([budget({ max_tokens })], need)
     assert.deepEqual(left(100 + 500), {
       outcome: 'held',
@@ -61,13 +61,13 @@ describe('a reservation', () => {
     assert.equal(refused.resets_at, '2026-11-21T00:00:00.000Z')
   })
 
-  it('takes an answer of a few tokens where the agent wants no more', () => {
+  it('a reservation takes an answer of a few tokens where the agent wants no more', () => {
     const small = { ...need, max_output_tokens: 3 }
     assert.equal(reserve([budget({ max_tokens: 103 })], small).outcome, 'held')
     assert.equal(reserve([budget({ max_tokens: 102 })], small).outcome, 'refused')
   })
 
-  it('waits for what other calls hold instead of cutting its answer short', () => {
+  it('a reservation waits for what other calls hold instead of cutting its answer short', () => {
     const shared = budget({ max_tokens: 6000 })
     const first = reserve([shared], need)
     const second = reserve([shared], need)
@@ -77,13 +77,13 @@ describe('a reservation', () => {
     assert.equal(reserve([shared], need).outcome, 'held')
   })
 
-  it('changes nothing where it is refused', () => {
+  it('a reservation changes nothing where it is refused', () => {
     const wide = budget({ max_tokens: 100_000 })
     assert.equal(reserve([wide, budget({ max_tokens: 10 }, { id: 'budget_2' })], need).outcome, 'refused')
     assert.deepEqual([wide.held_tokens, wide.changed], [0, false])
   })
 
-  it('waits until the last of the spent budgets begins anew, and without end where one never does', () => {
+  it('a reservation waits until the last of the spent budgets begins anew, and without end where one never does', () => {
     const month = budget({ max_tokens: 0 }, { period: 'month', window_start: '2026-11-01T00:00:00.000Z' })
     const day = budget({ max_tokens: 0 }, { id: 'budget_2' })
     const resets = (...all: BudgetState[]) => {
@@ -100,12 +100,12 @@ describe('a reservation', () => {
     assert.equal(reserve([budget({ max_tokens: 10_000 })], unknown).outcome, 'held')
   })
 
-  it('of a model that costs nothing is in every cost budget, a spent one too', () => {
+  it('a reservation of a model that costs nothing is in every cost budget, a spent one too', () => {
     const free = { ...need, price: { input: 0, cached_input: 0, output: 0 } }
     assert.equal(reserve([budget({ max_cost_usd: 0 })], free).outcome, 'held')
   })
 
-  it('counts all that a task has used against its own limits', () => {
+  it('a reservation counts all that a task has used against its own limits', () => {
     const usage = { ...noUsage, input_tokens: 60, output_tokens: 30 }
     const own = ownBudget('task_1', { max_tokens: 206 }, usage)!
     assert.deepEqual(reserve([own], need), {
@@ -118,7 +118,7 @@ describe('a reservation', () => {
 })
 
 describe('a window', () => {
-  it('that is over leaves nothing spent, but what is held', () => {
+  it('a window that is over leaves nothing spent, but what is held', () => {
     const spent = { spent_tokens: 900, held_tokens: 50, warned: true }
     const old = budget({ max_tokens: 1000 }, { ...spent, window_start: '2026-11-19T00:00:00.000Z' })
     assert.deepEqual([old.spent_tokens, old.held_tokens, old.warned], [0, 50, false])
@@ -128,7 +128,7 @@ describe('a window', () => {
 })
 
 describe('settling', () => {
-  it('warns once when 80 % are spent', () => {
+  it('settling warns once when 80 % are spent', () => {
     const one = budget({ max_tokens: 1000 })
     assert.deepEqual(settle([one], null, { tokens: 799, cost_usd: null }), [])
     assert.deepEqual(settle([one], null, { tokens: 1, cost_usd: null }), [one])
@@ -136,7 +136,7 @@ describe('settling', () => {
     assert.ok(isNearlySpent(one))
   })
 
-  it('counts for a budget that was made while the call was under way', () => {
+  it('settling counts for a budget that was made while the call was under way', () => {
     const late = budget({ max_tokens: 1000 }, { id: 'budget_9' })
     settle([late], { tokens: 500, cost_usd: 0, budget_ids: ['budget_1'] }, { tokens: 20, cost_usd: null })
     assert.deepEqual([late.held_tokens, late.spent_tokens], [0, 20])

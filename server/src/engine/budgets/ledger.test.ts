@@ -213,7 +213,7 @@ describe('spending', () => {
     }
   })
 
-  it('of several budgets each is kept, and all are counted', async () => {
+  it('spending of several budgets each is kept, and all are counted', async () => {
     const agent = await makeAgent()
     const wide = await setBudget({ scope: 'agent', subject: agent, max_cost_usd: 10 })
     const narrow = await setBudget({ scope: 'agent', subject: agent, max_tokens: 10, period: 'day' })
@@ -250,7 +250,7 @@ describe('spending', () => {
   })
 
   describe("a task's own limits", () => {
-    it('are the lower ones of those given and those of its agent, and raising them lets it go on', async () => {
+    it("a task's own limits are the lower ones of those given and those of its agent, and raising them lets it go on", async () => {
       const agent = await makeAgent({ budget: { max_tokens: 10, max_steps: 40, max_cost_usd: null } })
       const id = await give(agent, textOf(10), { budget: { max_tokens: 500, max_steps: 20 } })
       const wait = await waitsForBudget(id)
@@ -263,7 +263,7 @@ describe('spending', () => {
       await reaches(id, 'completed')
     })
 
-    it('warn at 80 %, and hold steps and calls of tools too', async () => {
+    it("a task's own limits warn at 80 %, and hold steps and calls of tools too", async () => {
       const agent = await makeAgent({ model: 'builtin/script', tools: ['current_time'] })
       const turn = {
         tool_calls: [
@@ -301,7 +301,7 @@ describe('spending', () => {
   })
 
   describe('a price that is not known', () => {
-    it('makes the cost null, not zero, and is counted in the usage', async () => {
+    it('a price that is not known makes the cost null, not zero, and is counted in the usage', async () => {
       const agent = await makeAgent({ model: 'dear/unknown' })
       const task = await reaches(await give(agent, 'Hello'), 'completed')
       assert.equal(task.usage.cost_usd, null)
@@ -311,7 +311,7 @@ describe('spending', () => {
       assert.deepEqual([mine.cost_usd, mine.unpriced_calls, mine.calls], [0, 1, 1])
     })
 
-    it('fails a task that has to keep a budget in dollars, before anything is asked', async () => {
+    it('a price that is not known fails a task that has to keep a budget in dollars, before anything is asked', async () => {
       const agent = await makeAgent({ model: 'dear/unknown' })
       await setBudget({ scope: 'agent', subject: agent, max_cost_usd: 5 })
       const asked = models.requests.length
@@ -321,7 +321,7 @@ describe('spending', () => {
       assert.equal(models.requests.length, asked)
     })
 
-    it('keeps a budget in tokens all the same', async () => {
+    it('a price that is not known keeps a budget in tokens all the same', async () => {
       const agent = await makeAgent({ model: 'dear/unknown' })
       const budget = await setBudget({ scope: 'agent', subject: agent, max_tokens: 5000 })
       const { usage } = await reaches(await give(agent, 'Hello'), 'completed')
@@ -330,7 +330,7 @@ describe('spending', () => {
   })
 
   describe('a call that is cut', () => {
-    it('gives back what it held: by a cancellation, by a stop, by a failure', async () => {
+    it('a call that is cut gives back what it held: by a cancellation, by a stop, by a failure', async () => {
       const agent = await makeAgent({ model: 'dear/known' })
       const budget = await setBudget({ scope: 'agent', subject: agent, max_tokens: 100_000 })
       const held = () => eventually(async () => (await budgetOf(budget)).reserved.tokens > 4096)
@@ -358,7 +358,7 @@ describe('spending', () => {
       assert.equal(await holdOf(failed), null)
     })
 
-    it('waits for a deleted budget no longer, and a deleted agent takes nothing with it', async () => {
+    it('a call that is cut waits for a deleted budget no longer, and a deleted agent takes nothing with it', async () => {
       const agent = await makeAgent({ model: 'dear/known' })
       const shared = await setBudget({ scope: 'project', max_tokens: 100_000 })
       const until = Promise.withResolvers()

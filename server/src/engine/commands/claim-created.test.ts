@@ -59,7 +59,7 @@ describe('a task that is created where a slot is free', () => {
     })
   }
 
-  it('is claimed with its first intent by the transaction that creates it', async () => {
+  it('a task that is created where a slot is free is claimed with its first intent by the transaction that creates it', async () => {
     const { body: task } = await test.send('POST', `${agents}/${agent.id}/tasks?wait=30`, { body: { input: 'Hello' } })
     assert.deepEqual([task.status, task.output.content], ['completed', 'Hello'])
     assert.equal(await transactionsOf(task.id), 1)
@@ -67,7 +67,7 @@ describe('a task that is created where a slot is free', () => {
     assert.equal(jobs.length, 0, 'its job is removed with its end')
   })
 
-  it('waits in the queue while all slots are taken, and runs when one is free', async () => {
+  it('a task that is created where a slot is free waits in the queue while all slots are taken, and runs when one is free', async () => {
     const script = JSON.stringify([{ delay_ms: 400 }, { text: 'Done.' }])
     const slow = await make('slow', { model: 'builtin/script', system_prompt: script })
     const { body: first } = await test.send('POST', `${agents}/${slow}/tasks`, { body: { input: 'Go.' } })
@@ -81,7 +81,7 @@ describe('a task that is created where a slot is free', () => {
     assert.deepEqual([await transactionsOf(first.id), await transactionsOf(second.id)], [1, 2])
   })
 
-  it('leaves nothing behind, and no slot taken, where its transaction is rolled back', async () => {
+  it('a task that is created where a slot is free leaves nothing behind, and no slot taken, where its transaction is rolled back', async () => {
     const { engine, sql } = test.service.context
     await eventually(async () => engine.runningTasks() === 0)
     const lost = newTask()
@@ -99,7 +99,7 @@ describe('a task that is created where a slot is free', () => {
     assert.equal(await transactionsOf(next.id), 1)
   })
 
-  it('is stored as running by one statement, and returned as it was created', async () => {
+  it('a task that is created where a slot is free is stored as running by one statement, and returned as it was created', async () => {
     const { engine } = test.service.context
     await eventually(async () => engine.runningTasks() === 0)
     const task = await readyTask(agent.id)
@@ -128,7 +128,7 @@ describe('a task that is created where a slot is free', () => {
     })
   })
 
-  it('waits for its agent where that was paused since it was read', async () => {
+  it('a task that is created where a slot is free waits for its agent where that was paused since it was read', async () => {
     const { engine } = test.service.context
     const id = await make('paused', { model: 'builtin/echo' })
     const task = await readyTask(id)
@@ -145,7 +145,7 @@ describe('a task that is created where a slot is free', () => {
     await completed(task.id)
   })
 
-  it('spends a budget that came since its agent was read', async () => {
+  it('a task that is created where a slot is free spends a budget that came since its agent was read', async () => {
     const { engine } = test.service.context
     const id = await make('limited', { model: 'builtin/echo' })
     const task = await readyTask(id)

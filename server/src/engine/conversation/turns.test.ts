@@ -100,7 +100,7 @@ describe('the turns of a task', () => {
   const calls = (count: number, name: string, args: object = { hang: true }) =>
     Array.from({ length: count }, () => ({ name, arguments: args }))
 
-  it('end where models that are named again among the fallbacks fail again', async () => {
+  it('the turns of a task end where models that are named again among the fallbacks fail again', async () => {
     const { id } = await give({ model: 'refuses', fallback_models: ['refuses', 'refuses too', 'refuses'] }, {})
     const { error } = await reaches(id, 'failed')
     assert.equal(error?.code, 'provider_refused_request')
@@ -110,7 +110,7 @@ describe('the turns of a task', () => {
     )
   })
 
-  it('give back what a call had reserved where nothing is behind the name that takes over', async () => {
+  it('the turns of a task give back what a call had reserved where nothing is behind the name that takes over', async () => {
     const agent = await insertTestAgent(sql, { model: 'refuses', fallback_models: ['unknown/x'] })
     await sql`
       insert into budget (id, org_id, project_id, scope, subject, max_tokens, period, window_start, created_by)
@@ -123,7 +123,7 @@ describe('the turns of a task', () => {
     assert.deepEqual(budget, { held_tokens: 0, spent_tokens: 0 })
   })
 
-  it('wait for a moment or an answer also where a person approved the waiting', async () => {
+  it('the turns of a task wait for a moment or an answer also where a person approved the waiting', async () => {
     const tool_policies = { wait: 'ask', request_input: 'ask' }
     const { id } = await give(
       { tool_policies },
@@ -144,7 +144,7 @@ describe('the turns of a task', () => {
     )
   })
 
-  it('make every call once, whatever names the model gives its calls', async () => {
+  it('the turns of a task make every call once, whatever names the model gives its calls', async () => {
     const { id } = await give(
       {},
       { tool_calls: [{ id: 'x', name: 'unsafe' }] },
@@ -173,7 +173,7 @@ describe('the turns of a task', () => {
     assert.equal(await callsOf(id), 16)
   })
 
-  it('ask no person about a call that was never made, and make it when they go on', async () => {
+  it('the turns of a task ask no person about a call that was never made, and make it when they go on', async () => {
     const { id, agent } = await give(
       {},
       { tool_calls: [...calls(16, 'safe'), ...calls(2, 'unsafe', {})] },
@@ -194,7 +194,7 @@ describe('the turns of a task', () => {
     )
   })
 
-  it('have events in the order of time, also after a change that began before another and waited for it', async () => {
+  it('the turns of a task have events in the order of time, also after a change that began before another and waited for it', async () => {
     const { id } = await give({}, { tool_calls: [{ name: 'wait', arguments: { seconds: 600 } }] })
     await reaches(id, 'waiting')
     await sql.begin(async (late) => {
@@ -214,7 +214,7 @@ describe('the turns of a task', () => {
     assert.deepEqual(events.at(-1), { type: 'task.canceled', went_back: false, is_end: true })
   })
 
-  it('tell in the receipt what a person said just before became of a call', async () => {
+  it('the turns of a task tell in the receipt what a person said just before became of a call', async () => {
     const agent = await insertTestAgent(sql, { model: 'script', tools: ['unsafe', 'safe'] })
     const task = newTestTask(agent, '[{"text": "Done."}]')
     const tool_calls = [
@@ -242,7 +242,7 @@ describe('the turns of a task', () => {
     )
   })
 
-  it('end where a task is canceled while its provider asks it to come back later', async () => {
+  it('the turns of a task end where a task is canceled while its provider asks it to come back later', async () => {
     const agent = await insertTestAgent(sql, { model: 'busy' })
     const task = newTestTask(agent, 'x')
     whileItFails = async () => {
@@ -254,7 +254,7 @@ describe('the turns of a task', () => {
     assert.equal((await eventsOf(task.id, 'task.waiting')).length, 0)
   })
 
-  it('are aborted where an approval that cancels its task expires meanwhile', async () => {
+  it('the turns of a task are aborted where an approval that cancels its task expires meanwhile', async () => {
     const config = { tool_policies: { unsafe: 'ask' }, approval_on_timeout: 'cancel' }
     const { id } = await give(config, { tool_calls: [{ name: 'unsafe' }, ...calls(1, 'safe')] }, { text: 'Done.' })
     await eventually(async () => (await callsOf(id)) === 1)
@@ -265,7 +265,7 @@ describe('the turns of a task', () => {
     assert.equal((await eventsOf(id, 'cancel.requested')).length, 1)
   })
 
-  it('go on at once where all of their questions have expired', async () => {
+  it('the turns of a task go on at once where all of their questions have expired', async () => {
     const { id } = await give(
       { tool_policies: { unsafe: 'ask' } },
       { tool_calls: calls(8, 'unsafe') },
@@ -282,7 +282,7 @@ describe('the turns of a task', () => {
     assert.equal(await callsOf(id), 0)
   })
 
-  it('ask for no approval of a call that would exceed the limit of steps', async () => {
+  it('the turns of a task ask for no approval of a call that would exceed the limit of steps', async () => {
     const config = { tool_policies: { unsafe: 'ask' } }
     const script = [{ tool_calls: [{ name: 'unsafe' }] }, { text: 'Done.' }]
     const tooFew = await give({ ...config, max_steps: 2 }, ...script)
@@ -294,7 +294,7 @@ describe('the turns of a task', () => {
     assert.deepEqual([await callsOf(tooFew.id), await callsOf(enough.id)], [0, 1])
   })
 
-  it('leave no questions and no messages behind when their agent is deleted', async () => {
+  it('the turns of a task leave no questions and no messages behind when their agent is deleted', async () => {
     const { id, agent } = await give({ tool_policies: { unsafe: 'ask' } }, { tool_calls: [{ name: 'unsafe' }] })
     await pending(id)
     await sql.begin((tx) => engine.sendMessage(tx, id, { content: 'Hurry.', user_id: 'user_x' }))

@@ -25,7 +25,7 @@ const endsIn = (id: string, seconds: number) => test.sql`
 const stateOf = async (id: string) => (await world.call('GET', `/credentials/${id}`)).body
 
 describe('a call of a tool', () => {
-  it('carries an access token that the service asked for, and its answer does not show it', async (t) => {
+  it('a call of a tool carries an access token that the service asked for, and its answer does not show it', async (t) => {
     const issuer = await startIssuer(t)
     const server = await startTokenServer(t, issuer)
     const made = await world.credential(issuer)
@@ -45,7 +45,7 @@ describe('a call of a tool', () => {
     assert.equal(JSON.stringify(rows).includes(token), false)
   })
 
-  it('shares a token with others until it is due, and the first that finds it due renews it', async (t) => {
+  it('a call of a tool shares a token with others until it is due, and the first that finds it due renews it', async (t) => {
     const issuer = await startIssuer(t)
     const server = await startTokenServer(t, issuer)
     const { id, name } = await world.credential(issuer)
@@ -63,7 +63,7 @@ describe('a call of a tool', () => {
     assert.ok(server.calls.every(({ verdict }) => verdict === 'good'))
   })
 
-  it('gets tokens for which a person let the service in, with refresh tokens that are used once each', async (t) => {
+  it('a call of a tool gets tokens for which a person let the service in, with refresh tokens that are used once each', async (t) => {
     const issuer = await startIssuer(t)
     const server = await startTokenServer(t, issuer)
     const { id, name, status } = await world.credential(issuer, person)
@@ -87,7 +87,7 @@ describe('a call of a tool', () => {
     ['GET', 'safe'],
     ['POST', 'keyed'],
   ] as const)
-    it(`that is ${safety} and refused with 401 is made once more, with a new token and the same key`, async (t) => {
+    it(`a call of a tool that is ${safety} and refused with 401 is made once more, with a new token and the same key`, async (t) => {
       const issuer = await startIssuer(t)
       const server = await startTokenServer(t, issuer)
       const { name } = await world.credential(issuer)
@@ -104,7 +104,7 @@ describe('a call of a tool', () => {
       assert.equal(server.calls.length, 4, 'it is repeated once')
     })
 
-  it('that is always refused with 401 does not ask for new tokens without end, and says so', async (t) => {
+  it('a call of a tool that is always refused with 401 does not ask for new tokens without end, and says so', async (t) => {
     const issuer = await startIssuer(t)
     const server = await startTokenServer(t, issuer)
     const { name } = await world.credential(issuer)
@@ -116,7 +116,7 @@ describe('a call of a tool', () => {
     assert.equal(server.calls.length, 8 + 5)
   })
 
-  it('that is unsafe and refused with 401 is not repeated, and the next one has a new token', async (t) => {
+  it('a call of a tool that is unsafe and refused with 401 is not repeated, and the next one has a new token', async (t) => {
     const issuer = await startIssuer(t)
     const server = await startTokenServer(t, issuer)
     const { name } = await world.credential(issuer)
@@ -130,7 +130,7 @@ describe('a call of a tool', () => {
 })
 
 describe('a task whose tools have no good token', () => {
-  it('waits without a worker for a person, and goes on when they connect the credential', async (t) => {
+  it('a task whose tools have no good token waits without a worker for a person, and goes on when they connect the credential', async (t) => {
     const issuer = await startIssuer(t)
     const server = await startTokenServer(t, issuer)
     const { id, name } = await world.credential(issuer, person)
@@ -152,7 +152,7 @@ describe('a task whose tools have no good token', () => {
     assert.deepEqual([data.credential_id, data.name, data.error.code], [id, name, 'not_connected'])
   })
 
-  it('waits when the grant is dead, whose webhook event comes once', async (t) => {
+  it('a task whose tools have no good token waits when the grant is dead, whose webhook event comes once', async (t) => {
     const issuer = await startIssuer(t)
     const server = await startTokenServer(t, issuer)
     const { id, name } = await world.credential(issuer, person)
@@ -181,7 +181,7 @@ describe('a task whose tools have no good token', () => {
     for (const task of tasks) await world.reaches(task, 'completed')
   })
 
-  it('waits for a client whose secret was replaced at the issuer, until it is replaced here', async (t) => {
+  it('a task whose tools have no good token waits for a client whose secret was replaced at the issuer, until it is replaced here', async (t) => {
     const issuer = await startIssuer(t)
     const server = await startTokenServer(t, issuer)
     const made = await world.credential(issuer, { client_secret: 'not-the-secret' })
@@ -196,7 +196,7 @@ describe('a task whose tools have no good token', () => {
     assert.equal((await world.reaches(task, 'completed')).output.content, 'fine, Bearer [redacted]')
   })
 
-  it('asks an issuer that is out of order again after a moment', async (t) => {
+  it('a task whose tools have no good token asks an issuer that is out of order again after a moment', async (t) => {
     const issuer = await startIssuer(t)
     const server = await startTokenServer(t, issuer)
     issuer.answers['/token'] = (_request, response) => void response.writeHead(503).end()
@@ -211,7 +211,7 @@ describe('a task whose tools have no good token', () => {
     assert.equal((await stateOf(made.id)).status, 'connected')
   })
 
-  it('goes on when the credential is deleted, and its model reads that there is none', async (t) => {
+  it('a task whose tools have no good token goes on when the credential is deleted, and its model reads that there is none', async (t) => {
     const issuer = await startIssuer(t)
     const server = await startTokenServer(t, issuer)
     const { id, name } = await world.credential(issuer, person)
@@ -221,7 +221,7 @@ describe('a task whose tools have no good token', () => {
     assert.match((await world.reaches(task, 'completed')).output.content, /the project has no such credential/)
   })
 
-  it('makes its other calls first, and asks for leave before it waits', async (t) => {
+  it('a task whose tools have no good token makes its other calls first, and asks for leave before it waits', async (t) => {
     const issuer = await startIssuer(t)
     const server = await startTokenServer(t, issuer)
     const { id, name } = await world.credential(issuer, person)
@@ -263,7 +263,7 @@ describe('a task whose tools have no good token', () => {
     )
   })
 
-  it('makes a call of unknown outcome again that a person allowed, and only then', async (t) => {
+  it('a task whose tools have no good token makes a call of unknown outcome again that a person allowed, and only then', async (t) => {
     const issuer = await startIssuer(t)
     const server = await startTokenServer(t, issuer)
     const { id, name } = await world.credential(issuer, person)
@@ -292,7 +292,7 @@ describe('a task whose tools have no good token', () => {
     assert.equal(list.approvals.length, 1, 'the person is asked once')
   })
 
-  it('can be canceled, and its receipt names no call', async (t) => {
+  it('a task whose tools have no good token can be canceled, and its receipt names no call', async (t) => {
     const issuer = await startIssuer(t)
     const server = await startTokenServer(t, issuer)
     const { name } = await world.credential(issuer, person)
@@ -304,7 +304,7 @@ describe('a task whose tools have no good token', () => {
     assert.deepEqual([data.effects, data.uncertain], [[], []])
   })
 
-  it('works on with a token that is good while its issuer does not answer', async (t) => {
+  it('a task whose tools have no good token works on with a token that is good while its issuer does not answer', async (t) => {
     const issuer = await startIssuer(t)
     const server = await startTokenServer(t, issuer)
     const { id, name } = await world.credential(issuer)
@@ -329,7 +329,7 @@ describe('a refresh token', () => {
   const refreshesOf = ({ issuer }: Awaited<ReturnType<typeof due>>) =>
     issuer.tokenRequests.filter(({ grant_type }) => grant_type === 'refresh_token')
 
-  it('that may be spent, because no answer came, is not sent again', async (t) => {
+  it('a refresh token that may be spent, because no answer came, is not sent again', async (t) => {
     const made = await due(t)
     made.issuer.holdAnswer = async () => 'cut'
     const task = await world.give(made.agent)
@@ -340,7 +340,7 @@ describe('a refresh token', () => {
     assert.equal(refreshesOf(made).length, 1)
   })
 
-  it('that may be spent, because its process ended in between, is not sent again', async (t) => {
+  it('a refresh token that may be spent, because its process ended in between, is not sent again', async (t) => {
     const made = await due(t)
     // As a process leaves it that was killed while it waited for the answer.
     await test.sql`
@@ -351,7 +351,7 @@ describe('a refresh token', () => {
     assert.equal(refreshesOf(made).length, 0)
   })
 
-  it('of an issuer that is known not to replace it is sent again', async (t) => {
+  it('a refresh token of an issuer that is known not to replace it is sent again', async (t) => {
     const made = await due(t, { rotates: false })
     assert.equal((await world.give(made.agent)).status, 'completed')
     await endsIn(made.id, -1)
@@ -362,7 +362,7 @@ describe('a refresh token', () => {
     assert.equal(refreshesOf(made).length, 2)
   })
 
-  it('is not used by two processes that find it due together, and both get the new token', async (t) => {
+  it('a refresh token is not used by two processes that find it due together, and both get the new token', async (t) => {
     const made = await due(t)
     const { sql, secrets, issuers, log } = test.service.context
     const processes = Array.from({ length: 4 }, () => makeAccessTokens({ sql, secrets, issuers, log }))
@@ -379,7 +379,7 @@ describe('a refresh token', () => {
     assert.equal(await made.issuer.judge(`Bearer ${tokens[0]!.value}`), 'good')
   })
 
-  it('counts where its answer comes after its right to be renewed alone is over', async (t) => {
+  it('a refresh token counts where its answer comes after its right to be renewed alone is over', async (t) => {
     const made = await due(t)
     const held = Promise.withResolvers<void>()
     made.issuer.holdAnswer = () => held.promise.then(() => 'send' as const)
@@ -392,7 +392,7 @@ describe('a refresh token', () => {
     assert.equal((await stateOf(made.id)).status, 'connected')
   })
 
-  it('is not there where the issuer gave none: a person connects the credential again', async (t) => {
+  it('a refresh token is not there where the issuer gave none: a person connects the credential again', async (t) => {
     const made = await due(t, { withoutRefresh: true })
     const task = await world.give(made.agent)
     assert.deepEqual([task.status, task.wait.reason], ['waiting', 'credential'])
@@ -451,7 +451,7 @@ describe('a tool of an MCP server', () => {
     return { issuer, calls, refused, id, agent_id: agent.id as string, first: `Bearer ${token!.value}` }
   }
 
-  it('is called with tokens that are renewed in the middle of a session', async (t) => {
+  it('a tool of an MCP server is called with tokens that are renewed in the middle of a session', async (t) => {
     const { issuer, calls, id, agent_id } = await served(t, 'safe')
     await test.sql`update credential_oauth set renew_at = now() where credential_id = ${id}`
     const task = await world.give(agent_id)
@@ -459,7 +459,7 @@ describe('a tool of an MCP server', () => {
     assert.deepEqual([calls.length, issuer.issued.length], [2, 2])
   })
 
-  it('that is unsafe is called with a new token where the server refuses to connect with the old one', async (t) => {
+  it('a tool of an MCP server that is unsafe is called with a new token where the server refuses to connect with the old one', async (t) => {
     const { issuer, calls, refused, agent_id, first } = await served(t, 'unsafe')
     refused.add(first)
     const task = await world.give(agent_id)
@@ -469,7 +469,7 @@ describe('a tool of an MCP server', () => {
   })
 
   for (const safety of ['safe', 'unsafe'] as const)
-    it(`that is ${safety} and refused in a session ${safety === 'safe' ? 'is' : 'is not'} called once more`, async (t) => {
+    it(`a tool of an MCP server that is ${safety} and refused in a session ${safety === 'safe' ? 'is' : 'is not'} called once more`, async (t) => {
       const { issuer, calls, agent_id } = await served(t, safety, { once: true })
       const task = await world.give(agent_id)
       assert.equal(task.status, 'completed')

@@ -47,7 +47,7 @@ describe('fairness behind a backlog', () => {
   }
 
   for (const slots of [1, 2, 8]) {
-    it(`with ${slots} slots the only task of a project waits no longer than one task behind ${backlog} of another`, async () => {
+    it(`fairness behind a backlog with ${slots} slots the only task of a project waits no longer than one task behind ${backlog} of another`, async () => {
       const before = await calls('backlog')
       const model = (all: Sql) => witnessModel(all, { calls: 1, call_ms })
       const worker = await openEngine({ connection: database.connection, slots, data_dir: `w${slots}`, model })
@@ -89,7 +89,7 @@ describe('a project with more tasks than its share of the queue', () => {
     return row!
   }
 
-  it('keeps the rest out of the queue, sends it as there is room, the urgent first, and loses nothing', async (t) => {
+  it('a project with more tasks than its share of the queue keeps the rest out of the queue, sends it as there is room, the urgent first, and loses nothing', async (t) => {
     const agent = await insertTestAgent(sql)
     await sql.begin(async (tx) => {
       for (let i = 0; i < waitingMax; i++) await api.engine.enqueue(tx, newTestTask(agent, `first ${i}`))

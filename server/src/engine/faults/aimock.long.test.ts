@@ -52,7 +52,7 @@ describe('the engine against aimock', () => {
 
   for (const model of ['openai/gpt-5.6-sol', 'anthropic/claude-opus-4-8', 'chat/deepseek-reasoner']) {
     // It refuses a turn of Claude that comes back without its thinking.
-    it(`goes on after the reasoning of ${model} with the result of the tool`, async () => {
+    it(`the engine against aimock goes on after the reasoning of ${model} with the result of the tool`, async () => {
       const effort = 'high'
       const id = await engine.give({ model, effort }, 'think first')
       const done = await engine.ended(id)
@@ -63,7 +63,7 @@ describe('the engine against aimock', () => {
   }
 
   for (const model of ['openai/gpt-5.6-sol', 'anthropic/claude-opus-4-8', 'chat/gpt-4o']) {
-    it(`answers by a schema over the protocol of ${model}`, async () => {
+    it(`the engine against aimock answers by a schema over the protocol of ${model}`, async () => {
       const output_schema = {
         type: 'object',
         properties: { total: { type: 'number' } },
@@ -90,7 +90,7 @@ describe('the engine against aimock', () => {
         )
       })
 
-      it('asks for a tool, and reads what it gave', async () => {
+      it('the engine against aimock asks for a tool, and reads what it gave', async () => {
         const id = await engine.give({ model }, 'what time is it?')
         assert.equal((await engine.ended(id)).output?.content, 'Late.')
         assert.deepEqual(await shape(id), [
@@ -101,7 +101,7 @@ describe('the engine against aimock', () => {
         assert.match((await engine.steps(id))[1]?.output.content, /20\d\d-\d\d-\d\d/)
       })
 
-      it('asks for two tools at once, and reads both results', async () => {
+      it('the engine against aimock asks for two tools at once, and reads both results', async () => {
         const id = await engine.give({ model }, 'in two places')
         assert.equal((await engine.ended(id)).output?.content, 'Late in Tokyo, later in Auckland.')
         assert.deepEqual(await shape(id), [
@@ -117,7 +117,7 @@ describe('the engine against aimock', () => {
         ['limit', 'provider_rate_limited', 3],
         ['broken', 'provider_unavailable', 3],
       ] as const) {
-        it(`fails with ${code} where it says so, after ${attempts} tries`, async () => {
+        it(`the engine against aimock fails with ${code} where it says so, after ${attempts} tries`, async () => {
           const id = await engine.give({ model }, text)
           const { status, error } = await engine.ended(id)
           assert.deepEqual([status, error?.code], ['failed', code])
@@ -125,7 +125,7 @@ describe('the engine against aimock', () => {
         })
       }
 
-      it('cuts its connections or talks rubbish, and the task ends with a code that says so', async () => {
+      it('the engine against aimock cuts its connections or talks rubbish, and the task ends with a code that says so', async () => {
         for (const [chaos, codes] of [
           [{ disconnectRate: 1 }, ['provider_unavailable']],
           [{ malformedRate: 1 }, ['provider_bad_answer', 'provider_unavailable']],
@@ -142,7 +142,7 @@ describe('the engine against aimock', () => {
         }
       })
 
-      it('fails half of the time, and every task comes through with its tools called once', async () => {
+      it('the engine against aimock fails half of the time, and every task comes through with its tools called once', async () => {
         mock.setChaos({ disconnectRate: 0.5 })
         const patient = { max_attempts: 20, initial_delay_seconds: 0.01, max_delay_seconds: 0.02 }
         const ids = await Promise.all(

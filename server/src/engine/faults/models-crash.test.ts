@@ -76,7 +76,7 @@ describe('a worker that is killed', () => {
       select index, type, status, attempt from task_step where task_id = ${id} order by index`
 
   for (const model of ['openai/gpt-5.6-sol', 'anthropic/claude-opus-4-8']) {
-    it(`between two rounds leaves the reasoning of ${model} to the next process, which sends it back byte by byte`, async () => {
+    it(`a worker that is killed between two rounds leaves the reasoning of ${model} to the next process, which sends it back byte by byte`, async () => {
       server.next(thought(1), thought(2), hang, thought(3), { do: 'answer', text: 'Done.' })
       const id = await give({ model, effort: 'high' })
       await killAt(await startWorker(), 3)
@@ -109,7 +109,7 @@ describe('a worker that is killed', () => {
     assert.equal(events!.count, 1)
   })
 
-  it('between two repairs of an answer leaves the same end, and no step twice', async () => {
+  it('a worker that is killed between two repairs of an answer leaves the same end, and no step twice', async () => {
     const output_schema = { type: 'object', required: ['total'] }
     server.next({ do: 'answer', text: 'no' }, hang, { do: 'answer', text: '{}' }, { do: 'answer', text: '[]' })
     const id = await give({ model: 'openai/gpt-5.6-sol', tools: [], output_schema })

@@ -32,7 +32,7 @@ describe('a provider that fails', () => {
 
   for (const model of ['openai/x', 'anthropic/x']) {
     describe(`(${model})`, () => {
-      it('is tried again after a while, and its tasks end with a clear code', async () => {
+      it('a provider that fails is tried again after a while, and its tasks end with a clear code', async () => {
         server.always((request) => {
           const fault = modelFaults.find(({ what }) => what === lastUserText(request.body))
           return fault?.behave(request) ?? { do: 'answer', text: 'fine' }
@@ -55,7 +55,7 @@ describe('a provider that fails', () => {
         }
       })
 
-      it('and comes back in time costs its tasks nothing but time', async () => {
+      it('a provider that fails and comes back in time costs its tasks nothing but time', async () => {
         server.always(({ path, body }) => {
           const text = lastUserText(body)
           const fault = modelFaults.find(({ what }) => `back: ${what}` === text)
@@ -74,7 +74,7 @@ describe('a provider that fails', () => {
         }
       })
 
-      it('between the rounds of a task does not repeat what tools have done', async () => {
+      it('a provider that fails between the rounds of a task does not repeat what tools have done', async () => {
         const input = `rounds of ${model}`
         let failed = false
         server.always(({ body }) => {
@@ -105,7 +105,7 @@ describe('a provider that fails', () => {
         assert.ok(types.includes('message.discarded') || types.includes('step.failed'))
       })
 
-      it('and writes arguments that are not JSON gets an error, and may correct them', async () => {
+      it('a model that writes arguments that are not JSON gets an error, and may correct them', async () => {
         server.always(({ body }) =>
           answersGiven(body) === 0
             ? { do: 'answer', tool_calls: [{ name: 'current_time', arguments: '{"time_zone": "U' }] }
@@ -118,7 +118,7 @@ describe('a provider that fails', () => {
         assert.deepEqual([call?.status, call?.error.code], ['failed', 'invalid_arguments'])
       })
 
-      it('and asks for tools without end is stopped by the bound of steps', async () => {
+      it('a model that asks for tools without end is stopped by the bound of steps', async () => {
         server.always({ do: 'answer', tool_calls: [{ id: 'same', name: 'current_time', arguments: {} }] })
         const id = await engine.give({ model, max_steps: 9 }, 'loop')
         const { status, error } = await engine.ended(id)
@@ -126,7 +126,7 @@ describe('a provider that fails', () => {
         assert.ok((await engine.steps(id)).length <= 9)
       })
 
-      it('for good is followed by the next of fallback_models', async () => {
+      it('a provider that fails for good is followed by the next of fallback_models', async () => {
         server.always(({ body }) =>
           body['model'] === 'first' ? { do: 'status', status: 500 } : { do: 'answer', text: 'from the second' },
         )
@@ -140,7 +140,7 @@ describe('a provider that fails', () => {
         assert.deepEqual([change?.data['from'], change?.data['to']], [`${provider}/first`, `${provider}/second`])
       })
 
-      it('and asks for patience is left alone by all tasks until then', async () => {
+      it('a provider that asks for patience is left alone by all tasks until then', async () => {
         const name = `${model.split('/')[0]}/busy`
         let isBusy = true
         server.always(() =>
@@ -164,7 +164,7 @@ describe('a provider that fails', () => {
     })
   }
 
-  it('and asks for patience again is asked by one call, and the others that waited for it fail alike', async () => {
+  it('a provider that fails and asks for patience again is asked by one call, and the others that waited for it fail alike', async () => {
     const name = 'openai/busy-for-long'
     server.always({ do: 'status', status: 503, headers: { 'retry-after': '1' } })
     const inputs = Array.from({ length: 8 }, (_, i) => `again ${i}`)
@@ -184,7 +184,7 @@ describe('a provider that fails', () => {
     assert.equal(inputs.reduce((sum, input) => sum + asked(input).length, 0) + spared.length, received.length)
   })
 
-  it('and never answers is left alone, and probed by one call before all call it', async () => {
+  it('a provider that fails and never answers is left alone, and probed by one call before all call it', async () => {
     const name = 'openai/dead'
     server.always({ do: 'status', status: 500 })
     const inputs = Array.from({ length: 12 }, (_, i) => `dead ${i}`)

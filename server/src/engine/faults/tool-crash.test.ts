@@ -61,7 +61,7 @@ describe('a call of a tool that was cut by a crash', () => {
   }
 
   for (const safety of ['safe', 'keyed']) {
-    it(`is made again with the same key where it is ${safety}`, async () => {
+    it(`a call of a tool that was cut by a crash is made again with the same key where it is ${safety}`, async () => {
       const id = await cut(safety)
       await until(id, 'completed')
       assert.equal(await callsOf(id), 2)
@@ -78,7 +78,7 @@ describe('a call of a tool that was cut by a crash', () => {
     ['failed when a person says so', { decision: 'reject', reason: 'It never arrived.' }, 1, 'It never arrived.'],
   ] as const
   for (const [what, resolution, made, said] of answers) {
-    it(`asks a person where it is unsafe, and is ${what}`, async () => {
+    it(`a call of a tool that was cut by a crash asks a person where it is unsafe, and is ${what}`, async () => {
       const id = await cut('unsafe')
       await until(id, 'waiting')
       const { wait } = await read(id)
@@ -101,7 +101,7 @@ describe('a call of a tool that was cut by a crash', () => {
     })
   }
 
-  it('is uncertain in the receipt where the task is canceled meanwhile', async () => {
+  it('a call of a tool that was cut by a crash is uncertain in the receipt where the task is canceled meanwhile', async () => {
     const id = await cut('unsafe')
     await until(id, 'waiting')
     await sql.begin((tx) => world.engine.cancel(tx, id, { reason: null, mode: 'graceful', user_id: 'user_x' }))
@@ -113,7 +113,7 @@ describe('a call of a tool that was cut by a crash', () => {
     await world.workers.at(-1)!.kill()
   })
 
-  it('does not take the other calls of its answer with it: those that had ended are not made again', async () => {
+  it('a call of a tool that was cut by a crash does not take the other calls of its answer with it: those that had ended are not made again', async () => {
     const worker = await startWorker()
     const id = await give(
       { tool_calls: [{ name: 'unsafe' }, { name: 'safe', arguments: { hang: true } }, { name: 'keyed' }] },
@@ -138,7 +138,7 @@ describe('a call of a tool that was cut by a crash', () => {
     await world.workers.at(-1)!.kill()
   })
 
-  it('is no matter for a task that waits: for a moment or for a message, it holds no worker', async () => {
+  it('a call of a tool that was cut by a crash is no matter for a task that waits: for a moment or for a message, it holds no worker', async () => {
     const worker = await startWorker()
     const timer = await give({ tool_calls: [{ name: 'wait', arguments: { seconds: 3 } }] }, { text: 'I waited.' })
     const asks = await give(

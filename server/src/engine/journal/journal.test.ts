@@ -75,7 +75,7 @@ describe('the journal', () => {
       type: string
     }>`select sequence, type from task_event where task_id = ${id} order by sequence`
 
-  it('refuses every write of a worker whose task was given to another', async () => {
+  it('the journal refuses every write of a worker whose task was given to another', async () => {
     const id = await create()
     const journal = new Journal({ store: taskStore(sql, queue), hub, onDeferred })
     const [first] = await claim('worker_a')
@@ -92,7 +92,7 @@ describe('the journal', () => {
     assert.deepEqual(types, ['task.created', 'task.started', 'usage.updated', 'task.retrying', 'task.completed'])
   })
 
-  it('refuses the claim of a job that was fetched again meanwhile', async () => {
+  it('the journal refuses the claim of a job that was fetched again meanwhile', async () => {
     await create()
     const [slow] = await claim('worker_a')
     await requeueTasks(sql, queue, 'worker_a', { crashed: false, except: [] })
@@ -103,7 +103,7 @@ describe('the journal', () => {
     await new Journal({ store: taskStore(sql, queue), hub, onDeferred }).write(fast!.claim, end)
   })
 
-  it('makes a write once whose commit got lost on the way back', async () => {
+  it('the journal makes a write once whose commit got lost on the way back', async () => {
     const id = await create()
     const [run] = await claim('worker_a')
     let losses = 2
@@ -127,7 +127,7 @@ describe('the journal', () => {
     assert.deepEqual(row, { status: 'completed', writes: 2, last_sequence: 4 })
   })
 
-  it('gives dense sequences when many write at once', async () => {
+  it('the journal gives dense sequences when many write at once', async () => {
     const ids = await Promise.all(Array.from({ length: 20 }, () => create()))
     const runs = await claim('worker_a', 32)
     while (runs.length < 20) runs.push(...(await claim('worker_a', 32)))
@@ -151,7 +151,7 @@ describe('the journal', () => {
     assert.deepEqual(jobs, { n: 0 })
   })
 
-  it('does not let one impossible write take the others of its group with it', async () => {
+  it('the journal does not let one impossible write take the others of its group with it', async () => {
     await Promise.all([create(), create()])
     const runs = await claim('worker_a', 2)
     const journal = new Journal({ store: taskStore(sql, queue), hub, onDeferred })

@@ -118,7 +118,7 @@ describe('a process that does not answer', () => {
   const callers = async (input: string): Promise<(number | undefined)[]> =>
     (await sql<{ pid: number }>`select pid from witness where input = ${input} order by id`).map(({ pid }) => pid)
 
-  it('because it is busy keeps its tasks for longer than a lease', async () => {
+  it('a process that does not answer because it is busy keeps its tasks for longer than a lease', async () => {
     const busy = await start('busy', { busy_ms: 12_000 })
     const id = await create('busy')
     await eventually(async () => (await callers('busy')).length === 1)
@@ -130,7 +130,7 @@ describe('a process that does not answer', () => {
     await Promise.all([busy.stop(), other.stop()])
   })
 
-  it('because it was stopped loses its tasks, and cannot write when it comes back', async () => {
+  it('a process that does not answer because it was stopped loses its tasks, and cannot write when it comes back', async () => {
     const zombie = await start('zombie', { call_ms: 1000 })
     const id = await create('zombie')
     await eventually(async () => (await callers('zombie')).length === 1)
@@ -159,7 +159,7 @@ describe('a process that does not answer', () => {
     await zombie.stop()
   })
 
-  it('because it was killed loses its tasks to another one within five seconds', async () => {
+  it('a process that does not answer because it was killed loses its tasks to another one within five seconds', async () => {
     const killed = await start('killed', { call_ms: 60_000 })
     const id = await create('killed')
     await eventually(async () => (await callers('killed')).length === 1)

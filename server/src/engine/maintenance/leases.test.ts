@@ -42,7 +42,7 @@ describe('who is dead', () => {
     await tx`delete from worker where id = ${worker_id}`
   }
 
-  it('is the same by the rule and by the statement', async () => {
+  it('whether a worker is dead is the same by the rule and by the statement', async () => {
     const { sql } = database
     const me = { id: newId('worker'), instance: 'mine', slots: 1 }
     const seen = cases.map((one) => ({ ...one, id: newId('worker') }))

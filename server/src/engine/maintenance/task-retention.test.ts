@@ -69,7 +69,7 @@ describe('tasks that have outlived their retention', () => {
   const isThere = async (id: string): Promise<boolean> =>
     (await sql`select 1 from task where id = ${id} union all select 1 from thread where id = ${id}`).length > 0
 
-  it('go with all that belongs to them, and nothing that ended later or is open', async () => {
+  it('tasks that have outlived their retention go with all that belongs to them, and nothing that ended later or is open', async () => {
     const old = await insertTask({ ended_days_ago: 366 })
     const young = await insertTask({ ended_days_ago: 364 })
     const open = await insertTask({})
@@ -85,7 +85,7 @@ describe('tasks that have outlived their retention', () => {
     }
   })
 
-  it('stay where the retention is 0', async () => {
+  it('tasks that have outlived their retention stay where the retention is 0', async () => {
     const old = await insertTask({ ended_days_ago: 4000 })
     await sweep(0)
     assert.ok(await isThere(old))
@@ -93,7 +93,7 @@ describe('tasks that have outlived their retention', () => {
     assert.ok(!(await isThere(old)))
   })
 
-  it('stay while their thread has a task that is open or ended later, wherever in the thread it is', async () => {
+  it('tasks that have outlived their retention stay while their thread has a task that is open or ended later, wherever in the thread it is', async () => {
     for (const later of [{ ended_days_ago: 10 }, {}]) {
       const thread_id = await insertThread(400)
       const kept = [
@@ -107,7 +107,7 @@ describe('tasks that have outlived their retention', () => {
     }
   })
 
-  it('go with their thread, which stays where it was used later or a schedule writes into it', async () => {
+  it('tasks that have outlived their retention go with their thread, which stays where it was used later or a schedule writes into it', async () => {
     const threads = [await insertThread(400), await insertThread(400), await insertThread(10)]
     const [unused, empty] = [await insertThread(400), await insertThread(364)]
     await sql`
@@ -121,7 +121,7 @@ describe('tasks that have outlived their retention', () => {
     assert.deepEqual(await Promise.all([...threads, unused, empty].map(isThere)), [false, true, true, false, true])
   })
 
-  it('are looked for again after a while, not with every pass', async () => {
+  it('tasks that have outlived their retention are looked for again after a while, not with every pass', async () => {
     let now = 0
     const retention = makeTaskRetention(() => now)
     while (await retention(sql, days)) continue
@@ -133,7 +133,7 @@ describe('tasks that have outlived their retention', () => {
     assert.ok(!(await isThere(old)))
   })
 
-  it(`go in batches, ${oldTasks} of them by two processes, while an agent's tasks go on`, async (t) => {
+  it(`tasks that have outlived their retention go in batches, ${oldTasks} of them by two processes, while an agent's tasks go on`, async (t) => {
     const other = openDatabase({ connection: test.connection })
     t.after(() => other.close())
     await sql.script(witnessTable)

@@ -35,7 +35,7 @@ for (const name of ['openai/gpt-4o', 'chat/gpt-4o', 'anthropic/claude-sonnet-4-5
       return resolved.model.call({ ...request, model: resolved.name })
     }
 
-    it('answers in pieces, with usage and the model that answered', async () => {
+    it(`${name} against aimock answers in pieces, with usage and the model that answered`, async () => {
       const pieces: string[] = []
       const answer = await call(modelRequest('hello', { on_delta: (piece) => void pieces.push(piece) }))
       assert.equal(answer.text, 'Hi there, how are you?')
@@ -44,7 +44,7 @@ for (const name of ['openai/gpt-4o', 'chat/gpt-4o', 'anthropic/claude-sonnet-4-5
       assert.equal(`${name.split('/')[0]}/${answer.model}`, name)
     })
 
-    it('asks for a tool and reads its result', async () => {
+    it(`${name} against aimock asks for a tool and reads its result`, async () => {
       const asked = await call(modelRequest('weather?', { tools }))
       assert.deepEqual(
         [asked.finish_reason, asked.tool_calls],
@@ -63,7 +63,7 @@ for (const name of ['openai/gpt-4o', 'chat/gpt-4o', 'anthropic/claude-sonnet-4-5
       assert.equal(answer.text, 'It rains in Bonn.')
     })
 
-    it('fails with the code of the reason', async () => {
+    it(`${name} against aimock fails with the code of the reason`, async () => {
       for (const [text, code, retry_after] of [
         ['refuse', 'provider_credentials_refused'],
         ['limit', 'provider_rate_limited', 3],
@@ -76,7 +76,7 @@ for (const name of ['openai/gpt-4o', 'chat/gpt-4o', 'anthropic/claude-sonnet-4-5
       }
     })
 
-    it('fails when the connection is cut, or the answer is rubbish', async (t) => {
+    it(`${name} against aimock fails when the connection is cut, or the answer is rubbish`, async (t) => {
       t.after(() => void mock.clearChaos())
       mock.setChaos({ disconnectRate: 1 })
       await assert.rejects(

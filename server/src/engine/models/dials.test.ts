@@ -93,19 +93,19 @@ describe('effort', () => {
     })
   }
 
-  it('is off for the tools of a model that takes them by Chat Completions only so', async () => {
+  it('effort is off for the tools of a model that takes them by Chat Completions only so', async () => {
     const { body, warnings } = await sent('openai/gpt-5.6-sol', { tools, effort: 'high' }, 'chat')
     assert.equal(body.reasoning_effort, 'none')
     assert.match(warnings.join(), /^effort: .*without reasoning/)
   })
 
-  it('leaves no room to think where max_tokens is small, which is warned of', async () => {
+  it('effort leaves no room to think where max_tokens is small, which is warned of', async () => {
     const { body, warnings } = await sent('anthropic/claude-sonnet-4-5', { effort: 'high', max_tokens: 1000 })
     assert.deepEqual([body.thinking, body.max_tokens], [undefined, 1000])
     assert.match(warnings.join(), /^effort: .*no room/)
   })
 
-  it('asks for a summary of the reasoning, which is asked for encrypted where the model reasons', async () => {
+  it('effort asks for a summary of the reasoning, which is asked for encrypted where the model reasons', async () => {
     const asked = await sent('openai/gpt-5.6-sol', { effort: 'low' })
     assert.deepEqual(
       [asked.body.reasoning, asked.body.store, asked.body.include],
@@ -132,7 +132,7 @@ describe('a temperature', () => {
     ['anthropic/claude-opus-4-8', {}, undefined, true],
     ['local/fake-1', {}, 0.5, false],
   ] as const) {
-    it(`is ${expected === undefined ? 'left out, with one warning,' : 'sent'} for ${model} with ${JSON.stringify(more)}`, async () => {
+    it(`a temperature is ${expected === undefined ? 'left out, with one warning,' : 'sent'} for ${model} with ${JSON.stringify(more)}`, async () => {
       const { body, warnings } = await sent(model, { temperature: 0.5, ...more })
       assert.equal(body.temperature, expected)
       assert.equal(warnings.length, warned ? 1 : 0, warnings.join())
@@ -200,7 +200,7 @@ describe('prompt caching', () => {
   ]
   const marks = (body: any) => JSON.stringify(body).split('"cache_control"').length - 1
 
-  it('marks tools, system prompt and the last messages for Anthropic, four times at most, and nothing where it is off', async () => {
+  it('prompt caching marks tools, system prompt and the last messages for Anthropic, four times at most, and nothing where it is off', async () => {
     const { body } = await sent('anthropic/claude-opus-4-8', { messages, tools, cache_key: 'agent_1:3' })
     assert.equal(marks(body), 4)
     assert.ok(body.tools.at(-1).cache_control && body.system.at(-1).cache_control)
@@ -209,7 +209,7 @@ describe('prompt caching', () => {
     assert.equal(marks((await sent('anthropic/claude-opus-4-8', { cache_key: 'agent_1:3' })).body), 2)
   })
 
-  it('gives OpenAI a key of 64 characters at most, over both protocols, and no compatible server', async () => {
+  it('prompt caching gives OpenAI a key of 64 characters at most, over both protocols, and no compatible server', async () => {
     const cache_key = `agent_${'x'.repeat(80)}:3`
     for (const protocol of ['responses', 'chat'] as const)
       assert.equal((await sent('openai/gpt-4o', { cache_key }, protocol)).body.prompt_cache_key, cache_key.slice(0, 64))

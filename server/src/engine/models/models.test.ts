@@ -81,7 +81,7 @@ describe('a model name', () => {
     it(promise, () => assert.equal(resolve(settings, name), expected))
   }
 
-  it('with an unknown provider in front is refused with those there are and what to write instead', () => {
+  it('a model name with an unknown provider in front is refused with those there are and what to write instead', () => {
     const { resolve: find } = makeModels({ openai: openrouter, providers: [local], default_model: 'x' })
     assert.throws(
       () => find('meta-llama/Llama-4'),
@@ -89,7 +89,7 @@ describe('a model name', () => {
     )
   })
 
-  it('with a typing error in its provider is refused with the one that is meant', () => {
+  it('a model name with a typing error in its provider is refused with the one that is meant', () => {
     const { resolve: find } = makeModels({ openai: openrouter, anthropic: key, default_model: 'x' })
     assert.throws(
       () => find('antropic/claude-opus-5'),
@@ -97,7 +97,7 @@ describe('a model name', () => {
     )
   })
 
-  it('is refused with the variable to set', () => {
+  it('a model name is refused with the variable to set', () => {
     const { resolve: find } = makeModels({ default_model: 'x' })
     assert.throws(() => find('openai/gpt-5'), /set OPENAI_API_KEY/)
     assert.throws(() => find('gpt-5'), /OPENAI_BASE_URL/)

@@ -47,7 +47,7 @@ for (const kind of providerKinds) {
       [301, 'provider_bad_answer', false],
     ]
     for (const [status, code, retryable] of sample(statuses, 4)) {
-      it(`turns status ${status} into ${code}, asks once, and says what the provider said`, async () => {
+      it(`a failure of kind ${kind} turns status ${status} into ${code}, asks once, and says what the provider said`, async () => {
         server.next({ do: 'status', status, message: `because of ${status}`, headers: { location: '/elsewhere' } })
         const said = (error: ModelError): boolean => status === 301 || error.message.includes(`because of ${status}`)
         await assert.rejects(
@@ -68,7 +68,7 @@ for (const kind of providerKinds) {
       'null',
     ]
     for (const body of sample(bodies, 2)) {
-      it(`understands a status whose body is ${body || 'empty'}`, async () => {
+      it(`a failure of kind ${kind} understands a status whose body is ${body || 'empty'}`, async () => {
         server.next({ do: 'status', status: 502, body })
         await assert.rejects(
           makeModel(kind, server.base_url).call(modelRequest('Hello?')),
@@ -92,7 +92,7 @@ for (const kind of providerKinds) {
       ['a word', () => ({ 'retry-after': 'soon' }), (seconds) => seconds === undefined],
     ]
     for (const [name, headersNow, expected] of sample(waits, 2)) {
-      it(`passes on how long to wait: ${name}`, async () => {
+      it(`a failure of kind ${kind} passes on how long to wait: ${name}`, async () => {
         const headers = headersNow()
         server.next({ do: 'status', status: 429, headers }, { do: 'status', status: 503, headers })
         await assert.rejects(
@@ -224,7 +224,7 @@ for (const kind of providerKinds) {
       ],
     ]
     for (const [what, behaviour, code, retryable] of sample(broken, 5)) {
-      it(`fails with ${code} when the provider ${what}, and works again after that`, async () => {
+      it(`a failure of kind ${kind} fails with ${code} when the provider ${what}, and works again after that`, async () => {
         server.next(behaviour)
         const model = makeModel(kind, server.base_url)
         await assert.rejects(
@@ -236,7 +236,7 @@ for (const kind of providerKinds) {
       })
     }
 
-    it('never repeats the key, whatever the provider answers', async () => {
+    it(`a failure of kind ${kind} never repeats the key, whatever the provider answers`, async () => {
       server.next({ do: 'status', status: 401, message: `Incorrect API key provided: ${providerKey}.` })
       await assert.rejects(
         makeModel(kind, server.base_url).call(modelRequest('Hello?')),
@@ -247,7 +247,7 @@ for (const kind of providerKinds) {
       )
     })
 
-    it('says that the host is unreachable', async () => {
+    it(`a failure of kind ${kind} says that the host is unreachable`, async () => {
       const deleted = await startFakeModelServer()
       await deleted.close()
       await assert.rejects(
@@ -282,7 +282,7 @@ for (const kind of providerKinds) {
       })
     }
 
-    it('never makes a part of an answer look like the whole of it, wherever it is cut', async () => {
+    it(`what a provider of kind ${kind} may do wrong never makes a part of an answer look like the whole of it, wherever it is cut`, async () => {
       const answer = { text: 'one two', tool_calls: [{ id: 'call_a', name: 'weather', arguments: { city: 'Bonn' } }] }
       const outcomes: string[] = []
       for (const how of ['cut', 'end_early'] as const) {
@@ -299,7 +299,7 @@ for (const kind of providerKinds) {
       assert.deepEqual(new Set(outcomes), new Set(['provider_unavailable', 'whole']))
     })
 
-    it('is nothing where its answer is whole, however slowly it comes', async () => {
+    it(`what a provider of kind ${kind} may do wrong is nothing where its answer is whole, however slowly it comes`, async () => {
       const limitKey = Promise.withResolvers<void>()
       // A piece further on the Responses protocol, whose answers begin with one more event.
       server.next({ do: 'hold', pieces: kind === 'openai' ? 5 : 4, text: 'one two three', until: limitKey.promise })

@@ -37,7 +37,7 @@ const weather = {
 
 for (const kind of providerKinds) {
   describe(`a model of kind ${kind}`, () => {
-    it('answers in pieces, in order, and with what the provider counted', async () => {
+    it(`a model of kind ${kind} answers in pieces, in order, and with what the provider counted`, async () => {
       const text = 'A first line.\nThen a second — with “signs” 👩‍🚀 and more.'
       server.next({
         do: 'answer',
@@ -65,13 +65,13 @@ for (const kind of providerKinds) {
       ['length', 'length'],
       ['content_filter', 'content_filter'],
     ] as const) {
-      it(`says that it stopped for ${expected}`, async () => {
+      it(`a model of kind ${kind} says that it stopped for ${expected}`, async () => {
         server.next({ do: 'answer', text: 'cut', finish_reason })
         assert.equal((await makeModel(kind, server.base_url).call(ask())).finish_reason, expected)
       })
     }
 
-    it('asks for tools by our names, with arguments parsed where they are JSON and as text where they are not', async () => {
+    it(`a model of kind ${kind} asks for tools by our names, with arguments parsed where they are JSON and as text where they are not`, async () => {
       const connection = 'shop_weather_now'
       server.next({
         do: 'answer',
@@ -94,7 +94,7 @@ for (const kind of providerKinds) {
       ])
     })
 
-    it('sends the whole conversation once, with the key, and nothing that was not set', async () => {
+    it(`a model of kind ${kind} sends the whole conversation once, with the key, and nothing that was not set`, async () => {
       await makeModel(kind, server.base_url).call(
         ask({
           tools: [weather],
@@ -148,7 +148,7 @@ for (const kind of providerKinds) {
       )
     })
 
-    it('asks for one call of a tool in an answer where the request wants that, and there are tools', async () => {
+    it(`a model of kind ${kind} asks for one call of a tool in an answer where the request wants that, and there are tools`, async () => {
       const member = kind === 'anthropic' ? 'tool_choice' : 'parallel_tool_calls'
       const asked = async (more: Partial<ModelRequest>): Promise<unknown> => {
         await makeModel(kind, server.base_url).call(ask(more))
@@ -160,7 +160,7 @@ for (const kind of providerKinds) {
       assert.equal(await asked({ parallel_tool_calls: false }), undefined)
     })
 
-    it('ends when the provider never begins to answer, or stops in the middle, or takes too long on the whole', async () => {
+    it(`a model of kind ${kind} ends when the provider never begins to answer, or stops in the middle, or takes too long on the whole`, async () => {
       const cases: [FakeBehaviour, Partial<CallLimits>, RegExp][] = [
         [{ do: 'stall', pieces: 0 }, { start_ms: 300 }, /No answer began/],
         [{ do: 'stall', pieces: 4, text: 'a b c' }, { idle_ms: 300 }, /stopped for/],
@@ -175,7 +175,7 @@ for (const kind of providerKinds) {
       }
     })
 
-    it('is stopped by its signal with the reason of that signal, and lets go of the connection', async () => {
+    it(`a model of kind ${kind} is stopped by its signal with the reason of that signal, and lets go of the connection`, async () => {
       const reason = new Error('the agent was stopped')
       const model = makeModel(kind, server.base_url)
       for (const behaviour of [
@@ -194,7 +194,7 @@ for (const kind of providerKinds) {
       assert.equal(server.requests.length, 2)
     })
 
-    it('refuses an answer of more text than 4 Mi characters, and one of a single line without end', async (t) => {
+    it(`a model of kind ${kind} refuses an answer of more text than 4 Mi characters, and one of a single line without end`, async (t) => {
       server.next({ do: 'answer', text: `${'x'.repeat(64 * 1024)} `.repeat(80) })
       await assert.rejects(
         makeModel(kind, server.base_url).call(ask()),
@@ -213,7 +213,7 @@ for (const kind of providerKinds) {
       )
     })
 
-    it('counts every byte, and keeps the connection between calls', async (t) => {
+    it(`a model of kind ${kind} counts every byte, and keeps the connection between calls`, async (t) => {
       const counter = await startByteCounter(t, Number(new URL(server.base_url).port))
       const model = makeModel(kind, `http://127.0.0.1:${counter.port}/v1`)
       const first = await model.call(ask())
@@ -229,7 +229,7 @@ for (const kind of providerKinds) {
       assert.equal(counter.connections(), 1)
     })
 
-    it('gives calls at the same time a connection each, and each its own bytes', async () => {
+    it(`a model of kind ${kind} gives calls at the same time a connection each, and each its own bytes`, async () => {
       const model = makeModel(kind, server.base_url)
       const small = ask()
       const large = ask({ messages: [{ role: 'user', content: 'x'.repeat(100_000) }] })

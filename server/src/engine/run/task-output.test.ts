@@ -49,7 +49,7 @@ describe('a task whose answer must meet a schema', () => {
     'local/fake-1',
   ]
   for (const model of models) {
-    it(`completes with the value and its text where ${model} answers well at once`, async () => {
+    it(`a task whose answer must meet a schema completes with the value and its text where ${model} answers well at once`, async () => {
       for (const output_schema of [closed, open]) {
         server.next({ do: 'answer', text: JSON.stringify(good) })
         const done = await engine.ended(await engine.give({ model, output_schema }, 'Sum up.'))
@@ -57,7 +57,7 @@ describe('a task whose answer must meet a schema', () => {
       }
     })
 
-    it(`tells ${model} what is wrong with an answer, and takes the next one`, async () => {
+    it(`a task whose answer must meet a schema tells ${model} what is wrong with an answer, and takes the next one`, async () => {
       server.next({ do: 'answer', text: '{"total": "12"}', usage }, { do: 'answer', text: JSON.stringify(good), usage })
       const id = await engine.give({ model, output_schema: closed }, 'Sum up.')
       assert.deepEqual((await engine.ended(id)).output?.data, good)
@@ -67,7 +67,7 @@ describe('a task whose answer must meet a schema', () => {
       assert.deepEqual([data.usage.input_tokens, data.usage.output_tokens, data.usage.steps], [20, 10, 2])
     })
 
-    it(`fails after two repairs that did not mend the answer of ${model}, and keeps its text`, async () => {
+    it(`a task whose answer must meet a schema fails after two repairs that did not mend the answer of ${model}, and keeps its text`, async () => {
       server.next(...['no', '{}', '[1]'].map((text) => ({ do: 'answer' as const, text })))
       const done = await engine.ended(await engine.give({ model, output_schema: closed }, 'Sum up.'))
       assert.deepEqual(
@@ -78,7 +78,7 @@ describe('a task whose answer must meet a schema', () => {
     })
   }
 
-  it('lets tools be called before the answer, and takes it from a tool where the provider does not enforce its schema', async () => {
+  it('a task whose answer must meet a schema lets tools be called before the answer, and takes it from a tool where the provider does not enforce its schema', async () => {
     for (const model of ['local/fake-1', 'anthropic/claude-3-haiku-20240307']) {
       server.next(
         { do: 'answer', tool_calls: [{ name: 'current_time', arguments: { time_zone: 'UTC' } }] },
@@ -95,7 +95,7 @@ describe('a task whose answer must meet a schema', () => {
     }
   })
 
-  it('takes JSON in a block of code, and no other text around it', async () => {
+  it('a task whose answer must meet a schema takes JSON in a block of code, and no other text around it', async () => {
     server.next({ do: 'answer', text: '```json\n{"total": 1}\n```' })
     const done = await engine.ended(await engine.give({ model: 'local/fake-1', output_schema: open }, 'Sum up.'))
     assert.deepEqual(done.output?.data, { total: 1 })

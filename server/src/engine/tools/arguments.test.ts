@@ -7,12 +7,12 @@ const check = (properties: Record<string, unknown>, args: unknown, more: object 
 const draft07 = { $schema: 'http://json-schema.org/draft-07/schema#' }
 
 describe('arguments of a call', () => {
-  it('that fit are taken, in either draft', () => {
+  it('arguments of a call that fit are taken, in either draft', () => {
     const city = { city: { type: 'string', minLength: 1 }, at: { type: 'string', format: 'date' } }
     for (const draft of [{}, draft07]) assert.equal(check(city, { city: 'Ulm', at: '2026-11-20' }, draft), undefined)
   })
 
-  it('that do not fit are explained to the model in a sentence, without what was sent', () => {
+  it('arguments of a call that do not fit are explained to the model in a sentence, without what was sent', () => {
     const days = { days: { type: 'integer', minimum: 1 }, unit: { enum: ['C', 'F'] }, at: { format: 'date' } }
     for (const [args, values] of [
       [{}, "they must have required property 'days'"],
@@ -27,20 +27,20 @@ describe('arguments of a call', () => {
     }
   })
 
-  it('must be an object of bounded size', () => {
+  it('arguments of a call must be an object of bounded size', () => {
     for (const args of [null, undefined, 'x', 5, [], true]) assert.match(check({}, args)!, /must be a JSON object/)
     assert.match(check({}, { a: 'x'.repeat(1_000_000) })!, /at most 1000000 characters/)
     assert.equal(check({}, { a: 'x'.repeat(900_000) }), undefined)
   })
 
-  it('do not reach a prototype', () => {
+  it('arguments of a call do not reach a prototype', () => {
     const parameters = { type: 'object', properties: { a: { type: 'string' } }, required: ['toString'] }
     assert.match(checkArguments({ name: 'x', parameters }, {})!, /toString/)
     assert.equal(check({}, JSON.parse('{"__proto__": {"polluted": true}}')), undefined)
     assert.equal('polluted' in {}, false)
   })
 
-  it('are checked against a schema that contains itself', () => {
+  it('arguments of a call are checked against a schema that contains itself', () => {
     const tree = { value: { type: 'integer' }, child: { $ref: '#' } }
     for (const draft of [{}, draft07]) {
       assert.equal(check(tree, { value: 1, child: { value: 2 } }, draft), undefined)
@@ -59,14 +59,14 @@ describe('arguments of a call', () => {
     ],
     ['references that double', { a: { $ref: '#/$defs/d39' } }, { a: 1 }, { $defs: doubling(40) }],
   ] as const) {
-    it(`end in time with ${what}`, () => {
+    it(`arguments of a call end in time with ${what}`, () => {
       const began = performance.now()
       assert.match(check(properties, args, more)!, /could not be checked in time/)
       assert.ok(performance.now() - began < 5000)
     })
   }
 
-  it('end with a schema that refers to itself for ever', () => {
+  it('arguments of a call end with a schema that refers to itself for ever', () => {
     const loop = { $defs: { a: { $ref: '#/$defs/b' }, b: { $ref: '#/$defs/a' } } }
     assert.match(
       check({ a: { $ref: '#/$defs/a' } }, { a: 1 }, loop)!,
@@ -76,7 +76,7 @@ describe('arguments of a call', () => {
 })
 
 describe('a schema', () => {
-  it('of the common kinds is taken', () => {
+  it('a schema of the common kinds is taken', () => {
     for (const schema of [
       {},
       { properties: { a: { type: ['string', 'null'], format: 'uuid', pattern: '^[\\w\\-]+$' } } },
@@ -94,7 +94,7 @@ describe('a schema', () => {
       assert.equal(schemaError({ type: 'object', ...schema }), undefined, JSON.stringify(schema))
   })
 
-  it('of the same name as another one is still its own', () => {
+  it('a schema of the same name as another one is still its own', () => {
     for (const type of ['string', 'number', 'string']) {
       const schema = { type: 'object', $id: 'https://example.com/one', properties: { a: { type } } }
       const complaint = checkArguments({ name: 'x', parameters: schema }, { a: 'text' })
@@ -117,17 +117,17 @@ describe('a schema', () => {
     ['many parts', { type: 'object', enum: Array.from({ length: 6000 }, () => ({})) }],
     ['many bytes', { type: 'object', description: 'x'.repeat(70_000) }],
   ] as const) {
-    it(`with ${what} is refused`, () => assert.match(schemaError(schema) ?? '', /^(must|are) /))
+    it(`a schema with ${what} is refused`, () => assert.match(schemaError(schema) ?? '', /^(must|are) /))
   }
 
-  it('that takes too long does not spoil the others', () => {
+  it('a schema that takes too long does not spoil the others', () => {
     const slow = { type: 'object', oneOf: Array.from({ length: 1600 }, (_, i) => ({ required: [`p${i}`] })) }
     assert.equal(schemaError(slow), 'are too complex')
     for (const $schema of [undefined, draft07.$schema])
       assert.equal(schemaError({ ...($schema && { $schema }), type: 'object', title: 'after a slow one' }), undefined)
   })
 
-  it('does not stay in memory for ever', () => {
+  it('a schema does not stay in memory for ever', () => {
     const before = process.memoryUsage().heapUsed
     for (let i = 0; i < 2000; i++) schemaError({ type: 'object', title: `t${i}` })
     assert.ok(process.memoryUsage().heapUsed - before < 200e6)

@@ -36,7 +36,7 @@ describe('a secret in what a tool says', () => {
     ['after two bytes in base64', Buffer.from(`ab${secret}cd`).toString('base64')],
     ['twice', `${secret}${secret}`],
   ] as const)
-    it(`is not told: ${form}`, () => {
+    it(`a secret in what a tool says is not told: ${form}`, () => {
       const received = text(`before ${written} after`)
       assert.match(received, /^before .*\[redacted\].* after$/s)
       assert.equal(received.includes('canary'), false, received)
@@ -46,7 +46,7 @@ describe('a secret in what a tool says', () => {
         assert.equal(Buffer.from(part, 'base64').toString().includes('canar'), false, received)
     })
 
-  it('is not told in messages of errors, whatever made them', () => {
+  it('a secret in what a tool says is not told in messages of errors, whatever made them', () => {
     const failed = error(
       new ToolError('x', `no ${secret}`, { uncertain: true, network: { bytes_in: 1, bytes_out: 2 } }),
     )
@@ -55,7 +55,7 @@ describe('a secret in what a tool says', () => {
     assert.equal(answer({ content: '', error: { code: 'y', message: secret } }).error?.message, '[redacted]')
   })
 
-  it('that holds another one goes as a whole', () => {
+  it('a secret in what a tool says that holds another one goes as a whole', () => {
     const both = makeRedaction(['abcd', 'xx-abcd-yy'])
     assert.equal(both.text('xx-abcd-yy abcd'), '[redacted] [redacted]')
   })
@@ -64,7 +64,7 @@ describe('a secret in what a tool says', () => {
     assert.equal(makeRedaction(['abc', '']).text('abc and more'), 'abc and more')
   })
 
-  it('leaves no part at the place where a text is cut', () => {
+  it('a secret in what a tool says leaves no part at the place where a text is cut', () => {
     for (let at = toolOutputMax - 200; at < toolOutputMax + 50; at += 3) {
       const { content } = answer({ content: `${'x'.repeat(at)}${'other-canary '.repeat(30)}` })
       assert.ok(content.length <= toolOutputMax)
@@ -73,7 +73,7 @@ describe('a secret in what a tool says', () => {
     }
   })
 
-  it('is nowhere in any text made with it', () => {
+  it('a secret in what a tool says is nowhere in any text made with it', () => {
     fc.assert(
       fc.property(fc.string({ minLength: 4, unit: 'grapheme' }), fc.string(), fc.string(), (value, before, after) => {
         fc.pre(!'[redacted]'.includes(value))

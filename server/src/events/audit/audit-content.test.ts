@@ -6,7 +6,7 @@ import { auditPartMax_bytes, bounded, changes, withoutSecrets } from './audit-co
 const size = (value: unknown): number => Buffer.byteLength(JSON.stringify(value))
 
 describe('what changed', () => {
-  it('is the members that differ, in objects inside too, and lists as a whole', () => {
+  it('what changed is the members that differ, in objects inside too, and lists as a whole', () => {
     const before = { name: 'a', config: { model: 'm', tools: ['x'], limits: { steps: 1, cost: 2 } }, kept: [1] }
     const after = { name: 'a', config: { model: 'm', tools: ['x', 'y'], limits: { steps: 1, cost: 3 } }, kept: [1] }
     assert.deepEqual(changes(before, after), {
@@ -15,26 +15,26 @@ describe('what changed', () => {
     })
   })
 
-  it('tells what came and what went, also where it is null', () => {
+  it('what changed tells what came and what went, also where it is null', () => {
     assert.deepEqual(changes({ gone: 1, cleared: 2 }, { cleared: null, come: 3 }), {
       before: { gone: 1, cleared: 2 },
       after: { cleared: null, come: 3 },
     })
   })
 
-  it('is nothing where only the time of the change differs', () => {
+  it('what changed is nothing where only the time of the change differs', () => {
     assert.equal(
       changes({ name: 'a', updated_at: '1', revision: 1 }, { name: 'a', updated_at: '2', revision: 2 }),
       undefined,
     )
   })
 
-  it('is everything of what is new or gone', () => {
+  it('what changed is everything of what is new or gone', () => {
     assert.deepEqual(changes(undefined, { id: 1 }), { before: undefined, after: { id: 1 } })
     assert.deepEqual(changes({ id: 1 }, undefined), { before: { id: 1 }, after: undefined })
   })
 
-  it('of any two states makes the one from the other', () => {
+  it('what changed of any two states makes the one from the other', () => {
     const state = fc.object({
       key: fc.string({ minLength: 1, maxLength: 3 }),
       maxDepth: 3,
@@ -64,7 +64,7 @@ function isPlain(value: unknown): boolean {
 }
 
 describe('a secret', () => {
-  it('is replaced by the name of its member, in objects and lists', () => {
+  it('a secret is replaced by the name of its member, in objects and lists', () => {
     const { password, list, nothing } = withoutSecrets({
       password: 'p',
       list: [{ client_secret: 's', Authorization: 'x' }],
@@ -75,7 +75,7 @@ describe('a secret', () => {
     assert.deepEqual(nothing, { secret: null })
   })
 
-  it('of the environment and of headers leaves its name', () => {
+  it('a secret of the environment and of headers leaves its name', () => {
     const config = { environment_variables: { DB: 'postgres://u:p@h/d' }, http: { headers: { 'X-Token': 'abc' } } }
     assert.deepEqual(withoutSecrets(config), {
       environment_variables: { DB: '[redacted]' },
@@ -83,7 +83,7 @@ describe('a secret', () => {
     })
   })
 
-  it('is replaced by its form in any text', () => {
+  it('a secret is replaced by its form in any text', () => {
     const key = `cadre_${'0123456789abcdef'.repeat(2)}`
     const { prompt, name } = withoutSecrets({
       prompt: `use ${key} here`,
@@ -93,19 +93,19 @@ describe('a secret', () => {
     assert.equal(name, '[redacted]')
   })
 
-  it('is not what only sounds like one', () => {
+  it('a secret is not what only sounds like one', () => {
     const harmless = { max_tokens: 5, key_preview: 'cadre_1a2b3c4d***', keys: ['a'], is_secret_changed: true }
     assert.deepEqual(withoutSecrets(harmless), harmless)
   })
 })
 
 describe('a part of an entry', () => {
-  it('stays as it is where it is small enough', () => {
+  it('a part of an entry stays as it is where it is small enough', () => {
     const value = { system_prompt: 'x'.repeat(auditPartMax_bytes - 40), name: 'a' }
     assert.equal(bounded(value), value)
   })
 
-  it('gives way at its largest text, which keeps its beginning', () => {
+  it('a part of an entry gives way at its largest text, which keeps its beginning', () => {
     const value = bounded({ name: 'a', config: { model: 'm', system_prompt: 'é'.repeat(100_000) } }) as any
     assert.equal(value.name, 'a')
     assert.equal(value.config.model, 'm')
@@ -113,13 +113,13 @@ describe('a part of an entry', () => {
     assert.ok(size(value) <= auditPartMax_bytes)
   })
 
-  it('leaves out the largest lists, and says how large they were', () => {
+  it('a part of an entry leaves out the largest lists, and says how large they were', () => {
     const value = bounded({ name: 'a', tools: Array.from({ length: 5000 }, (_, i) => `tool-${i}`) }) as any
     assert.equal(value.name, 'a')
     assert.match(value.tools, /^\[left out: \d+ bytes\]$/)
   })
 
-  it('is within its bound whatever it holds, and can be kept as JSON', () => {
+  it('a part of an entry is within its bound whatever it holds, and can be kept as JSON', () => {
     const text = fc.string({ unit: 'grapheme', maxLength: 300 })
     const any = fc.object({ key: text, values: [text, fc.array(text, { maxLength: 50 }), fc.integer()], maxKeys: 40 })
     fc.assert(

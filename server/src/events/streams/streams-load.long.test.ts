@@ -97,7 +97,7 @@ describe(`a thousand watchers of one process (seed ${seed})`, () => {
       )
   }
 
-  it('of one task have every event once, in order', async () => {
+  it(`a thousand watchers of one process (seed ${seed}) of one task have every event once, in order`, async () => {
     for (const where of ['running', 'watching']) {
       const id = await create(6)
       const read = Array.from({ length: watchersMax }, async () => ({ id, sequences: await readWhole(id, where) }))
@@ -105,7 +105,7 @@ describe(`a thousand watchers of one process (seed ${seed})`, () => {
     }
   })
 
-  it('of two hundred tasks have every event once, in order', async () => {
+  it(`a thousand watchers of one process (seed ${seed}) of two hundred tasks have every event once, in order`, async () => {
     const ids = await Promise.all(Array.from({ length: 200 }, () => create(3)))
     const read = Array.from({ length: watchersMax }, async (_, i) => {
       const id = ids[i % ids.length]!
@@ -114,7 +114,7 @@ describe(`a thousand watchers of one process (seed ${seed})`, () => {
     await assertDense(await Promise.all(read))
   })
 
-  it('of a project have every event once, and those of a task in order', async () => {
+  it(`a thousand watchers of one process (seed ${seed}) of a project have every event once, and those of a task in order`, async () => {
     const ids = new Set<string>()
     const over = Promise.withResolvers<void>()
     let started = 0
@@ -155,7 +155,7 @@ describe(`a thousand watchers of one process (seed ${seed})`, () => {
       for (const seen of [first!, ...rest]) assert.deepEqual(seen.get(task_id), sequences)
   })
 
-  it('are cut off where they do not read, without holding up the others or the memory', async () => {
+  it(`a thousand watchers of one process (seed ${seed}) are cut off where they do not read, without holding up the others or the memory`, async () => {
     const id = await create('held')
     const stuck = await Promise.all(
       Array.from({ length: 100 }, async () => {

@@ -31,14 +31,14 @@ describe('the status of the service (decision D102)', () => {
       await tx`update webhook_lane set due_at = now() - make_interval(mins => ${minutes}) where webhook_id = ${webhook_id}`
     })
 
-  it('is degraded while a delivery that was never tried has been due for ten minutes', async () => {
+  it('the status of the service is degraded while a delivery that was never tried has been due for ten minutes', async () => {
     await dueFor(9)
     assert.deepEqual(await status(), ['operational', 'ok'])
     await dueFor(11)
     assert.deepEqual(await status(), ['degraded', 'behind'])
   })
 
-  it('is not where it waits for a retry, was tried, or was asked for again', async () => {
+  it('the status of the service is not where it waits for a retry, was tried, or was asked for again', async () => {
     for (const [column, value] of [
       ['attempts', 1],
       ['is_redelivery', true],
@@ -53,13 +53,13 @@ describe('the status of the service (decision D102)', () => {
     assert.deepEqual(await status(), ['operational', 'ok'])
   })
 
-  it('is not where the receiver fails or is slow', async () => {
+  it('the status of the service is not where the receiver fails or is slow', async () => {
     await dueFor(11)
     await test.sql`update webhook_lane set is_troubled = true`
     assert.deepEqual(await status(), ['operational', 'ok'])
   })
 
-  it('is degraded while an event has been unmatched for ten minutes', async () => {
+  it('the status of the service is degraded while an event has been unmatched for ten minutes', async () => {
     await test.sql`delete from delivery`
     for (const [minutes, expected] of [
       [9, false],

@@ -32,30 +32,30 @@ describe('filters of a webhook (decision D95)', () => {
       assert.equal(passes(filters, data), expected, JSON.stringify(filters))
   })
 
-  it('let events through that do not have the member', () => {
+  it('filters of a webhook let events through that do not have the member', () => {
     for (const data of [failed, created]) assert.equal(passes({ severity: ['high'] }, data), true)
     assert.equal(passes({}, occurred), true)
   })
 
-  it('are all to be met', () => {
+  it('filters of a webhook are all to be met', () => {
     assert.equal(passes({ severity: ['high'], code: ['webhook_disabled'] }, occurred), true)
     assert.equal(passes({ severity: ['high'], code: ['other'] }, occurred), false)
   })
 
-  it('compare as JSON does: by value, with its type', () => {
+  it('filters of a webhook compare as JSON does: by value, with its type', () => {
     assert.equal(passes({ affected_resources: [['wh_1']] }, occurred), true)
     assert.equal(passes({ affected_resources: ['wh_1'] }, occurred), false)
     assert.equal(passes({ id: ['42'] }, created), false)
     assert.equal(passes({ severity: [] }, occurred), false)
   })
 
-  it('see no members that an object has by nature', () => {
+  it('filters of a webhook see no members that an object has by nature', () => {
     for (const name of ['constructor', '__proto__', 'toString'])
       assert.equal(passes(JSON.parse(`{"${name}": ["x"]}`), created), true, name)
     assert.equal(passes({ length: [1] }, { agent: ['x'], error: 'text', project: null }), true)
   })
 
-  it('do not look into the task: its id and status would be taken for those of the agent', () => {
+  it('filters of a webhook do not look into the task: its id and status would be taken for those of the agent', () => {
     assert.equal(passes({ status: ['error'] }, failed), true)
     assert.equal(passes({ status: ['failed'] }, failed), false)
   })

@@ -51,34 +51,38 @@ async function latency_ms(path: string): Promise<number> {
 const backlog = sizeOf({ short: 2000, long: 10_000 })
 
 describe('a receiver that is well', () => {
-  it('gets its events in less than a second while others are dead or slow', { timeout: 12 * backlog }, async () => {
-    const [good, slow, hanging, refusing] = ['/well', '/slow', '/hanging', '/refusing']
-    receiver.answer(hanging, 'never')
-    receiver.answer(slow, { status: 200, delay_ms: 3000 })
-    receiver.answer(refusing, 'reset')
-    const [, first] = await insertWebhooks(
-      test,
-      [
-        good,
-        ...Array.from({ length: 120 }, () => hanging),
-        ...Array.from({ length: 40 }, () => slow),
-        ...Array.from({ length: 40 }, () => refusing),
-      ].map(receiver.url),
-    )
-    await insertBacklog(test, first!, 100)
-    await latency_ms(good)
-    await receiver.received(hanging, 120)
-    const all_ms: number[] = []
-    for (let i = 0; i < 10; i++) all_ms.push(await latency_ms(good))
-    assertPrompt(all_ms)
-    // Once one hangs no other is sent to it.
-    assert.ok(receiver.requests(hanging).length <= 121, String(receiver.requests(hanging).length))
-    await forgetWebhooks()
-    receiver.letGo(hanging, 200)
-  })
+  it(
+    'a receiver that is well gets its events in less than a second while others are dead or slow',
+    { timeout: 12 * backlog },
+    async () => {
+      const [good, slow, hanging, refusing] = ['/well', '/slow', '/hanging', '/refusing']
+      receiver.answer(hanging, 'never')
+      receiver.answer(slow, { status: 200, delay_ms: 3000 })
+      receiver.answer(refusing, 'reset')
+      const [, first] = await insertWebhooks(
+        test,
+        [
+          good,
+          ...Array.from({ length: 120 }, () => hanging),
+          ...Array.from({ length: 40 }, () => slow),
+          ...Array.from({ length: 40 }, () => refusing),
+        ].map(receiver.url),
+      )
+      await insertBacklog(test, first!, 100)
+      await latency_ms(good)
+      await receiver.received(hanging, 120)
+      const all_ms: number[] = []
+      for (let i = 0; i < 10; i++) all_ms.push(await latency_ms(good))
+      assertPrompt(all_ms)
+      // Once one hangs no other is sent to it.
+      assert.ok(receiver.requests(hanging).length <= 121, String(receiver.requests(hanging).length))
+      await forgetWebhooks()
+      receiver.letGo(hanging, 200)
+    },
+  )
 
   it(
-    'gets its events in less than a second although another one has a large backlog',
+    'a receiver that is well gets its events in less than a second although another one has a large backlog',
     { timeout: 12 * backlog },
     async () => {
       const [, busy] = await insertWebhooks(test, ['/fair', '/busy'].map(receiver.url))
@@ -96,7 +100,7 @@ describe('a receiver that is well', () => {
   )
 
   it(
-    'gets its events in less than a second while the backlog of a removed one is given up',
+    'a receiver that is well gets its events in less than a second while the backlog of a removed one is given up',
     { timeout: 60_000 },
     async () => {
       receiver.answer('/gone', { status: 410 })
@@ -126,7 +130,7 @@ describe('a receiver that is well', () => {
     },
   )
 
-  it('gets new events while an earlier request still hangs', async () => {
+  it('a receiver that is well gets new events while an earlier request still hangs', async () => {
     const webhook_id = await registerWebhook(test, receiver.url('/partly'))
     // It has proved itself, and its lane is busy.
     receiver.answer('/partly', { status: 200 }, 'never', { status: 200 })

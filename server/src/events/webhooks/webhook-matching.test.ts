@@ -45,7 +45,7 @@ describe('the webhooks that an event is sent to', () => {
     return receiver.requests(path).map(({ body }) => JSON.parse(body))
   }
 
-  it('are those that subscribe to it by name or by kind, and no others', async () => {
+  it('the webhooks that an event is sent to are those that subscribe to it by name or by kind, and no others', async () => {
     await registerWebhook(test, receiver.url('/named'), { events: ['project.created', 'agent.failed'] })
     await registerWebhook(test, receiver.url('/kind'), { events: ['task.*'] })
     await registerWebhook(test, receiver.url('/other'), { events: ['project.deleted'] })
@@ -72,7 +72,7 @@ describe('the webhooks that an event is sent to', () => {
     assert.equal(receiver.requests('/kind').length, 1)
   })
 
-  it('has filters that pass: of errors only the bad ones, of everything else all', async () => {
+  it('the webhooks that an event is sent to has filters that pass: of errors only the bad ones, of everything else all', async () => {
     await registerWebhook(test, receiver.url('/severe'), {
       events: ['error.occurred', 'project.created'],
       filters: { severity: ['high', 'critical'] },
@@ -87,7 +87,7 @@ describe('the webhooks that an event is sent to', () => {
     )
   })
 
-  it('is never another organization, nor a webhook that is disabled', async () => {
+  it('the webhooks that an event is sent to is never another organization, nor a webhook that is disabled', async () => {
     const webhook_id = await registerWebhook(test, receiver.url('/foreign'))
     const org_id = newId('org')
     await test.sql`insert into organization (id, name) values (${org_id}, 'elsewhere')`
@@ -102,7 +102,7 @@ describe('the webhooks that an event is sent to', () => {
     assert.deepEqual(await nothingElse('/foreign'), [])
   })
 
-  it('are none where the transaction was rolled back', async () => {
+  it('the webhooks that an event is sent to are none where the transaction was rolled back', async () => {
     await registerWebhook(test, receiver.url('/rolled-back'))
     const undone = test.sql.begin(async (tx) => {
       await emit(tx, 'project.created', { org_id: test.owner.org_id }, aProject('never'))
@@ -113,7 +113,7 @@ describe('the webhooks that an event is sent to', () => {
     assert.deepEqual(names, ['marker'])
   })
 
-  it('are found by polling where the event came from a process that died', async () => {
+  it('the webhooks that an event is sent to are found by polling where the event came from a process that died', async () => {
     await registerWebhook(test, receiver.url('/orphan'))
     await test.sql`
       insert into event (id, org_id, type, data)
@@ -150,7 +150,7 @@ describe('matching events', () => {
     while (more) ({ more } = await matchEvents(database.sql))
   }
 
-  it('takes a few statements for a thousand webhooks', async () => {
+  it('matching events takes a few statements for a thousand webhooks', async () => {
     await insertWebhooks(1000)
     await tell(database.sql, 'org_1', 'project.created', aProject())
     const statements: unknown[] = []
@@ -164,7 +164,7 @@ describe('matching events', () => {
     assert.deepEqual(await countDeliveries(), { all: 1000, distinct: 1000, leases: 1000 })
   })
 
-  it('begins each delivery once, however many processes match, and with more events than one takes', async () => {
+  it('matching events begins each delivery once, however many processes match, and with more events than one takes', async () => {
     await database.sql`delete from webhook where id > 'wh_000003'`
     await database.sql`delete from delivery`
     for (let i = 0; i < 5; i++)
@@ -177,7 +177,7 @@ describe('matching events', () => {
     assert.equal(left, undefined)
   })
 
-  it('leaves nothing half done where it fails, and goes on afterwards', async () => {
+  it('matching events leaves nothing half done where it fails, and goes on afterwards', async () => {
     await database.sql`delete from delivery`
     await tell(database.sql, 'org_1', 'project.created', aProject())
     await database.sql.script(`
@@ -190,7 +190,7 @@ describe('matching events', () => {
     assert.equal((await countDeliveries()).all, 3)
   })
 
-  it('asks for next to nothing where nothing happened', async () => {
+  it('matching events asks for next to nothing where nothing happened', async () => {
     assert.deepEqual(await matchEvents(database.sql), { started: 0, more: false })
   })
 })

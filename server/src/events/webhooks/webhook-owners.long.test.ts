@@ -48,7 +48,7 @@ const allDelivered = (webhook_id: string) =>
   }, 30_000)
 
 describe('processes that deliver', () => {
-  it('never send a webhook more than four requests at a time together', async () => {
+  it('processes that deliver never send a webhook more than four requests at a time together', async () => {
     await another()
     await another()
     receiver.answer('/together', { status: 200, delay_ms: 30 })
@@ -64,7 +64,7 @@ describe('processes that deliver', () => {
     assert.equal(receiver.atOnce('/together'), 4)
   })
 
-  it('take over what a dead one was sending, although its lane does not say that anything is due', async () => {
+  it('processes that deliver take over what a dead one was sending, although its lane does not say that anything is due', async () => {
     const webhook_id = await registerWebhook(test, receiver.url('/orphaned'))
     await insertBacklog(test, webhook_id, 1)
     await allDelivered(webhook_id)
@@ -78,7 +78,7 @@ describe('processes that deliver', () => {
     await allDelivered(webhook_id)
   })
 
-  it('leave a webhook to its owner for as long as that lives', async () => {
+  it('processes that deliver leave a webhook to its owner for as long as that lives', async () => {
     const webhook_id = await registerWebhook(test, receiver.url('/owned'))
     const owner = newId('worker')
     await test.sql`insert into worker (id, instance, slots) values (${owner}, 'elsewhere', 0)`
@@ -91,7 +91,7 @@ describe('processes that deliver', () => {
     await receiver.received('/owned', 1)
   })
 
-  it('write nothing any more once another one owns the webhook', async () => {
+  it('processes that deliver write nothing any more once another one owns the webhook', async () => {
     receiver.answer('/lost', 'never')
     const webhook_id = await registerWebhook(test, receiver.url('/lost'))
     await happen()
@@ -113,7 +113,7 @@ describe('processes that deliver', () => {
     for (const { attempts } of await allDelivered(webhook_id)) assert.equal(attempts, 1)
   })
 
-  it('give back what they own when they stop, and another one goes on at once', async () => {
+  it('processes that deliver give back what they own when they stop, and another one goes on at once', async () => {
     const database = await makeTestDatabase()
     const first = await startOn(database.connection)
     const second = await startOn(database.connection)
@@ -140,7 +140,7 @@ describe('processes that deliver', () => {
     await database.drop()
   })
 
-  it('wait for requests under way when they stop, and keep what they came to', async () => {
+  it('processes that deliver wait for requests under way when they stop, and keep what they came to', async () => {
     const database = await makeTestDatabase()
     const first = await startOn(database.connection)
     const owner = first.first_owner!

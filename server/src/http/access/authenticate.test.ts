@@ -49,7 +49,7 @@ const bare = 'Bearer realm="cadre"'
 const withError = 'Bearer realm="cadre", error="invalid_token"'
 
 describe('a request without a good credential', () => {
-  it('is unauthorized where none is sent (decisions D20, D23)', async () => {
+  it('a request without a good credential is unauthorized where none is sent (decisions D20, D23)', async () => {
     assert.deepEqual(await refusals({}), { codes: ['unauthorized', 'unauthorized', 'UNAUTHORIZED'], challenge: bare })
     assert.deepEqual(await refusals({ cookie: 'other=1; cadre_sessions=x' }), {
       codes: ['unauthorized', 'unauthorized', 'UNAUTHORIZED'],
@@ -98,7 +98,7 @@ describe('a request without a good credential', () => {
     ],
   ]
   for (const [what, make] of keys) {
-    it(`gets the error that its key is not valid: ${what}`, async () => {
+    it(`a request without a good credential gets the error that its key is not valid: ${what}`, async () => {
       const expected = { codes: ['invalid_api_key', 'unauthorized', 'UNAUTHORIZED'], challenge: bare }
       assert.deepEqual(await refusals({ key: await make() }), expected)
     })
@@ -124,13 +124,13 @@ describe('a request without a good credential', () => {
     ],
   ]
   for (const [what, make] of authorizations) {
-    it(`gets the error that its token is not valid: ${what}`, async () => {
+    it(`a request without a good credential gets the error that its token is not valid: ${what}`, async () => {
       const expected = { codes: ['invalid_token', 'unauthorized', 'UNAUTHORIZED'], challenge: withError }
       assert.deepEqual(await refusals({ headers: { authorization: await make() } }), expected)
     })
   }
 
-  it('gets the error that its token has expired', async () => {
+  it('a request without a good credential gets the error that its token has expired', async () => {
     const { token } = await makeToken(test, person, ['admin'], new Date(Date.now() - 1000).toISOString())
     assert.deepEqual(await refusals({ token }), {
       codes: ['expired_token', 'unauthorized', 'UNAUTHORIZED'],
@@ -171,7 +171,7 @@ describe('a request without a good credential', () => {
     ],
   ]
   for (const [what, make] of cookies) {
-    it(`is unauthorized with a cookie that is ${what}`, async () => {
+    it(`a request without a good credential is unauthorized with a cookie that is ${what}`, async () => {
       assert.deepEqual(await refusals({ cookie: await make() }), {
         codes: ['unauthorized', 'unauthorized', 'UNAUTHORIZED'],
         challenge: bare,
@@ -181,7 +181,7 @@ describe('a request without a good credential', () => {
 })
 
 describe('a good credential', () => {
-  it('of each kind is enough, the scheme in any case', async () => {
+  it('a good credential of each kind is enough, the scheme in any case', async () => {
     const each: SendOptions[] = [
       { key: good.key },
       { token: good.token },
@@ -195,7 +195,7 @@ describe('a good credential', () => {
       assert.equal((await test.send('GET', '/api/v1/auth/user', options)).status, 200, JSON.stringify(options))
   })
 
-  it('stops working with the request after it is revoked, everywhere', async () => {
+  it('a good credential stops working with the request after it is revoked, everywhere', async () => {
     const { id, key } = await makeKey(test, person, ['admin'])
     assert.equal((await test.send('GET', '/api/v1/hello', { key })).status, 200)
     assert.equal((await test.send('DELETE', `/api/v1/auth/api-keys/${id}`, { key })).status, 200)
@@ -207,7 +207,7 @@ describe('an API key as a bearer', () => {
   const send = (authorization: string, headers: Record<string, string> = {}) =>
     test.send('GET', '/api/v1/auth/user', { key: null, headers: { authorization, ...headers } })
 
-  it('is refused as a key where it is wrong, cut or revoked', async () => {
+  it('an API key as a bearer is refused as a key where it is wrong, cut or revoked', async () => {
     const { id, key } = await makeKey(test, person, ['admin'])
     assert.equal((await send(`Bearer ${key}`)).status, 200)
     await test.send('DELETE', `/api/v1/auth/api-keys/${id}`, { key })
@@ -217,12 +217,12 @@ describe('an API key as a bearer', () => {
     }
   })
 
-  it('counts before another key in X-API-Key', async () => {
+  it('an API key as a bearer counts before another key in X-API-Key', async () => {
     assert.equal((await send(`Bearer ${good.key}`, { 'x-api-key': 'cadre_wrong' })).status, 200)
     assert.equal((await send('Bearer cadre_wrong', { 'x-api-key': good.key })).status, 401)
   })
 
-  it('counts in the windows of the key', async () => {
+  it('an API key as a bearer counts in the windows of the key', async () => {
     const { key } = await makeKey(test, person, ['admin'])
     const remaining = async (headers: Record<string, string>) =>
       Number((await test.send('GET', '/api/v1/hello', { key: null, headers })).headers.get('x-ratelimit-remaining'))
@@ -232,7 +232,7 @@ describe('an API key as a bearer', () => {
 })
 
 describe('several credentials in one request', () => {
-  it('are judged by the first of Authorization, X-API-Key and cookie, without falling back (decision D20)', async () => {
+  it('several credentials in one request are judged by the first of Authorization, X-API-Key and cookie, without falling back (decision D20)', async () => {
     const bad = {
       authorization: `Bearer ${'x'.repeat(43)}`,
       'x-api-key': `cadre_${'0'.repeat(32)}`,
@@ -252,7 +252,7 @@ describe('several credentials in one request', () => {
     }
   })
 
-  it('of one kind: of two Authorization headers the first counts, of two keys neither', async () => {
+  it('several credentials in one request of one kind: of two Authorization headers the first counts, of two keys neither', async () => {
     const send = (...headers: string[]) =>
       rawSend(test.url, {
         method: 'GET',
@@ -266,7 +266,7 @@ describe('several credentials in one request', () => {
 })
 
 describe('scopes (decision D22)', () => {
-  it('that are missing are named in both places, with those provided', async () => {
+  it('scopes that are missing are named in both places, with those provided', async () => {
     const { key } = await makeKey(test, person, ['projects:read', 'api_keys:read'])
     const a = await test.send('POST', agents, { key, body: { name: 'x' } })
     assert.deepEqual([a.status, a.body.error.code], [403, 'insufficient_scope'])
@@ -284,13 +284,13 @@ describe('scopes (decision D22)', () => {
     })
   })
 
-  it('of which any would do are one entry (decision D72)', async () => {
+  it('scopes of which any would do are one entry (decision D72)', async () => {
     const { key } = await makeKey(test, person, ['read'])
     const { status, body } = await test.send('PUT', '/api/v1/auth/user', { key, body: { name: 'x' } })
     assert.deepEqual([status, body.error.code, body.error.required_scopes], [403, 'insufficient_scope', ['write']])
   })
 
-  it('of a token are those of the token, not of its grant', async () => {
+  it('scopes of a token are those of the token, not of its grant', async () => {
     const { grant_id, token } = await makeToken(test, person, ['projects:read'])
     await test.sql`update oauth_grant set scopes = ${['admin']} where id = ${grant_id}`
     assert.equal((await test.send('POST', '/api/v1/projects', { token, body: { name: 'narrow' } })).status, 403)
@@ -319,7 +319,7 @@ describe('the order of checks (decision D3)', () => {
   const each = async (options: Credential & { body?: unknown }): Promise<number> =>
     (await test.send('PUT', stranger, options)).status
 
-  it('is credential, scope, syntax, existence, role, fields', async () => {
+  it('the order of checks is credential, scope, syntax, existence, role, fields', async () => {
     const viewer = await makePerson(test, 'viewer', person.org_id)
     const { key: reader } = await makeKey(test, person, ['read'])
     const { key: tooLow } = await makeKey(test, viewer, ['admin'])
@@ -340,7 +340,7 @@ describe('the order of checks (decision D3)', () => {
 })
 
 describe('the organization of a cookie (decision D62)', () => {
-  it('is the one joined first, or the one that X-Organization-ID names', async () => {
+  it('the organization of a cookie is the one joined first, or the one that X-Organization-ID names', async () => {
     const person = await makePerson(test)
     const second = await makePerson(test)
     await test.sql`insert into member (org_id, user_id, role, joined_at) values (${second.org_id}, ${person.user_id}, 'viewer', now() + interval '1 second')`
@@ -359,7 +359,7 @@ describe('the organization of a cookie (decision D62)', () => {
     assert.deepEqual(await names(second.org_id), [])
   })
 
-  it('does not exist where the user is no member, or it is none', async () => {
+  it('the organization of a cookie does not exist where the user is no member, or it is none', async () => {
     for (const id of [(await makePerson(test)).org_id, 'org_00000000000000000000000000', 'x', '1', "' or 1=1"]) {
       const { status, body } = await test.send('GET', '/api/v1/auth/user', {
         cookie: good.cookie,
@@ -372,7 +372,7 @@ describe('the organization of a cookie (decision D62)', () => {
     }
   })
 
-  it('is not to be chosen by keys and tokens, which belong to one', async () => {
+  it('the organization of a cookie is not to be chosen by keys and tokens, which belong to one', async () => {
     const other = await makePerson(test)
     for (const credential of [{ key: good.key }, { token: good.token }]) {
       const { status, body } = await test.send('GET', '/api/v1/projects', {

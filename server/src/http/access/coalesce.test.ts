@@ -3,7 +3,7 @@ import { describe, it } from 'node:test'
 import { makeCoalescer } from './coalesce.ts'
 
 describe('asking together', () => {
-  it('never returns the answer to a query that was sent before the call', async () => {
+  it('asking together never returns the answer to a query that was sent before the call', async () => {
     const coalesce = makeCoalescer({ waitMax_ms: 60_000 })
     const asked: { of: number; answer: (text: string) => void }[] = []
     const ask = (of: number) => new Promise<string>((answer) => asked.push({ of, answer }))
@@ -33,14 +33,14 @@ describe('asking together', () => {
     assert.deepEqual(await other, { answer: 'another', place: 0, of: 1 })
   })
 
-  it('tells all who shared a question that it failed, and asks again for those who come later', async () => {
+  it('asking together tells all who shared a question that it failed, and asks again for those who come later', async () => {
     const coalesce = makeCoalescer({ waitMax_ms: 60_000 })
     const failing = () => Promise.reject(new Error('no database'))
     await Promise.all([1, 2, 3].map(() => assert.rejects(coalesce('key', failing), /no database/)))
     assert.equal((await coalesce('key', async () => 'back')).answer, 'back')
   })
 
-  it('asks once more where the connection broke under several, and not twice', async () => {
+  it('asking together asks once more where the connection broke under several, and not twice', async () => {
     const coalesce = makeCoalescer({ waitMax_ms: 60_000 })
     const lost = () => Promise.reject(Object.assign(new Error('terminating connection'), { code: '57P01' }))
     for (const breaks of [1, 2]) {
@@ -60,7 +60,7 @@ describe('asking together', () => {
     await assert.rejects(coalesce('key', lost), /terminating/)
   })
 
-  it('does not ask again what took too long', async () => {
+  it('asking together does not ask again what took too long', async () => {
     const coalesce = makeCoalescer({ waitMax_ms: 60_000 })
     const asked: number[] = []
     const slow = (of: number) => {
@@ -72,7 +72,7 @@ describe('asking together', () => {
     assert.deepEqual(asked, [1, 2])
   })
 
-  it('makes no caller wait longer than for a connection while a query hangs', async () => {
+  it('asking together makes no caller wait longer than for a connection while a query hangs', async () => {
     const coalesce = makeCoalescer({ waitMax_ms: 20 })
     const hung = Promise.withResolvers<string>()
     const first = coalesce('key', () => hung.promise)

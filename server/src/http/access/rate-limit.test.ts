@@ -86,7 +86,7 @@ function assertRefused(reply: Reply, bucket: string, limit: number): void {
 }
 
 describe('a 429', () => {
-  it('names the setting that raises the limit to owners and admins, and to no others', async () => {
+  it('a 429 names the setting that raises the limit to owners and admins, and to no others', async () => {
     for (const [role, hint] of [
       ['owner', true],
       ['admin', true],
@@ -131,7 +131,7 @@ describe('every bucket of a credential', () => {
     })
   }
 
-  it('is counted from its first request', async () => {
+  it('every bucket of a credential is counted from its first request', async () => {
     const { id, key } = await newKey()
     await hold(id, 'agents.create')
     const statuses: number[] = []
@@ -139,7 +139,7 @@ describe('every bucket of a credential', () => {
     assert.deepEqual(statuses, [...Array.from({ length: 10 }, () => 404), 429, 429])
   })
 
-  it('counts whatever comes of a request: success, fault, missing scope (decision D87)', async () => {
+  it('every bucket of a credential counts whatever comes of a request: success, fault, missing scope (decision D87)', async () => {
     const { id, key } = await makeKey(test, ownerOf(test), ['agents:write'])
     await hold(id, 'general')
     await hold(id, 'agents.create')
@@ -152,7 +152,7 @@ describe('every bucket of a credential', () => {
     assert.deepEqual(await used(id, 'agents.create'), { hour: 4, minute: 4 })
   })
 
-  it('does not count a request without a good credential', async () => {
+  it('every bucket of a credential does not count a request without a good credential', async () => {
     const [before] = await test.sql<{ count: number }>`select count(*) from rate_window`
     for (const key of [null, 'cadre_', `cadre_${'0'.repeat(32)}`])
       assert.equal((await test.send('GET', '/api/v1/hello', { key })).status, 401)
@@ -160,7 +160,7 @@ describe('every bucket of a credential', () => {
     assert.deepEqual(after, before)
   })
 
-  it('is one for all four actions', async () => {
+  it('every bucket of a credential is one for all four actions', async () => {
     const { id, key } = await newKey()
     await hold(id, 'agents.action', { minute: 46 })
     for (const [action, status] of [
@@ -177,7 +177,7 @@ describe('every bucket of a credential', () => {
 })
 
 describe('the general limits', () => {
-  it('hold for the hour and the minute both, the one with less left speaking (decisions D85, D88)', async () => {
+  it('the general limits hold for the hour and the minute both, the one with less left speaking (decisions D85, D88)', async () => {
     const { id, key } = await newKey()
     const hello = () => test.send('GET', '/api/v1/hello', { key })
     await hold(id, 'general', { hour: 500, minute: 10 })
@@ -192,7 +192,7 @@ describe('the general limits', () => {
     assert.deepEqual(await used(id, 'general'), { hour: 500, minute: 100 })
   })
 
-  it('say to come back after the hour where both are spent', async () => {
+  it('the general limits say to come back after the hour where both are spent', async () => {
     const { id, key } = await newKey()
     await hold(id, 'general', { hour: 1000, minute: 100 })
     const reply = await test.send('GET', '/api/v1/hello', { key })
@@ -200,7 +200,7 @@ describe('the general limits', () => {
     assert.ok(Number(reply.headers.get('retry-after')) > 120)
   })
 
-  it('do not apply to an endpoint with its own limit, nor the other way round', async () => {
+  it('the general limits do not apply to an endpoint with its own limit, nor the other way round', async () => {
     const { id, key } = await newKey()
     await hold(id, 'general', { hour: 1000, minute: 100 })
     const reply = await test.send('GET', agents, { key })
@@ -214,7 +214,7 @@ describe('the general limits', () => {
 })
 
 describe('a window', () => {
-  it('is aligned to the minute or hour in UTC, and what was used ends with it', async () => {
+  it('a window is aligned to the minute or hour in UTC, and what was used ends with it', async () => {
     const { id, key } = await newKey()
     const hello = () => test.send('GET', '/api/v1/hello', { key })
     const began = Math.floor(Date.now() / 1000)
@@ -267,7 +267,7 @@ describe('requests at once', () => {
     }
   })
 
-  it('that are the first of their credential are all counted', async () => {
+  it('requests at once that are the first of their credential are all counted', async () => {
     const { id, key } = await newKey()
     const sends = [sender(test.url, key), sender(other.url, key)]
     await Promise.all(Array.from({ length: 20 }, (_, i) => sends[i % 2]!('GET', '/api/v1/hello')))
@@ -318,7 +318,7 @@ describe('the headers of every answer to a credential (decision D88)', () => {
     `x-ratelimit-${name}-tokens`,
   ])
 
-  it('are there whatever its status, and numbers', async () => {
+  it('the headers of every answer to a credential are there whatever its status, and numbers', async () => {
     const { key } = await makeKey(test, ownerOf(test), ['read'])
     const spent = await newKey()
     await hold(spent.id, 'general', { minute: 100 })
@@ -339,7 +339,7 @@ describe('the headers of every answer to a credential (decision D88)', () => {
         assert.ok(Number.isInteger(number(reply, name)) && reply.headers.get(name) !== '', `${reply.status} ${name}`)
   })
 
-  it('tell the general hour, and the model tokens of the hour', async () => {
+  it('the headers of every answer to a credential tell the general hour, and the model tokens of the hour', async () => {
     const { id, key } = await newKey()
     await hold(id, 'general', { hour: 41 })
     await test.sql`insert into token_usage (subject, hour, tokens) values (${id}, date_trunc('hour', now(), 'UTC'), 250), (${id}, date_trunc('hour', now(), 'UTC') - interval '1 hour', 9000)`
@@ -356,7 +356,7 @@ describe('the headers of every answer to a credential (decision D88)', () => {
 })
 
 describe('model tokens (decision D90)', () => {
-  it('that are spent refuse start, restart and launch until the hour ends, and nothing else', async () => {
+  it('model tokens that are spent refuse start, restart and launch until the hour ends, and nothing else', async () => {
     const { id, key } = await newKey()
     const { body: agent } = await test.send('POST', agents, { key, body: { name: 'thirsty' } })
     const act = (action: string) => test.send('POST', `${agents}/${agent.id}/${action}`, { key })
@@ -377,7 +377,7 @@ describe('model tokens (decision D90)', () => {
 })
 
 describe('addresses', () => {
-  it('have a separate bucket where no credential is needed', async () => {
+  it('addresses have a separate bucket where no credential is needed', async () => {
     await hold('ip:127.0.0.1', 'docs', { minute: 58 })
     const first = await test.send('GET', '/api/v1/docs', { key: null })
     assert.equal(first.status, 200)
@@ -388,7 +388,7 @@ describe('addresses', () => {
       assert.equal((await test.send('GET', '/api/v1/status', { key: null })).headers.get('x-ratelimit-limit'), null)
   })
 
-  it('are those of the client behind a trusted proxy, IPv6 by its /64 (decision D86)', async () => {
+  it('addresses are those of the client behind a trusted proxy, IPv6 by its /64 (decision D86)', async () => {
     const behind = await startAnother(test, { CADRE_RATE_LIMITS_SCALE: '1', CADRE_TRUSTED_PROXIES: '127.0.0.1' })
     try {
       const docs = async (address: string) => {
@@ -433,7 +433,7 @@ describe('addresses', () => {
 })
 
 describe('the operator (decision D91)', () => {
-  it('may turn limits off: nothing is counted, and no header speaks of limits', async () => {
+  it('the operator may turn limits off: nothing is counted, and no header speaks of limits', async () => {
     const off = await startAnother(test, { CADRE_RATE_LIMITS: 'off' })
     try {
       const { id, key } = await newKey()
@@ -457,7 +457,7 @@ describe('the operator (decision D91)', () => {
     }
   })
 
-  it('may scale them, down to one request', () => {
+  it('the operator may scale them, down to one request', () => {
     const limits = (scale: number) => limitsOf('agents.create', { enabled: true, scale }).minute
     assert.deepEqual(
       [limits(1), limits(2), limits(0.5), limits(0.25), limits(0.001), limits(10_000)],
@@ -473,7 +473,7 @@ describe('the governing window', () => {
       { admitted: true, hour_used, minute_used, hour_reset: 3600, minute_reset: 60, now: 0 },
       { hour: 1000, minute: 100 },
     )
-  it('is the one with less left, and of two that are spent the one that lasts', () => {
+  it('the governing window is the one with less left, and of two that are spent the one that lasts', () => {
     assert.deepEqual(at(1, 1), { limit: 100, remaining: 99, reset: 60 })
     assert.deepEqual(at(950, 1), { limit: 1000, remaining: 50, reset: 3600 })
     assert.deepEqual(at(1000, 100), { limit: 1000, remaining: 0, reset: 3600 })

@@ -132,7 +132,7 @@ describe('a stream that is open is cut off', { timeout: 60_000, concurrency: tru
     )
   })
 
-  it('but not when the key is rotated, or the role is lowered to one that may still read', async () => {
+  it('a stream that is open is cut off but not when the key is rotated, or the role is lowered to one that may still read', async () => {
     const made = await member()
     const other = await member()
     const streams = await Promise.all(made.headers.map(open))

@@ -20,7 +20,7 @@ async function start(wait_ms?: number) {
 }
 
 describe('a server that closes', () => {
-  it('answers what is in flight, and takes nothing new', async () => {
+  it('a server that closes answers what is in flight, and takes nothing new', async () => {
     const { url, close, answer, asked } = await start()
     const reply = fetch(`${url}/held`)
     await asked
@@ -31,14 +31,14 @@ describe('a server that closes', () => {
     await closed
   })
 
-  it('cuts off what takes longer than it may', async () => {
+  it('a server that closes cuts off what takes longer than it may', async () => {
     const { url, close, asked } = await start(100)
     const reply = fetch(`${url}/held`)
     await asked
     await Promise.all([assert.rejects(reply), close()])
   })
 
-  it('does not wait for connections on which nothing was asked', async () => {
+  it('a server that closes does not wait for connections on which nothing was asked', async () => {
     const { url, close } = await start()
     const { hostname, port } = new URL(url)
     const socket = connect(Number(port), hostname)

@@ -19,7 +19,7 @@ const statuses = (answer: string): number[] =>
   [...answer.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, status]) => Number(status))
 
 describe('a request with an unknown expectation', () => {
-  it('is answered like any other', async () => {
+  it('a request with an unknown expectation is answered like any other', async () => {
     const lines = ['GET /api/v1/status HTTP/1.1', 'host: localhost', 'expect: 200-maybe']
     const answer = await exchange(test.url, request(lines))
     assert.deepEqual(statuses(answer), [200])
@@ -60,14 +60,14 @@ describe('a request that could be understood in two ways', () => {
     ['bytes of another protocol', () => '\u0016\u0003\u0001\u0000\u00a5\u0001\u0000\u0000\u00a1\u0003\u0003'],
   ]
   for (const [what, bytes] of ambiguous) {
-    it(`is refused whole: ${what}`, async () => {
+    it(`a request that could be understood in two ways is refused whole: ${what}`, async () => {
       const answer = await exchange(test.url, Buffer.from(bytes(), 'latin1'))
       assert.deepEqual(statuses(answer), [400], answer.slice(0, 300))
       assert.deepEqual(await test.sql`select name from project`, [])
     })
   }
 
-  it('is refused where its headers are larger than is read', async () => {
+  it('a request that could be understood in two ways is refused where its headers are larger than is read', async () => {
     const answer = await exchange(
       test.url,
       request(['GET /api/v1/status HTTP/1.1', 'host: localhost', `x-large: ${'x'.repeat(20_000)}`]),
@@ -75,7 +75,7 @@ describe('a request that could be understood in two ways', () => {
     assert.deepEqual(statuses(answer), [431])
   })
 
-  it('never answers with what it was sent', async () => {
+  it('a request that could be understood in two ways never answers with what it was sent', async () => {
     const answer = await exchange(test.url, request(['GET /<script>canary</script> HTTP/1.1', 'host: localhost']))
     assert.deepEqual(statuses(answer), [404])
     assert.equal(answer.includes('canary'), false)
@@ -101,7 +101,7 @@ describe('a request', () => {
     assert.equal(new Set([...answer.matchAll(/req_[0-9a-z]{24}/g)].map(([id]) => id)).size, 3)
   })
 
-  it('whose unread body looks like another is one request', async () => {
+  it('a request whose unread body looks like another is one request', async () => {
     const inner = 'GET /api/v1/hello HTTP/1.1\r\nhost: localhost\r\n\r\n'
     for (const line of [
       'POST /api/v1/nope HTTP/1.1',
@@ -117,7 +117,7 @@ describe('a request', () => {
     }
   })
 
-  it('of the version before headers has no credential, and sees what is public', async () => {
+  it('a request of the version before headers has no credential, and sees what is public', async () => {
     assert.deepEqual(statuses(await exchange(test.url, 'GET /api/v1/status\r\n\r\n')), [200])
     assert.deepEqual(statuses(await exchange(test.url, 'GET /api/v1/hello\r\n\r\n')), [401])
   })
@@ -130,7 +130,7 @@ describe('a request', () => {
     }
   })
 
-  it('whose Host is anything does not change what is answered', async () => {
+  it('a request whose Host is anything does not change what is answered', async () => {
     for (const host of ['evil.example', 'localhost:1', '[::1]', 'a b', '<script>']) {
       const answer = await exchange(test.url, request(['GET /api/v1/docs HTTP/1.1', `host: ${host}`]))
       assert.ok([200, 400].includes(statuses(answer)[0]!))
@@ -138,7 +138,7 @@ describe('a request', () => {
     }
   })
 
-  it('is not believed about where it comes from', async () => {
+  it('a request is not believed about where it comes from', async () => {
     const forwarded = [
       'x-forwarded-for: 203.0.113.7',
       'x-forwarded-host: evil.example',

@@ -32,7 +32,7 @@ describe('a page of another origin (decision D18)', () => {
     'access-control-request-headers': 'x-api-key,content-type',
   }
 
-  it('that is listed may ask whether it may call, for every path, without a credential', async () => {
+  it('a page of another origin that is listed may ask whether it may call, for every path, without a credential', async () => {
     for (const path of ['/api/v1/projects', '/api/v1/auth/user', '/api/v1/projects/1/agents/x/start']) {
       const { status, headers, body } = await ask('OPTIONS', path, { origin: listed, ...preflight })
       assert.equal(status, 204)
@@ -54,7 +54,7 @@ describe('a page of another origin (decision D18)', () => {
     }
   })
 
-  it('is listed for the doors or for the API, and not for the other', async () => {
+  it('a page of another origin is listed for the doors or for the API, and not for the other', async () => {
     for (const [path, origin, allowed] of [
       ['/v1/models', doors, doors],
       ['/v1/models', listed, undefined],
@@ -68,7 +68,7 @@ describe('a page of another origin (decision D18)', () => {
     assert.equal(headers['access-control-allow-headers'], 'x-stainless-lang,authorization')
   })
 
-  it('that is listed may read answers and errors with the headers it needs, never with cookies', async () => {
+  it('a page of another origin that is listed may read answers and errors with the headers it needs, never with cookies', async () => {
     for (const [path, key] of [
       ['/api/v1/hello', test.owner.api_key],
       ['/api/v1/hello', 'wrong'],
@@ -111,7 +111,7 @@ describe('a page of another origin (decision D18)', () => {
     `${listed},https://evil.example`,
     `https://evil.example ${listed}`,
   ]) {
-    it(`that is ${JSON.stringify(origin)} is not listed, and gets no permission`, async () => {
+    it(`a page of another origin that is ${JSON.stringify(origin)} is not listed, and gets no permission`, async () => {
       const { status, headers } = await ask('OPTIONS', '/api/v1/projects', { origin, ...preflight })
       assert.equal(status, 405)
       assert.equal(headers['access-control-allow-origin'], undefined)
@@ -122,7 +122,7 @@ describe('a page of another origin (decision D18)', () => {
     })
   }
 
-  it('is not what every OPTIONS comes from: others are 405', async () => {
+  it('a page of another origin is not what every OPTIONS comes from: others are 405', async () => {
     assert.equal((await ask('OPTIONS', '/api/v1/projects', { origin: listed })).status, 405)
     assert.equal((await ask('OPTIONS', '/api/v1/projects', preflight)).status, 405)
   })
@@ -175,7 +175,7 @@ describe('a request with a cookie that changes something (decision S2)', () => {
   ]
   let names = 0
   for (const [headers, allowed] of sites) {
-    it(`is ${allowed ? 'served' : 'refused'} with ${JSON.stringify(headers)}`, async () => {
+    it(`a request with a cookie that changes something is ${allowed ? 'served' : 'refused'} with ${JSON.stringify(headers)}`, async () => {
       const name = `cross-site-${++names}`
       const { status, body } = await ask(
         'POST',
@@ -196,7 +196,7 @@ describe('a request with a cookie that changes something (decision S2)', () => {
     })
   }
 
-  it('is refused from elsewhere for every method that changes something, and served for reads', async () => {
+  it('a request with a cookie that changes something is refused from elsewhere for every method that changes something, and served for reads', async () => {
     const elsewhere = { cookie, 'sec-fetch-site': 'cross-site', origin: 'https://evil.example' }
     for (const method of ['POST', 'PUT', 'DELETE']) {
       const path = method === 'POST' ? '/api/v1/webhooks' : '/api/v1/projects/1'
@@ -205,7 +205,7 @@ describe('a request with a cookie that changes something (decision S2)', () => {
     for (const method of ['GET', 'HEAD']) assert.equal((await ask(method, '/api/v1/projects', elsewhere)).status, 200)
   })
 
-  it('is not judged by its site where a key or token counts', async () => {
+  it('a request with a cookie that changes something is not judged by its site where a key or token counts', async () => {
     const headers = {
       cookie,
       'sec-fetch-site': 'cross-site',
@@ -216,7 +216,7 @@ describe('a request with a cookie that changes something (decision S2)', () => {
     assert.equal((await ask('POST', '/api/v1/projects', headers, '{"name":"by-key"}')).status, 201)
   })
 
-  it('must be JSON: a form that a page can send without asking is refused', async () => {
+  it('a request with a cookie that changes something must be JSON: a form that a page can send without asking is refused', async () => {
     for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data']) {
       assert.equal(
         (await ask('POST', '/api/v1/projects', { cookie, 'content-type': type }, '{"name":"by-form"}')).status,

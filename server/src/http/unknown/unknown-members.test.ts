@@ -27,7 +27,7 @@ function assertRefused({ status, body }: Reply, field: string, message: string):
 describe('every operation (decision D14)', () => {
   const strict = operations.filter(isStrict)
 
-  it('refuses query parameters and members that it does not know, but for those whose rules are of others', () => {
+  it('every operation refuses query parameters and members that it does not know, but for those whose rules are of others', () => {
     const others = operations
       .filter((operation) => !isStrict(operation))
       .map(({ id, error_format }) => [id, error_format])
@@ -44,7 +44,7 @@ describe('every operation (decision D14)', () => {
     }
   })
 
-  it('takes its own example, and its resource as it is answered', () => {
+  it('every operation takes its own example, and its resource as it is answered', () => {
     for (const operation of strict) {
       if (!operation.body) continue
       assert.deepEqual(unknownInBody(operation, operation.body_example ?? {}), [], operation.id)
@@ -57,7 +57,7 @@ describe('every operation (decision D14)', () => {
 })
 
 describe('an unknown member of an agent', () => {
-  it('is refused with its path and the nearest name', async () => {
+  it('an unknown member of an agent is refused with its path and the nearest name', async () => {
     assertRefused(
       await test.send('POST', agents, { body: { name: name(), confg: { model: 'builtin/echo' } } }),
       'confg',
@@ -86,7 +86,7 @@ describe('an unknown member of an agent', () => {
     assert.equal((await test.send('GET', agents)).body.pagination.total, 0)
   })
 
-  it('is listed beside other faults, and before them', async () => {
+  it('an unknown member of an agent is listed beside other faults, and before them', async () => {
     const { body } = await test.send('POST', agents, { body: { nam: 'x', config: { temperature: 3 } } })
     assert.deepEqual(
       body.error.details.map(({ field, code }: { field: string; code: string }) => [field, code]),
@@ -98,7 +98,7 @@ describe('an unknown member of an agent', () => {
     )
   })
 
-  it('is kept, returned and told once in the log where config is open and no name is near', async () => {
+  it('an unknown member of an agent is kept, returned and told once in the log where config is open and no name is near', async () => {
     const config = { model: 'builtin/echo', tools: [], vendor_option: 1, retry: { jitter: true }, modelx: 'x' }
     const { status, body: made } = await test.send('POST', agents, { body: { name: name(), config } })
     assert.equal(status, 201, JSON.stringify(made))
@@ -125,7 +125,7 @@ describe('an unknown member of an agent', () => {
     assert.equal((await warnings()).length, 2)
   })
 
-  it('that was meant to be removed is removed, however near it is to a known one', async () => {
+  it('an unknown member of an agent that was meant to be removed is removed, however near it is to a known one', async () => {
     const { body } = await test.send('POST', agents, { body: { name: name() } })
     const { status } = await test.send('PUT', `${agents}/${body.id}`, { body: { config: { modle: null } } })
     assert.equal(status, 200)
@@ -133,7 +133,7 @@ describe('an unknown member of an agent', () => {
 })
 
 describe('an unknown member of a task', () => {
-  it('is refused, also in a batch and in its parts', async () => {
+  it('an unknown member of a task is refused, also in a batch and in its parts', async () => {
     const { body: agent } = await test.send('POST', agents, { body: { name: name() } })
     const tasks = `${agents}/${agent.id}/tasks`
     assertRefused(
@@ -190,27 +190,27 @@ describe('unknown members by a schema', () => {
     return { refused: issues.map(({ field }) => field), kept }
   }
 
-  it('are none inside of a free object', () => {
+  it('unknown members by a schema are none inside of a free object', () => {
     assert.deepEqual(of({ free: { any: { thing: 1 } } }), { refused: [], kept: [] })
   })
 
-  it('are found in the values of a map', () => {
+  it('unknown members by a schema are found in the values of a map', () => {
     assert.deepEqual(of({ map: { one: { inner: 'x' }, two: { inne: 'x' } } }), { refused: ['map.two.inne'], kept: [] })
   })
 
-  it('are refused in an open object within two letters of a name that is absent, else kept', () => {
+  it('unknown members by a schema are refused in an open object within two letters of a name that is absent, else kept', () => {
     assert.deepEqual(of({ open: { knwn: 1 } }), { refused: ['open.knwn'], kept: [] })
     assert.deepEqual(of({ open: { knowndd: 1 } }), { refused: ['open.knowndd'], kept: [] })
     assert.deepEqual(of({ open: { knownddd: 1 } }), { refused: [], kept: ['open.knownddd'] })
     assert.deepEqual(of({ open: { known: '', knwn: 1 } }), { refused: [], kept: ['open.knwn'] })
   })
 
-  it('are judged by the form that an object has', () => {
+  it('unknown members by a schema are judged by the form that an object has', () => {
     assert.deepEqual(of({ either: { kind: 'a', ofA: 'x' } }).refused, [])
     assert.deepEqual(of({ either: { kind: 'a', ofB: 'x' } }).refused, ['either.ofB'])
   })
 
-  it('are listed up to a bound, with names cut', () => {
+  it('unknown members by a schema are listed up to a bound, with names cut', () => {
     const many = Object.fromEntries(Array.from({ length: 5000 }, (_, i) => [`${'x'.repeat(200)}${i}`, 1]))
     const began = performance.now()
     const { issues } = unknownMembers(schema, many)

@@ -6,7 +6,7 @@ const key = 'k'.repeat(32)
 const secrets = makeSecrets(key)
 
 describe('secrets', () => {
-  it('gives back what was encrypted, also after a restart', () => {
+  it('secrets gives back what was encrypted, also after a restart', () => {
     for (const text of ['', 'sk-123', 'ü😀'.repeat(1000)]) {
       assert.equal(
         makeSecrets(key).decrypt('agent.environment', secrets.encrypt('agent.environment', text, 'agent_1'), 'agent_1'),
@@ -15,26 +15,26 @@ describe('secrets', () => {
     }
   })
 
-  it('reads what an earlier build wrote, and signs as it did', () => {
+  it('secrets reads what an earlier build wrote, and signs as it did', () => {
     const stored = Buffer.from('AfcohSvMcrArANeOPQ7IHvgS/Z3ROxPI9cfhXa9I1FCZXAtBjA==', 'base64')
     assert.equal(secrets.decrypt('agent.environment', stored, 'agent_1'), 'kept')
     assert.equal(secrets.hmac('cursor', 'text').toString('base64url'), 'FYtvd3GIMhmnohw-5aVCs6aAOTNA8YJkHV1dZDZVn7c')
     assert.deepEqual(secrets.signingKeys('cookie'), ['l4xo6NLrFf2CzMWKfymYa0e5x_Yazz-oXj5W8fnuCxA'])
   })
 
-  it('encrypts the same text differently each time, without showing it', () => {
+  it('secrets encrypts the same text differently each time, without showing it', () => {
     const [one, two] = [secrets.encrypt('a', 'canary-text', 'row'), secrets.encrypt('a', 'canary-text', 'row')]
     assert.notDeepEqual(one, two)
     assert.equal(one.includes('canary'), false)
   })
 
-  it('refuses a value from another row or for another use', () => {
+  it('secrets refuses a value from another row or for another use', () => {
     const encrypted = secrets.encrypt('webhook.secret', 'text', 'wh_1')
     assert.throws(() => secrets.decrypt('webhook.secret', encrypted, 'wh_2'), DamagedSecret)
     assert.throws(() => secrets.decrypt('provider.key', encrypted, 'wh_1'), DamagedSecret)
   })
 
-  it('refuses a value with any changed or missing byte', () => {
+  it('secrets refuses a value with any changed or missing byte', () => {
     const encrypted = secrets.encrypt('a', 'text', 'row')
     for (let at = 0; at < encrypted.length; at++) {
       const changed = Buffer.from(encrypted)
@@ -44,7 +44,7 @@ describe('secrets', () => {
     }
   })
 
-  it('tells a wrong key from a damaged value, without telling the key', () => {
+  it('secrets tells a wrong key from a damaged value, without telling the key', () => {
     const wrong = makeSecrets('another key of 32 characters and more')
     assert.throws(
       () => wrong.decrypt('a', secrets.encrypt('a', 'text', 'row'), 'row'),
@@ -57,11 +57,11 @@ describe('secrets', () => {
     )
   })
 
-  it('refuses a key of fewer than 32 characters', () => {
+  it('secrets refuses a key of fewer than 32 characters', () => {
     assert.throws(() => makeSecrets('k'.repeat(31)), RangeError)
   })
 
-  it('signs by label, the same in every process', () => {
+  it('secrets signs by label, the same in every process', () => {
     assert.deepEqual(makeSecrets(key).hmac('cursor', 'text'), secrets.hmac('cursor', 'text'))
     assert.notDeepEqual(secrets.hmac('cursor', 'text'), secrets.hmac('csrf', 'text'))
     assert.deepEqual(makeSecrets(key).signingKeys('cookie'), secrets.signingKeys('cookie'))

@@ -25,7 +25,7 @@ describe('public addresses', () => {
 })
 
 describe('an allow list', () => {
-  it('opens what its words, ranges and addresses say, and nothing beside', () => {
+  it('an allow list opens what its words, ranges and addresses say, and nothing beside', () => {
     const { ranges } = parseAllowList(['loopback', 'Private', '100.64.0.0/10', '192.0.2.7', 'fe80::/10', ' '])
     for (const inside of list('127.9.9.9 ::1 10.1.1.1 172.16.1.1 192.168.3.3 fd00::1 100.64.1.1 192.0.2.7 fe80::1')) {
       assert.ok(isInside(inside, ranges), inside)
@@ -35,7 +35,7 @@ describe('an allow list', () => {
     }
   })
 
-  it('names hosts whatever their case, and subdomains of a suffix but not the suffix itself', () => {
+  it('an allow list names hosts whatever their case, and subdomains of a suffix but not the suffix itself', () => {
     const allow = parseAllowList(['Hooks.Example.com', '*.corp.example', 'bücher.example'])
     assert.ok(isNamed(allow, 'hooks.example.com'))
     assert.ok(isNamed(allow, 'a.b.corp.example'))
@@ -45,7 +45,7 @@ describe('an allow list', () => {
     }
   })
 
-  it('names endpoints exactly, also those of IPv6', () => {
+  it('an allow list names endpoints exactly, also those of IPv6', () => {
     const { endpoints } = parseAllowList(['receiver:9000', '127.0.0.1:9000', '[::1]:9000'])
     assert.deepEqual([...endpoints], ['receiver:9000', '127.0.0.1:9000', '::1:9000'])
   })
@@ -55,7 +55,7 @@ describe('an allow list', () => {
     ...list('10.0.0.0/33 host/8 https://example.com * *. host:0 host:70000 user@host 10.0.0.0/'),
   ]
   for (const entry of meaningless) {
-    it(`refuses the entry "${entry}" by name`, () => {
+    it(`an allow list refuses the entry "${entry}" by name`, () => {
       assert.throws(
         () => parseAllowList([entry]),
         (error) => error instanceof AllowListError && error.message.includes(entry),

@@ -33,7 +33,7 @@ describe('an address that is not public', () => {
     gopher://127.0.0.1:PORT/_GET ftp://127.0.0.1:PORT/ data:text/plain,hello ws://127.0.0.1:PORT/
     http+unix://%2Fvar%2Frun%2Fdocker.sock/ //127.0.0.1:PORT/ http:// http://127.0.0.1:99999/`)
   for (const evasion of [...evasions, '']) {
-    it(`is refused before a byte is sent: ${evasion}`, async (t) => {
+    it(`an address that is not public is refused before a byte is sent: ${evasion}`, async (t) => {
       const canary = await startLocalServer(t)
       const egress = makeEgress({ resolve: noResolver })
       const url = evasion.replace('PORT', String(canary.port))
@@ -53,7 +53,7 @@ describe('an address that is not public', () => {
     ['::ffff:127.0.0.1'],
     ['fe80::1%lo'],
   ]) {
-    it(`is refused behind a name that resolves to ${answer.join(' and ')}`, async (t) => {
+    it(`an address that is not public is refused behind a name that resolves to ${answer.join(' and ')}`, async (t) => {
       const canary = await startLocalServer(t)
       const egress = makeEgress({ resolve: async () => answer })
       await assert.rejects(
@@ -64,7 +64,7 @@ describe('an address that is not public', () => {
     })
   }
 
-  it('is refused when the name was public at registration and is rebound at delivery', async (t) => {
+  it('an address that is not public is refused when the name was public at registration and is rebound at delivery', async (t) => {
     const canary = await startLocalServer(t)
     const url = `https://rebind.example:${canary.port}/`
     const egress = makeEgress({ resolve: async () => ['127.0.0.1'] })
@@ -73,14 +73,14 @@ describe('an address that is not public', () => {
     assert.equal(canary.connections(), 0)
   })
 
-  it('is refused through the system resolver too', async (t) => {
+  it('an address that is not public is refused through the system resolver too', async (t) => {
     const canary = await startLocalServer(t)
     const egress = makeEgress({ allow: ['localhost:1'] })
     await assert.rejects(egress.fetch(`http://localhost:${canary.port}/`, { purpose: 'tool' }), refusedFor('address'))
     assert.equal(canary.connections(), 0)
   })
 
-  it('is not named in the refusal, so that internal addresses stay secret', async () => {
+  it('an address that is not public is not named in the refusal, so that internal addresses stay secret', async () => {
     const egress = makeEgress({ resolve: async () => ['10.20.30.40'] })
     await assert.rejects(
       egress.fetch('https://inside.example/', { purpose: 'tool' }),
@@ -90,7 +90,7 @@ describe('an address that is not public', () => {
 })
 
 describe('a name', () => {
-  it('is resolved once, and its addresses are used without another lookup', async (t) => {
+  it('a name is resolved once, and its addresses are used without another lookup', async (t) => {
     const server = await startLocalServer(t)
     const asked: string[] = []
     const resolve = async (name: string) => (asked.push(name) === 1 ? ['127.0.0.1'] : ['10.0.0.1'])
@@ -103,14 +103,14 @@ describe('a name', () => {
     assert.deepEqual(server.requests, ['GET /x?y=1'])
   })
 
-  it('that does not resolve, or has no address, is a failure and not a refusal', async () => {
+  it('a name that does not resolve, or has no address, is a failure and not a refusal', async () => {
     const nothing = makeEgress({ resolve: async () => [] })
     await assert.rejects(nothing.fetch('https://nowhere.example/', { purpose: 'tool' }), failedWith('dns_failed'))
     const system = makeEgress()
     await assert.rejects(system.fetch('https://nowhere.invalid/', { purpose: 'tool' }), failedWith('dns_failed'))
   })
 
-  it('that is never resolved ends with the request', async () => {
+  it('a name that is never resolved ends with the request', async () => {
     const egress = makeEgress({ resolve: () => new Promise(() => {}) })
     await assert.rejects(
       egress.fetch('https://slow.example/', { purpose: 'tool', timeout_ms: 20 }),
@@ -130,7 +130,7 @@ describe('what the operator allows', () => {
     { allow: ['receiver.test:PORT'], url: 'http://receiver.test:PORT/', resolves: '127.0.0.1' },
   ]
   for (const { allow, url, resolves } of cases) {
-    it(`is reached: ${allow} opens ${url}${resolves ? ` at ${resolves}` : ''}`, async (t) => {
+    it(`what the operator allows is reached: ${allow} opens ${url}${resolves ? ` at ${resolves}` : ''}`, async (t) => {
       const server = await startLocalServer(t)
       const withPort = (text: string): string => text.replace('PORT', String(server.port))
       const egress = makeEgress({ allow: allow.map(withPort), resolve: async () => [resolves ?? assert.fail()] })
@@ -139,7 +139,7 @@ describe('what the operator allows', () => {
     })
   }
 
-  it('is all that is reached: a neighbour stays closed', async (t) => {
+  it('what the operator allows is all that is reached: a neighbour stays closed', async (t) => {
     const canary = await startLocalServer(t)
     const egress = makeEgress({
       allow: ['private', '*.corp.test', `127.0.0.1:${canary.port + 1}`],
@@ -153,7 +153,7 @@ describe('what the operator allows', () => {
 })
 
 describe('our own ports and the database', () => {
-  it('stay closed to listed ranges and names, at every address of this machine', async (t) => {
+  it('our own ports and the database stay closed to listed ranges and names, at every address of this machine', async (t) => {
     const api = await startLocalServer(t)
     const own = Object.values(networkInterfaces()).flatMap((list) => list?.map(({ address }) => address) ?? [])
     const egress = makeEgress({
@@ -184,7 +184,7 @@ describe('our own ports and the database', () => {
     assert.equal(api.connections(), 0)
   })
 
-  it('keep the database closed by its address, whatever name it goes by', async (t) => {
+  it('our own ports and the database keep the database closed by its address, whatever name it goes by', async (t) => {
     const database = await startLocalServer(t)
     const addresses: Record<string, string> = { 'postgres.test': '10.0.0.5', 'alias.test': '10.0.0.5' }
     const resolve = async (name: string) => [addresses[name] ?? assert.fail(name)]
@@ -208,7 +208,7 @@ describe('our own ports and the database', () => {
     assert.equal(database.connections(), 0)
   })
 
-  it('open when the operator names them exactly', async (t) => {
+  it('our own ports and the database open when the operator names them exactly', async (t) => {
     const api = await startLocalServer(t)
     const egress = makeEgress({ allow: [`127.0.0.1:${api.port}`], ownPorts: [api.port] })
     assert.equal((await egress.fetch(api.url, { purpose: 'tool' })).status, 200)

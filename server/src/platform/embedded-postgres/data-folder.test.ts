@@ -28,13 +28,13 @@ async function modeOf(path: string): Promise<number> {
 }
 
 describe('data folder', () => {
-  it('is made with its parents, closed to others', async () => {
+  it('data folder is made with its parents, closed to others', async () => {
     const folder = await openDataFolder(join(base, 'a', 'b'))
     assert.equal(await modeOf(folder.path), 0o700)
     await folder.close()
   })
 
-  it('has files that its owner alone can read, also those that an earlier version made for all', async () => {
+  it('data folder has files that its owner alone can read, also those that an earlier version made for all', async () => {
     const path = join(base, 'files')
     const first = await openDataFolder(path)
     const files = ['service.lock', 'service.json']
@@ -47,7 +47,7 @@ describe('data folder', () => {
     await second.close()
   })
 
-  it('is closed to others where it was empty or ours, and left alone where it holds other things', async () => {
+  it('data folder is closed to others where it was empty or ours, and left alone where it holds other things', async () => {
     const [empty, foreign] = [join(base, 'empty'), join(base, 'foreign')]
     await mkdir(empty)
     await mkdir(foreign)
@@ -63,7 +63,7 @@ describe('data folder', () => {
     }
   })
 
-  it('is refused to a second process, with the id of the first one', async () => {
+  it('data folder is refused to a second process, with the id of the first one', async () => {
     const path = join(base, 'held')
     const child = await holder(path)
     await assert.rejects(openDataFolder(path), (error) => {
@@ -73,7 +73,7 @@ describe('data folder', () => {
     })
   })
 
-  it('is free at once when its process was killed, even if its id was reused', async () => {
+  it('data folder is free at once when its process was killed, even if its id was reused', async () => {
     const path = join(base, 'killed')
     const child = await holder(path)
     child.kill('SIGKILL')
@@ -82,7 +82,7 @@ describe('data folder', () => {
     await (await openDataFolder(path)).close()
   })
 
-  it('is free again after it was closed, and a second time in the same process it is refused', async () => {
+  it('data folder is free again after it was closed, and a second time in the same process it is refused', async () => {
     const path = join(base, 'twice')
     const folder = await openDataFolder(path)
     await assert.rejects(openDataFolder(path), DataFolderError)
@@ -90,7 +90,7 @@ describe('data folder', () => {
     await (await openDataFolder(path)).close()
   })
 
-  it('may be shared where no database is in it', async () => {
+  it('data folder may be shared where no database is in it', async () => {
     const path = join(base, 'shared')
     await holder(path)
     const folder = await openDataFolder(path, { exclusive: false })
@@ -98,7 +98,7 @@ describe('data folder', () => {
     await folder.close()
   })
 
-  it('keeps one secret key, also when several processes ask for it first at once', async () => {
+  it('data folder keeps one secret key, also when several processes ask for it first at once', async () => {
     const path = join(base, 'key')
     const folders = await Promise.all([1, 2, 3, 4].map(() => openDataFolder(path, { exclusive: false })))
     const keys = await Promise.all(folders.map((folder) => folder.secretKey()))
@@ -108,7 +108,7 @@ describe('data folder', () => {
     assert.equal(await folders[0]?.secretKey(), keys[0])
   })
 
-  it('never replaces a damaged secret key', async () => {
+  it('data folder never replaces a damaged secret key', async () => {
     const path = join(base, 'damaged')
     const folder = await openDataFolder(path)
     await writeFile(join(path, 'secret.key'), 'short\n')
@@ -117,7 +117,7 @@ describe('data folder', () => {
     await folder.close()
   })
 
-  it('keeps credentials readable by its owner only', async () => {
+  it('data folder keeps credentials readable by its owner only', async () => {
     const folder = await openDataFolder(join(base, 'credentials'))
     const file = await folder.writeCredentials({ api_key: 'cadre_x' })
     assert.deepEqual(JSON.parse(await readFile(file, 'utf8')), { api_key: 'cadre_x' })
@@ -125,7 +125,7 @@ describe('data folder', () => {
     await folder.close()
   })
 
-  it('says so in a line when it cannot be used', async () => {
+  it('data folder says so in a line when it cannot be used', async () => {
     await writeFile(join(base, 'file'), '')
     await assert.rejects(
       openDataFolder(join(base, 'file', 'x')),

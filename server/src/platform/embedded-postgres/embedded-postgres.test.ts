@@ -132,7 +132,7 @@ async function keepBusy(server: Pick<EmbeddedPostgres, 'connection'>): Promise<{
 }
 
 describe('embedded PostgreSQL', { skip: process.platform === 'win32' }, () => {
-  it('makes a database at the first start, and has its rows after the second', async () => {
+  it('embedded PostgreSQL makes a database at the first start, and has its rows after the second', async () => {
     const first = await start(usual)
     await query(first, 'create table kept (n int); insert into kept values (1)')
     await first.stop()
@@ -141,14 +141,14 @@ describe('embedded PostgreSQL', { skip: process.platform === 'win32' }, () => {
     assert.deepEqual(await query(second, 'select n from kept'), [{ n: 1 }])
   })
 
-  it('keeps what was committed: nothing of durability is switched off', async () => {
+  it('embedded PostgreSQL keeps what was committed: nothing of durability is switched off', async () => {
     const server = await start(usual)
     for (const name of ['fsync', 'synchronous_commit', 'full_page_writes', 'data_checksums']) {
       assert.deepEqual(await query(server, `show ${name}`), [{ [name]: 'on' }])
     }
   })
 
-  it('knows the cases of all letters, and orders by code point', async () => {
+  it('embedded PostgreSQL knows the cases of all letters, and orders by code point', async () => {
     const server = await start(usual)
     assert.deepEqual(
       await query(server, `select lower('ÄÉЖ') as low, 'Z' < 'a' as ordered, getdatabaseencoding() as encoding`),
@@ -156,14 +156,14 @@ describe('embedded PostgreSQL', { skip: process.platform === 'win32' }, () => {
     )
   })
 
-  it('is reached by its socket alone, in a folder that is closed to others', async () => {
+  it('embedded PostgreSQL is reached by its socket alone, in a folder that is closed to others', async () => {
     const server = await start(usual)
     assert.deepEqual(await query(server, 'show listen_addresses'), [{ listen_addresses: '' }])
     assert.equal((await stat(String(server.connection.host))).mode & 0o777, 0o700)
     assert.equal((await stat(join(usual, 'postgres'))).mode & 0o777, 0o700)
   })
 
-  it('lets SQL reach neither files nor programs', async () => {
+  it('embedded PostgreSQL lets SQL reach neither files nor programs', async () => {
     const server = await start(usual)
     await assert.rejects(query(server, `select pg_read_file('/etc/passwd')`), /permission denied/)
     await assert.rejects(query(server, `copy kept from program 'id'`), /permission denied/)
@@ -172,18 +172,22 @@ describe('embedded PostgreSQL', { skip: process.platform === 'win32' }, () => {
     ])
   })
 
-  it('has none of our environment in its processes', { skip: process.platform !== 'linux' }, async () => {
-    process.env.CADRE_SECRET_KEY = 'canary'
-    try {
-      const { pid } = await start(usual)
-      assert.doesNotMatch(await readFile(`/proc/${pid}/environ`, 'utf8'), /canary/)
-    } finally {
-      delete process.env.CADRE_SECRET_KEY
-    }
-  })
+  it(
+    'embedded PostgreSQL has none of our environment in its processes',
+    { skip: process.platform !== 'linux' },
+    async () => {
+      process.env.CADRE_SECRET_KEY = 'canary'
+      try {
+        const { pid } = await start(usual)
+        assert.doesNotMatch(await readFile(`/proc/${pid}/environ`, 'utf8'), /canary/)
+      } finally {
+        delete process.env.CADRE_SECRET_KEY
+      }
+    },
+  )
 
   it(
-    'restarts after it was killed, also while one of its processes is busy, and nothing committed is lost',
+    'embedded PostgreSQL restarts after it was killed, also while one of its processes is busy, and nothing committed is lost',
     { skip: skipInShortRun },
     async () => {
       const server = await start(usual)
@@ -201,7 +205,7 @@ describe('embedded PostgreSQL', { skip: process.platform === 'win32' }, () => {
     },
   )
 
-  it('is restarted each time it dies', { skip: skipInShortRun }, async () => {
+  it('embedded PostgreSQL is restarted each time it dies', { skip: skipInShortRun }, async () => {
     const server = await start(usual)
     for (const round of [1, 2, 3]) {
       const { pid } = server
@@ -215,7 +219,7 @@ describe('embedded PostgreSQL', { skip: process.platform === 'win32' }, () => {
   })
 
   it(
-    'is restarted where one of its processes dies, rather than left to its own recovery',
+    'embedded PostgreSQL is restarted where one of its processes dies, rather than left to its own recovery',
     { skip: skipInShortRun },
     async () => {
       const server = await start(usual)
@@ -233,7 +237,7 @@ describe('embedded PostgreSQL', { skip: process.platform === 'win32' }, () => {
     },
   )
 
-  it('stops while it is being restarted', async () => {
+  it('embedded PostgreSQL stops while it is being restarted', async () => {
     const server = await start(usual)
     // Its number by then is already that of the next one.
     const { pid } = server
@@ -243,7 +247,7 @@ describe('embedded PostgreSQL', { skip: process.platform === 'win32' }, () => {
     await assert.rejects(query(server, 'select 1'), /ENOENT|ECONNREFUSED/)
   })
 
-  it('is taken over as it runs when the service was killed, and is watched from then on', async () => {
+  it('embedded PostgreSQL is taken over as it runs when the service was killed, and is watched from then on', async () => {
     const { child, pid } = await service(usual)
     await killed(child)
     assert.equal(await isServer(pid), true)
@@ -254,7 +258,7 @@ describe('embedded PostgreSQL', { skip: process.platform === 'win32' }, () => {
     pids.add(server.pid)
   })
 
-  it('is replaced when it was left running with other settings', async () => {
+  it('embedded PostgreSQL is replaced when it was left running with other settings', async () => {
     const { child, pid } = await service(usual)
     await killed(child)
     const server = await start(usual, { settings: { work_mem: '8MB' } })
@@ -262,33 +266,37 @@ describe('embedded PostgreSQL', { skip: process.platform === 'win32' }, () => {
     assert.deepEqual(await query(server, 'show work_mem'), [{ work_mem: '8MB' }])
   })
 
-  it('shuts down when the service ends without stopping it', async () => {
+  it('embedded PostgreSQL shuts down when the service ends without stopping it', async () => {
     const { child, pid } = await service(usual, 'process.exit()')
     await once(child, 'exit')
     await until(async () => !(await isServer(pid)), 'the server is gone')
   })
 
-  it('shuts down when the service ends while it is still starting', { skip: skipInShortRun }, async () => {
-    const module = new URL('./embedded-postgres.ts', import.meta.url).href
-    const code = `import { existsSync } from 'node:fs'
+  it(
+    'embedded PostgreSQL shuts down when the service ends while it is still starting',
+    { skip: skipInShortRun },
+    async () => {
+      const module = new URL('./embedded-postgres.ts', import.meta.url).href
+      const code = `import { existsSync } from 'node:fs'
       import { startEmbeddedPostgres } from ${JSON.stringify(module)}
       startEmbeddedPostgres({ data_dir: ${JSON.stringify(usual)}, log: { info() {}, error() {} } })
       const file = ${JSON.stringify(join(usual, 'postgres', 'postmaster.pid'))}
       setInterval(() => existsSync(file) && process.exit(), 0)`
-    const child = spawn(process.execPath, ['--input-type=module', '-e', code], { stdio: 'inherit' })
-    children.push(child)
-    await once(child, 'exit')
-    await until(
-      () =>
-        stat(join(usual, 'postgres', 'postmaster.pid')).then(
-          () => false,
-          () => true,
-        ),
-      'the server is gone',
-    )
-  })
+      const child = spawn(process.execPath, ['--input-type=module', '-e', code], { stdio: 'inherit' })
+      children.push(child)
+      await once(child, 'exit')
+      await until(
+        () =>
+          stat(join(usual, 'postgres', 'postmaster.pid')).then(
+            () => false,
+            () => true,
+          ),
+        'the server is gone',
+      )
+    },
+  )
 
-  it('starts where service and server were killed and another process has the server’s number', async () => {
+  it('embedded PostgreSQL starts where service and server were killed and another process has the server’s number', async () => {
     const { child, pid } = await service(usual)
     await killed(child)
     process.kill(pid, 'SIGKILL')
@@ -307,7 +315,7 @@ describe('embedded PostgreSQL', { skip: process.platform === 'win32' }, () => {
   })
 
   it(
-    'starts where service and server were killed and one of the server’s processes is still busy',
+    'embedded PostgreSQL starts where service and server were killed and one of the server’s processes is still busy',
     { skip: skipInShortRun },
     async () => {
       const { child, pid } = await service(usual)
@@ -322,7 +330,7 @@ describe('embedded PostgreSQL', { skip: process.platform === 'win32' }, () => {
     },
   )
 
-  it('starts over where the first start was interrupted', async () => {
+  it('embedded PostgreSQL starts over where the first start was interrupted', async () => {
     const folder = join(base, 'interrupted')
     await mkdir(join(folder, 'postgres.new-0123', 'base'), { recursive: true })
     const server = await start(folder, { settings: { fsync: 'off' } })
@@ -330,7 +338,7 @@ describe('embedded PostgreSQL', { skip: process.platform === 'win32' }, () => {
     assert.deepEqual((await readdir(folder)).sort(), ['postgres', 'postgres.log', 'socket'])
   })
 
-  it('works in a folder whose path is too long for a socket, and one with spaces and quotes', async () => {
+  it('embedded PostgreSQL works in a folder whose path is too long for a socket, and one with spaces and quotes', async () => {
     const folder = join(base, `a "quoted", 'long' folder ${'x'.repeat(100)}`)
     const server = await start(folder)
     assert.match(String(server.connection.host), /^\/tmp\/cadre-\d+-[0-9a-f]{16}$/)
@@ -339,7 +347,7 @@ describe('embedded PostgreSQL', { skip: process.platform === 'win32' }, () => {
     await rm(String(server.connection.host), { recursive: true })
   })
 
-  it('lets in the account of the service and root, over the socket alone, and nothing replicates', async () => {
+  it('embedded PostgreSQL lets in the account of the service and root, over the socket alone, and nothing replicates', async () => {
     const server = await start(usual)
     const owner = { ...server.connection, user: 'postgres' }
     const rules = await query(
@@ -361,7 +369,7 @@ describe('embedded PostgreSQL', { skip: process.platform === 'win32' }, () => {
   })
 
   it(
-    'refuses other processes of the account that it runs as where the service is root',
+    'embedded PostgreSQL refuses other processes of the account that it runs as where the service is root',
     { skip: !isRoot || process.platform !== 'linux' },
     async () => {
       const server = await start(usual)
@@ -375,7 +383,7 @@ describe('embedded PostgreSQL', { skip: process.platform === 'win32' }, () => {
   )
 
   it(
-    'works for root below a folder that only root may enter',
+    'embedded PostgreSQL works for root below a folder that only root may enter',
     { skip: !isRoot || process.platform !== 'linux' },
     async () => {
       await mkdir(join(base, 'closed'), { mode: 0o700 })
@@ -386,7 +394,7 @@ describe('embedded PostgreSQL', { skip: process.platform === 'win32' }, () => {
     },
   )
 
-  it('says in a line why it does not start', async () => {
+  it('embedded PostgreSQL says in a line why it does not start', async () => {
     const file = join(usual, 'postgres', 'PG_VERSION')
     const version = await readFile(file, 'utf8')
     await writeFile(file, '12\n')
@@ -404,7 +412,7 @@ describe('embedded PostgreSQL', { skip: process.platform === 'win32' }, () => {
     }
   })
 
-  it('leaves nothing running when its start is called off', async () => {
+  it('embedded PostgreSQL leaves nothing running when its start is called off', async () => {
     const folder = join(base, 'called-off')
     await assert.rejects(start(folder, { signal: AbortSignal.timeout(1) }), { name: 'TimeoutError' })
     const text = await readFile(join(folder, 'postgres', 'postmaster.pid'), 'utf8').catch(() => '')

@@ -56,7 +56,7 @@ describe('a cluster that the installation made', () => {
     return way
   }
 
-  it('is moved to its place by a first start and copied by others, whole, closed to others, and like one that is made', async () => {
+  it('a cluster that the installation made is moved to its place by a first start and copied by others, whole, closed to others, and like one that is made', async () => {
     const [moved, copied] = [join(base, 'moved'), join(base, 'copied')]
     for (const data_dir of [moved, copied]) {
       assert.deepEqual(await ask({ data_dir, copy }, 'select count(*)::int as n from made'), [{ n: 0 }])
@@ -77,13 +77,13 @@ describe('a cluster that the installation made', () => {
     assert.deepEqual(await as(copied), made)
   })
 
-  it('is not copied twice: what a service wrote is there at its next start', async () => {
+  it('a cluster that the installation made is not copied twice: what a service wrote is there at its next start', async () => {
     const data_dir = join(base, 'kept')
     await ask({ data_dir, copy }, 'insert into made values (7)')
     assert.deepEqual(await ask({ data_dir, copy }, 'select n from made'), [{ n: 7 }])
   })
 
-  it('is made anew where a copy ends half-way', async () => {
+  it('a cluster that the installation made is made anew where a copy ends half-way', async () => {
     const half: EmbeddedPostgresOptions['copy'] = async (folder, account) => {
       await copyTemplate((await findTemplate(templates))!, folder, account)
       await writeFile(join(folder, 'half'), 'of it')
@@ -94,7 +94,7 @@ describe('a cluster that the installation made', () => {
     await assert.rejects(stat(join(base, 'half', 'postgres', 'half')), { code: 'ENOENT' })
   })
 
-  it('is not used when it is too old for its partitions', async () => {
+  it('a cluster that the installation made is not used when it is too old for its partitions', async () => {
     const template = (await findTemplate(templates))!
     const days = (n: number): Date => new Date(Date.now() - n * 86_400_000)
     await utimes(join(template, 'PG_VERSION'), days(31), days(31))

@@ -18,7 +18,7 @@ after(async () => {
 const count = async (): Promise<unknown> => (await database.sql`select count(*) as n from thing`)[0]?.n
 
 describe('a transaction', () => {
-  it('is never reported as committed when a swallowed failure has rolled it back', async () => {
+  it('a transaction is never reported as committed when a swallowed failure has rolled it back', async () => {
     const work = database.sql.begin(async (tx) => {
       await tx`insert into thing values (1)`
       await tx`insert into thing values (1)`.catch(() => {})
@@ -27,7 +27,7 @@ describe('a transaction', () => {
     assert.equal(await count(), 0)
   })
 
-  it('commits what is left when a failure was caught around a savepoint', async () => {
+  it('a transaction commits what is left when a failure was caught around a savepoint', async () => {
     await database.sql.begin(async (tx) => {
       await tx`insert into thing values (2)`
       await tx.begin((inner) => inner`insert into thing values (2)`).catch(() => {})
@@ -35,7 +35,7 @@ describe('a transaction', () => {
     assert.equal(await count(), 1)
   })
 
-  it('stays committed, and its connection usable, when a listener of the commit throws', async () => {
+  it('a transaction stays committed, and its connection usable, when a listener of the commit throws', async () => {
     const work = database.sql.begin(async (tx) => {
       await tx`insert into thing values (3)`
       tx.afterCommit(() => {
@@ -47,7 +47,7 @@ describe('a transaction', () => {
     assert.equal(database.pool.idleCount, 1)
   })
 
-  it('has what was left to its end, and tells the commit only after that', async () => {
+  it('a transaction has what was left to its end, and tells the commit only after that', async () => {
     const order: string[] = []
     await database.sql.begin(async (tx) => {
       const slow = tx`with waited as materialized (select pg_sleep(0.05)) insert into thing select 4 from waited`
@@ -59,7 +59,7 @@ describe('a transaction', () => {
   })
 
   for (const kind of [undefined, 'indexed', 'locksFirst'] as const)
-    it(`is undone by a statement that was left to its end, and fails with its error (${kind ?? 'usual'})`, async () => {
+    it(`a transaction is undone by a statement that was left to its end, and fails with its error (${kind ?? 'usual'})`, async () => {
       const undone: string[] = []
       const work = database.sql.begin(async (tx) => {
         tx.afterRollback(() => undone.push('undone'))
@@ -72,7 +72,7 @@ describe('a transaction', () => {
       assert.equal(await count(), 3)
     })
 
-  it('fails with the error of a statement that was left, not with that of one after it', async () => {
+  it('a transaction fails with the error of a statement that was left, not with that of one after it', async () => {
     const work = database.sql.begin(async (tx) => {
       await tx.leave([tx`insert into thing values (2)`])
       await tx`select 1`
@@ -81,7 +81,7 @@ describe('a transaction', () => {
     assert.equal(await count(), 3)
   })
 
-  it('undoes a savepoint by a statement that was left to the end of it', async () => {
+  it('a transaction undoes a savepoint by a statement that was left to the end of it', async () => {
     await database.sql.begin(async (tx) => {
       await tx`insert into thing values (6)`
       await assert.rejects(
@@ -94,7 +94,7 @@ describe('a transaction', () => {
 })
 
 describe('a time', () => {
-  it('comes in ISO 8601 with milliseconds, in UTC, however PostgreSQL writes it', async () => {
+  it('a time comes in ISO 8601 with milliseconds, in UTC, however PostgreSQL writes it', async () => {
     const [times] = await database.sql`
       select '2026-11-23 09:30:00+00'::timestamptz as whole, '2026-11-23 11:30:00.1+02'::timestamptz as tenth,
         '2026-11-23 09:30:00.129999+00'::timestamptz as cut, '0001-01-01 00:00:00+00'::timestamptz as old,
@@ -110,7 +110,7 @@ describe('a time', () => {
 })
 
 describe('a connection', () => {
-  it('keeps its bounds whatever options the URL has, and has those too', async () => {
+  it('a connection keeps its bounds whatever options the URL has, and has those too', async () => {
     const { user, password, host, port, database: name } = test.connection
     const url = new URL('postgres://localhost')
     url.username = String(user)
@@ -127,7 +127,7 @@ describe('a connection', () => {
     assert.deepEqual(row, { statement: '4s', lock: '3s', zone: 'UTC', commits: 'off', path: 'elsewhere' })
   })
 
-  it('waits for a script as long as the script says, not as long as a request may take', async () => {
+  it('a connection waits for a script as long as the script says, not as long as a request may take', async () => {
     const own = openDatabase({ connection: test.connection, connectionsMax: 1 })
     await assert.rejects(own.sql.script('select pg_sleep(0.3)', 20), /timeout/)
     await own.sql.script('select pg_sleep(0.1)', 60_000)

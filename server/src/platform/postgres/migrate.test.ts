@@ -17,22 +17,22 @@ after(async () => {
 })
 
 describe('migrations', () => {
-  it('run once: a database that has them is left as it is', async () => {
+  it('migrations run once: a database that has them is left as it is', async () => {
     assert.deepEqual(await migrate(database.sql), { applied: [] })
   })
 
-  it('that were changed after they ran are refused', async () => {
+  it('migrations that were changed after they ran are refused', async () => {
     await database.sql`update schema_migration set hash = 'another'`
     await assert.rejects(migrate(database.sql), /differs/)
   })
 
-  it('that this build does not know are refused', async () => {
+  it('migrations that this build does not know are refused', async () => {
     await database.sql`delete from schema_migration`
     await database.sql`insert into schema_migration (version, name, hash) values (9999, '9999_later.sql', '')`
     await assert.rejects(migrate(database.sql), /ahead of this build/)
   })
 
-  it('that this build does not know are no obstacle where they say that it runs with them', async () => {
+  it('migrations that this build does not know are no obstacle where they say that it runs with them', async () => {
     const known = await listMigrations()
     const last = known.at(-1)!.version
     await database.sql`delete from schema_migration`
@@ -50,7 +50,7 @@ describe('migrations', () => {
     }
   })
 
-  it('say of which builds they can be run with, of those there were before', async () => {
+  it('migrations say of which builds they can be run with, of those there were before', async () => {
     const known = await listMigrations()
     for (const { name, version, runs_with } of known) assert.ok(runs_with === null || runs_with < version, name)
   })
@@ -74,7 +74,7 @@ describe('a migration of a table that is in use', () => {
     await other.drop()
   })
 
-  it('gives up after so many tries, changes nothing and says who is in the way', async () => {
+  it('a migration of a table that is in use gives up after so many tries, changes nothing and says who is in the way', async () => {
     await user.query('begin; lock table agent in row exclusive mode')
     await assert.rejects(migrate(mine.sql, { lockTries: 2 }), {
       name: 'MigrationError',
@@ -85,7 +85,7 @@ describe('a migration of a table that is in use', () => {
     await user.query('rollback')
   })
 
-  it('lets others pass between its tries, and is done once the table is free', async () => {
+  it('a migration of a table that is in use lets others pass between its tries, and is done once the table is free', async () => {
     await user.query('begin; lock table agent in row exclusive mode')
     const migrating = migrate(mine.sql)
     const isWaiting = async () =>
@@ -104,7 +104,7 @@ describe('a migration of a table that is in use', () => {
 })
 
 describe('partitions', () => {
-  it('are days and months of UTC, also for a session in a zone that changes its clocks', async () => {
+  it('partitions are days and months of UTC, also for a session in a zone that changes its clocks', async () => {
     await database.sql.begin(async (tx) => {
       await tx.script(`set local timezone = 'Europe/Berlin'`)
       // In steps, because no statement may take as long as hundreds of tables do on a busy machine.

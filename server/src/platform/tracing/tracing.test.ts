@@ -22,7 +22,7 @@ const begin = (tracing: Tracing, traceparent?: string) =>
   tracing.begin('root', { traceparent, trace_id }, () => ({ 'a.b': 1 }))
 
 describe('tracing', () => {
-  it('without an endpoint is nothing at all', async () => {
+  it('tracing without an endpoint is nothing at all', async () => {
     const tracing = await open({ endpoint: undefined })
     assert.equal(tracing, noTracing)
     const span = tracing.begin('x', { trace_id }, () => assert.fail('attributes are not asked for'))
@@ -34,7 +34,7 @@ describe('tracing', () => {
     await tracing.stop()
   })
 
-  it('sends spans with their parents, attributes, errors, resource and headers', async () => {
+  it('tracing sends spans with their parents, attributes, errors, resource and headers', async () => {
     const tracing = await open({ headers: { authorization: 'Bearer t' }, endpoint: `${receiver.endpoint}/otlp/` })
     const root = begin(tracing)
     const child = root.child('child', 'client', { list: ['x'], none: undefined, text: 'y'.repeat(1000) })
@@ -72,7 +72,7 @@ describe('tracing', () => {
     )
   })
 
-  it("keeps the caller's decision, whatever the ratio is", async () => {
+  it("tracing keeps the caller's decision, whatever the ratio is", async () => {
     for (const [ratio, flags, recorded] of [
       [1, '00', false],
       [0, '01', true],
@@ -90,7 +90,7 @@ describe('tracing', () => {
     }
   })
 
-  it('with a ratio of 0 records nothing that has no caller, and still says where it is', async () => {
+  it('tracing with a ratio of 0 records nothing that has no caller, and still says where it is', async () => {
     const tracing = await open({ ratio: 0 })
     const span = tracing.begin('x', { trace_id }, () => assert.fail('attributes are not asked for'))
     assert.match(span.traceparent ?? '', new RegExp(`^00-${trace_id}-[0-9a-f]{16}-00$`))
@@ -101,7 +101,7 @@ describe('tracing', () => {
 })
 
 describe('a receiver that fails', () => {
-  it('keeps nothing waiting and little in memory, is complained of once, and is used again when it is back', async () => {
+  it('a receiver that fails keeps nothing waiting and little in memory, is complained of once, and is used again when it is back', async () => {
     const received: string[] = []
     const log = {
       warn: (_: object, text: string) => void received.push(text),
@@ -124,7 +124,7 @@ describe('a receiver that fails', () => {
     assert.ok(receiver.spans.length <= 4096, `${receiver.spans.length} spans had waited`)
   })
 
-  it('that never answers does not keep the service from stopping', async () => {
+  it('a receiver that fails that never answers does not keep the service from stopping', async () => {
     receiver.status = 'hang'
     const tracing = await open()
     begin(tracing).end()
@@ -133,7 +133,7 @@ describe('a receiver that fails', () => {
     assert.ok(performance.now() - before < 4000)
   })
 
-  it('that is not there does not either', async () => {
+  it('a receiver that fails that is not there does not either', async () => {
     const probe = createServer().listen(0, '127.0.0.1')
     await once(probe, 'listening')
     const { port } = probe.address() as AddressInfo

@@ -73,7 +73,7 @@ const statesOf = (events: readonly StreamResponse[]): TaskState[] =>
   )
 
 describe('the card of an agent', () => {
-  it('is public where the agent is published, and tells how to reach it', async () => {
+  it('the card of an agent is public where the agent is published, and tells how to reach it', async () => {
     const response = await fetch(`${base('echo')}/.well-known/agent-card.json`)
     const card = (await response.json()) as any
     assert.deepEqual([response.status, card.name, card.description], [200, 'echo', 'Says it again.'])
@@ -91,7 +91,7 @@ describe('the card of an agent', () => {
     assert.equal(again.status, 304)
   })
 
-  it('is not there for an agent that is not published, nor for its calls', async () => {
+  it('the card of an agent is not there for an agent that is not published, nor for its calls', async () => {
     const card = await fetch(`${base('private')}/.well-known/agent-card.json`)
     assert.equal(card.status, 404)
     assert.equal(((await card.json()) as any).error.status, 'NOT_FOUND')
@@ -100,7 +100,7 @@ describe('the card of an agent', () => {
     assert.equal((await fetch(`${service.url}/.well-known/agent-card.json`)).status, 404)
   })
 
-  it('has the tools of the agent for those who may run it', async () => {
+  it('the card of an agent has the tools of the agent for those who may run it', async () => {
     const card = await (await clientOf('script')).getAgentCard()
     assert.ok(card.skills.some(({ id }) => id === 'current_time'))
   })
@@ -115,7 +115,7 @@ for (const binding of ['JSONRPC', 'HTTP+JSON'] as const)
       slow = await clientOf('script', binding)
     })
 
-    it('sends a message and gets the ended task', async () => {
+    it(`a client by ${binding} sends a message and gets the ended task`, async () => {
       const task = (await client.sendMessage(a2aRequest(a2aMessage('Hello there')))) as Task
       assert.equal(task.status?.state, TaskState.TASK_STATE_COMPLETED)
       assert.equal(artifactText(task), 'Hello there')
@@ -127,7 +127,7 @@ for (const binding of ['JSONRPC', 'HTTP+JSON'] as const)
       assert.deepEqual([body.status, body.thread_id, body.metadata.door.kind], ['completed', task.contextId, 'a2a'])
     })
 
-    it('streams a task to its end', async () => {
+    it(`a client by ${binding} streams a task to its end`, async () => {
       const events = await all(slow.sendMessageStream(a2aRequest(a2aMessage(script({ text: 'One two three four.' })))))
       assert.equal(events[0]?.payload?.$case, 'task')
       assert.equal(assembled(events), 'One two three four.')
@@ -138,7 +138,7 @@ for (const binding of ['JSONRPC', 'HTTP+JSON'] as const)
       ])
     })
 
-    it('sees text that a tool followed as a message, and the answer alone as the artifact', async () => {
+    it(`a client by ${binding} sees text that a tool followed as a message, and the answer alone as the artifact`, async () => {
       const steps = script(
         { text: 'Let me see.' },
         { tool_calls: [{ name: 'current_time', arguments: {} }] },
@@ -154,7 +154,7 @@ for (const binding of ['JSONRPC', 'HTTP+JSON'] as const)
       assert.equal(body.output.content, 'Noon it is.')
     })
 
-    it('answers a question in the same task', async () => {
+    it(`a client by ${binding} answers a question in the same task`, async () => {
       const steps = script(
         { tool_calls: [{ name: 'request_input', arguments: { question: 'Which city?' } }] },
         { text: 'Off to {{tool_result}}.' },
@@ -179,7 +179,7 @@ for (const binding of ['JSONRPC', 'HTTP+JSON'] as const)
       })
     })
 
-    it('cancels a task, once', async () => {
+    it(`a client by ${binding} cancels a task, once`, async () => {
       const steps = script({ text: 'a' }, { delay_ms: 20_000 }, { text: 'b' })
       const task = (await slow.sendMessage(a2aRequest(a2aMessage(steps), { returnImmediately: true }))) as Task
       assert.notEqual(task.status?.state, TaskState.TASK_STATE_COMPLETED)
@@ -191,7 +191,7 @@ for (const binding of ['JSONRPC', 'HTTP+JSON'] as const)
       await assert.rejects(all(slow.resubscribeTask({ tenant: '', id: task.id })), { name: /UnsupportedOperation/ })
     })
 
-    it('subscribes to a task that runs', async () => {
+    it(`a client by ${binding} subscribes to a task that runs`, async () => {
       const steps = script({ delay_ms: 500 }, { text: 'Late but here.' })
       const { id } = (await slow.sendMessage(a2aRequest(a2aMessage(steps), { returnImmediately: true }))) as Task
       const events = await all(slow.resubscribeTask({ tenant: '', id }))
@@ -200,7 +200,7 @@ for (const binding of ['JSONRPC', 'HTTP+JSON'] as const)
       assert.equal(statesOf(events).at(-1), TaskState.TASK_STATE_COMPLETED)
     })
 
-    it('lists tasks by pages, the last changed first', async () => {
+    it(`a client by ${binding} lists tasks by pages, the last changed first`, async () => {
       const contextId = `list-${binding}`
       const ids: string[] = []
       for (const text of ['1', '2', '3'])
@@ -225,7 +225,7 @@ for (const binding of ['JSONRPC', 'HTTP+JSON'] as const)
   })
 
 describe('a message', () => {
-  it('that is sent again is the same task, and another one with its id is refused', async () => {
+  it('a message that is sent again is the same task, and another one with its id is refused', async () => {
     const params = sent('Twice')
     const count = await tasks()
     const first = await rpc('echo', 'SendMessage', params)
@@ -240,7 +240,7 @@ describe('a message', () => {
     assert.equal(await tasks(), count + 2)
   })
 
-  it('goes on in the thread of its context, which no other agent has', async () => {
+  it('a message goes on in the thread of its context, which no other agent has', async () => {
     const first = (await rpc('echo', 'SendMessage', sent('1'))).body.result.task
     const second = (await rpc('echo', 'SendMessage', sent('2', { contextId: first.contextId }))).body.result.task
     assert.equal(second.contextId, first.contextId)
@@ -256,7 +256,7 @@ describe('a message', () => {
     assert.equal((await rpc('echo', 'SendMessage', mixed)).body.error.code, -32602)
   })
 
-  it('is the object that an agent with an input schema takes', async () => {
+  it('a message is the object that an agent with an input schema takes', async () => {
     const { body } = await rpc('schema', 'SendMessage', sent('', { parts: [{ data: { city: 'Bern' } }] }))
     assert.equal(body.result.task.status.state, 'TASK_STATE_COMPLETED')
     const { body: task } = await service.send('GET', `${project}/tasks/${body.result.task.id}`)
@@ -271,7 +271,7 @@ describe('a message', () => {
 describe('an approval', () => {
   const steps = script({ tool_calls: [{ name: 'current_time', arguments: {} }] }, { text: 'Done.' })
 
-  it('is asked for as AUTH_REQUIRED and answered by a data part, with the scope for it alone', async () => {
+  it('an approval is asked for as AUTH_REQUIRED and answered by a data part, with the scope for it alone', async () => {
     const asked = (await rpc('careful', 'SendMessage', sent(steps))).body.result.task
     assert.equal(asked.status.state, 'TASK_STATE_AUTH_REQUIRED')
     const [text, data] = asked.status.message.parts
@@ -290,7 +290,7 @@ describe('an approval', () => {
     assert.equal((await rpc('careful', 'SendMessage', answer())).body.error.code, -32004)
   })
 
-  it('keeps the stream of a client that may not answer open until a user answered', async () => {
+  it('an approval keeps the stream of a client that may not answer open until a user answered', async () => {
     const weak = await clientOf('careful', 'HTTP+JSON', await keyWith('tasks:write', 'agents:read'))
     const events: StreamResponse[] = []
     for await (const event of weak.sendMessageStream(a2aRequest(a2aMessage(steps)))) {
@@ -307,7 +307,7 @@ describe('an approval', () => {
 })
 
 describe('errors', () => {
-  it('are those of the protocol, in JSON-RPC and in HTTP', async () => {
+  it('errors are those of the protocol, in JSON-RPC and in HTTP', async () => {
     const cases: [string, unknown, Record<string, string>, number, number][] = [
       ['GetTask', { id: 'task_00000000000000000000000000' }, {}, 200, -32001],
       ['GetTask', {}, {}, 200, -32602],
@@ -342,7 +342,7 @@ describe('errors', () => {
     assert.equal((await http('/nothing'))[0], 404)
   })
 
-  it('of credentials and scopes are those of HTTP', async () => {
+  it('errors of credentials and scopes are those of HTTP', async () => {
     assert.equal((await rpc('echo', 'SendMessage', sent('x'), { authorization: 'Bearer nothing' })).status, 401)
     const reader = await keyWith('agents:read')
     const refused = await rpc('echo', 'SendMessage', sent('x'), {}, reader)

@@ -39,7 +39,7 @@ const rpc = async (method: string, params: unknown, name = 'older'): Promise<any
 }
 
 describe('A2A 0.3', () => {
-  it('is in the card of an agent that serves it', async () => {
+  it('A2A 0.3 is in the card of an agent that serves it', async () => {
     const card = async (name: string) =>
       (await (await fetch(`${service.url}/a2a/agents/${agents[name]}/.well-known/agent-card.json`)).json()) as any
     const older = await card('older')
@@ -50,7 +50,7 @@ describe('A2A 0.3', () => {
     assert.equal((await card('newer')).url, undefined)
   })
 
-  it('sends messages, continues a task with an answer, and reads it', async () => {
+  it('A2A 0.3 sends messages, continues a task with an answer, and reads it', async () => {
     const { result: done } = await rpc('message/send', message(script({ text: 'Hello.' })))
     assert.deepEqual([done.kind, done.status.state], ['task', 'completed'])
     assert.deepEqual(done.artifacts[0].parts, [{ kind: 'text', text: 'Hello.' }])
@@ -69,7 +69,7 @@ describe('A2A 0.3', () => {
     assert.deepEqual([read.id, read.status.state, read.history.length], [asked.id, 'completed', 1])
   })
 
-  it('streams a task, and cancels one', async () => {
+  it('A2A 0.3 streams a task, and cancels one', async () => {
     const response = await post('older', 'message/stream', message(script({ text: 'One two.' })))
     assert.match(response.headers.get('content-type')!, /text\/event-stream/)
     const frames = (await response.text()).split('\n\n').flatMap((frame) => {
@@ -89,7 +89,7 @@ describe('A2A 0.3', () => {
     assert.equal(canceled.status.state, 'canceled')
   })
 
-  it('takes files, and refuses what it cannot read in its own form', async () => {
+  it('A2A 0.3 takes files, and refuses what it cannot read in its own form', async () => {
     const bytes = Buffer.from('a,b\n1,2\n').toString('base64')
     const file = { kind: 'file', file: { bytes, mimeType: 'text/csv', name: 'table.csv' } }
     const parts = [{ kind: 'text', text: 'Look.' }, file]
@@ -104,7 +104,7 @@ describe('A2A 0.3', () => {
     assert.equal((await rpc('message/send', { message: 7 })).error.code, -32602)
   })
 
-  it('is not served by an agent that does not say so', async () => {
+  it('A2A 0.3 is not served by an agent that does not say so', async () => {
     const { error } = await rpc('message/send', message('x'), 'newer')
     assert.equal(error.code, -32009)
   })

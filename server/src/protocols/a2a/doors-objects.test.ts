@@ -102,7 +102,7 @@ const needs: Scope[] = [
 ]
 
 describe('what belongs to another organization', () => {
-  it('is not there, whatever is asked of it', async () => {
+  it('what belongs to another organization is not there, whatever is asked of it', async () => {
     for (const [method, path, body] of paths()) {
       const { status } = await http(method, path, { key: foreign }, body)
       assert.deepEqual([method, path, status], [method, path, 404])
@@ -118,7 +118,7 @@ describe('what belongs to another organization', () => {
       assert.equal((await a2a(method, { ...sent('x'), id: task }, { key: foreign })).status, 404, method)
   })
 
-  it('is not reached through an agent of one’s own', async () => {
+  it('what belongs to another organization is not reached through an agent of one’s own', async () => {
     const theirs = await makeTheirAgent()
     const asked = { key: foreign, of: theirs }
     assert.equal((await a2a('GetTask', { id: task }, asked)).body.error.code, -32001)
@@ -145,7 +145,7 @@ async function makeTheirAgent(): Promise<string> {
 }
 
 describe('a credential', () => {
-  it('needs the scope of each method, by key or by token, in either binding', async () => {
+  it('a credential needs the scope of each method, by key or by token, in either binding', async () => {
     const weak: Record<string, string> = {
       'tasks:write': await keyOf('agents:read'),
       'agents:read': (await makeToken(service, ownerOf(service), ['logs:read'] as never)).token,
@@ -159,7 +159,7 @@ describe('a credential', () => {
     assert.equal((await a2a('GetTask', { id: task }, { key: reader })).status, 200)
   })
 
-  it('is counted by method: reads do not take from the room for creating', async () => {
+  it('a credential is counted by method: reads do not take from the room for creating', async () => {
     const key = await keyOf('agents:read', 'tasks:write')
     const limit = async (method: string, params: object) =>
       Number((await a2a(method, params, { key })).headers.get('x-ratelimit-limit'))
@@ -169,7 +169,7 @@ describe('a credential', () => {
     assert.deepEqual([create, read, list], [300, 600, 100])
   })
 
-  it('that has used up its window is refused with 429 in the form of the door', async () => {
+  it('a credential that has used up its window is refused with 429 in the form of the door', async () => {
     const key = await keyOf('agents:read')
     let refused
     for (let i = 0; i < 120 && !refused; i++) {
@@ -200,7 +200,7 @@ it('a spent budget and a stopped agent are no way around at either door', async 
 describe('a hostile client', () => {
   const wrong = [7, 'x', [1], { a: 1 }]
 
-  it('that sends a wrong type at any member gets an error of the protocol, and the service goes on', async () => {
+  it('a hostile client that sends a wrong type at any member gets an error of the protocol, and the service goes on', async () => {
     const message = sent('x').message
     const bodies: unknown[] = wrong.flatMap((value) => [
       value,
@@ -239,7 +239,7 @@ describe('a hostile client', () => {
       }
   })
 
-  it('that sends too much gets an error in the form of the door', async () => {
+  it('a hostile client that sends too much gets an error in the form of the door', async () => {
     const large = sent('x'.repeat(9 * 1024 * 1024))
     const answer = await a2a('SendMessage', large)
     assert.deepEqual([answer.status, answer.body.jsonrpc], [413, '2.0'])
@@ -250,7 +250,7 @@ describe('a hostile client', () => {
     assert.equal((await a2a('SendMessage', sent('', { parts }))).body.error.code, -32602)
   })
 
-  it('that leaves in the middle of a stream cancels nothing', async () => {
+  it('a hostile client that leaves in the middle of a stream cancels nothing', async () => {
     // Tasks that failed one after the other have stopped the agent of the others.
     const of = await addAgent('patient', { model: 'builtin/script' })
     const message = sent(script({ text: 'a ' }, { delay_ms: 300 }, { text: 'b' })).message

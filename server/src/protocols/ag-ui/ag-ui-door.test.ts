@@ -77,7 +77,7 @@ const inputOf = (content: string, more: object = {}) => ({
 })
 
 describe('a run', () => {
-  it('streams text, and is an ordinary task', async () => {
+  it('a run streams text, and is an ordinary task', async () => {
     const agent = agentOf('script')
     says(agent, script({ text: 'One two three.' }))
     const { events, newMessages, last } = await run(agent)
@@ -90,7 +90,7 @@ describe('a run', () => {
     assert.deepEqual([body.tasks[0].metadata.door.kind, body.tasks[0].status], ['agui', 'completed'])
   })
 
-  it('shows calls of tools with their results', async () => {
+  it('a run shows calls of tools with their results', async () => {
     const agent = agentOf('script')
     says(agent, script({ tool_calls: [{ name: 'current_time', arguments: {} }] }, { text: 'Noon.' }))
     const { events, newMessages } = await run(agent)
@@ -105,7 +105,7 @@ describe('a run', () => {
     )
   })
 
-  it('goes on in its thread, and gives the task its new messages alone', async () => {
+  it('a run goes on in its thread, and gives the task its new messages alone', async () => {
     const agent = agentOf('informed')
     says(agent, 'first')
     await run(agent)
@@ -121,7 +121,7 @@ describe('a run', () => {
     )
   })
 
-  it('that is sent again is the same task; another one with its id is refused', async () => {
+  it('a run that is sent again is the same task; another one with its id is refused', async () => {
     const input = inputOf(script({ text: 'Once.' }))
     const count = await tasks()
     const first = await raw('script', input)
@@ -142,7 +142,7 @@ describe('a run', () => {
     assert.equal(verified.length, first.frames.length)
   })
 
-  it('is canceled by DELETE', async () => {
+  it('a run is canceled by DELETE', async () => {
     const input = inputOf(script({ text: 'a' }, { delay_ms: 20_000 }, { text: 'b' }))
     const running = raw('script', input)
     const path = `/runs/${input.runId}`
@@ -161,7 +161,7 @@ describe('tools of the application', () => {
     },
   ]
 
-  it('are called by it, and their results go on in the same task', async () => {
+  it('tools of the application are called by it, and their results go on in the same task', async () => {
     const agent = agentOf('script')
     says(
       agent,
@@ -181,7 +181,7 @@ describe('tools of the application', () => {
     assert.equal(await tasks(), count + 1)
   })
 
-  it('may not have the name of a tool of the agent', async () => {
+  it('tools of the application may not have the name of a tool of the agent', async () => {
     const { status } = await raw('script', inputOf('x', { tools: [{ name: 'current_time', description: '' }] }))
     assert.equal(status, 400)
   })
@@ -190,7 +190,7 @@ describe('tools of the application', () => {
 describe('an interrupt', () => {
   const steps = script({ tool_calls: [{ name: 'current_time', arguments: {} }] }, { text: 'Done.' })
 
-  it('asks for an approval, which resume answers', async () => {
+  it('an interrupt asks for an approval, which resume answers', async () => {
     const agent = agentOf('careful')
     says(agent, steps)
     const { last } = await run(agent)
@@ -205,7 +205,7 @@ describe('an interrupt', () => {
     assert.ok(JSON.stringify(log).includes(interrupt!.id))
   })
 
-  it('is rejected by cancelling it, and its run with others open is refused', async () => {
+  it('an interrupt is rejected by cancelling it, and its run with others open is refused', async () => {
     const input = inputOf(steps)
     const { frames } = await raw('careful', input)
     const [{ id: interruptId }] = frames.at(-1)!.event.outcome.interrupts
@@ -228,7 +228,7 @@ describe('an interrupt', () => {
     assert.equal(body.status, 'rejected')
   })
 
-  it('asks a question', async () => {
+  it('an interrupt asks a question', async () => {
     const agent = agentOf('script')
     says(
       agent,
@@ -244,7 +244,7 @@ describe('an interrupt', () => {
     assert.equal((await run(agent, { resume })).newMessages.at(-1)?.content, 'To Bern.')
   })
 
-  it('of an approval stays with those who may answer it', async () => {
+  it('an interrupt of an approval stays with those who may answer it', async () => {
     const { body } = await service.send('POST', '/api/v1/auth/api-keys', {
       body: { name: 'weak', scopes: ['tasks:write'] },
     })
@@ -261,7 +261,7 @@ describe('an interrupt', () => {
 })
 
 describe('what is refused', () => {
-  it('has the form of the API', async () => {
+  it('what is refused has the form of the API', async () => {
     const cases: [string, object, number][] = [
       ['private', inputOf('x'), 404],
       ['script', { ...inputOf('x'), threadId: '' }, 400],
@@ -282,7 +282,7 @@ describe('what is refused', () => {
     assert.equal((await raw('script', inputOf('x'), { key: body.key })).status, 403)
   })
 
-  it('of another organization is not there', async () => {
+  it('what is refused of another organization is not there', async () => {
     const input = inputOf(script({ text: 'Ours.' }))
     await raw('script', input)
     const { body: key } = await service.send('POST', '/api/v1/auth/api-keys', {

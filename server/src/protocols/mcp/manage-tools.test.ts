@@ -62,7 +62,7 @@ describe('tools that manage agents', () => {
     assert.equal(all.structuredContent.logs.length, 2)
   })
 
-  it('refuse what the API refuses, with its code', async (t) => {
+  it('tools that manage agents refuse what the API refuses, with its code', async (t) => {
     const client = await connect(t, service.owner.api_key)
     const cases: [string, object, RegExp][] = [
       ['create_agent', { project: 'nothing', name: 'x' }, /(agent|resource)_not_found/],
@@ -77,7 +77,7 @@ describe('tools that manage agents', () => {
     }
   })
 
-  it('are not there for another credential, another organization or at the address of an agent', async (t) => {
+  it('tools that manage agents are not there for another credential, another organization or at the address of an agent', async (t) => {
     const reader = await makeKey(service, ownerOf(service), ['agents:read', 'tasks:write'] satisfies Scope[])
     const client = await connect(t, reader.key)
     assert.deepEqual(

@@ -70,7 +70,7 @@ const call = (client: Client, name: string, args: object = {}): Promise<any> =>
 
 describe('tools of /mcp', () => {
   for (const mode of ['auto', 'legacy'] as const) {
-    it(`are the published agents and tools for tasks, in the revision of a client that is ${mode}`, async (t) => {
+    it(`tools of /mcp are the published agents and tools for tasks, in the revision of a client that is ${mode}`, async (t) => {
       const client = await connect(t, { mode })
       const { tools } = await client.listTools()
       assert.deepEqual(
@@ -92,7 +92,7 @@ describe('tools of /mcp', () => {
     })
   }
 
-  it('of one agent are that agent and its tasks alone', async (t) => {
+  it('tools of /mcp of one agent are that agent and its tasks alone', async (t) => {
     const client = await connect(t, { path: `/mcp/agents/${echo}` })
     const { tools } = await client.listTools()
     assert.deepEqual(
@@ -104,14 +104,14 @@ describe('tools of /mcp', () => {
     assert.deepEqual([refused.isError, textOf(refused).split(':')[0]], [true, 'task_not_found'])
   })
 
-  it('take the object of an agent that has an input_schema, and refuse another', async (t) => {
+  it('tools of /mcp take the object of an agent that has an input_schema, and refuse another', async (t) => {
     const client = await connect(t)
     const answer = await call(client, 'ask_sum', { a: 3 })
     assert.deepEqual(JSON.parse(textOf(answer)), { a: 3 })
     await assert.rejects(call(client, 'ask_sum', { a: 'three' }), (error: any) => error.code === -32602)
   })
 
-  it('give a handle for long work, and its answer to who waits', async (t) => {
+  it('tools of /mcp give a handle for long work, and its answer to who waits', async (t) => {
     const client = await connect(t)
     const open = await call(client, 'ask_quick', { input: script({ delay_ms: 300 }, { text: 'Done.' }) })
     const { task_id, status } = open.structuredContent
@@ -121,7 +121,7 @@ describe('tools of /mcp', () => {
     assert.deepEqual([done.structuredContent.status, textOf(done)], ['completed', 'Done.'])
   })
 
-  it('tell progress by step to a client that asks for it, the first with the name of the task', async (t) => {
+  it('tools of /mcp tell progress by step to a client that asks for it, the first with the name of the task', async (t) => {
     const client = await connect(t)
     const received: any[] = []
     const params = { name: 'ask_script', arguments: { input: script({ delay_ms: 100 }, { text: 'x' }) } }
@@ -129,7 +129,7 @@ describe('tools of /mcp', () => {
     assert.ok(received[0].message.includes(answer.structuredContent.task_id), JSON.stringify(received))
   })
 
-  it('answer failures as errors of the tool', async (t) => {
+  it('tools of /mcp answer failures as errors of the tool', async (t) => {
     const client = await connect(t)
     const input = script({ error: { code: 'provider_refused_request' } })
     const failed = await call(client, 'ask_script', { input })
@@ -137,7 +137,7 @@ describe('tools of /mcp', () => {
     assert.match(textOf(failed), /provider_refused_request/)
   })
 
-  it('find agents, and cancel tasks with a receipt', async (t) => {
+  it('tools of /mcp find agents, and cancel tasks with a receipt', async (t) => {
     const client = await connect(t)
     const { agents } = (await call(client, 'list_agents', { search: 'HIDDEN' })).structuredContent
     assert.deepEqual(
@@ -165,7 +165,7 @@ describe('questions of tasks', () => {
   const calls = script({ tool_calls: [{ name: 'current_time', arguments: {} }] }, { text: 'Now.' })
 
   for (const mode of ['auto', 'legacy'] as const)
-    it(`go to the user of a client that can ask, in one call, in the revision of one that is ${mode}`, async (t) => {
+    it(`questions of tasks go to the user of a client that can ask, in one call, in the revision of one that is ${mode}`, async (t) => {
       const asked: string[] = []
       const client = await connect(t, {
         mode,
@@ -175,7 +175,7 @@ describe('questions of tasks', () => {
       assert.deepEqual([textOf(answer), asked], ['You said blue.', ['Which colour?']])
     })
 
-  it('go to the user one after the other, on the stream of one call', async (t) => {
+  it('questions of tasks go to the user one after the other, on the stream of one call', async (t) => {
     const asked: string[] = []
     const client = await connect(t, {
       mode: 'legacy',
@@ -188,7 +188,7 @@ describe('questions of tasks', () => {
     assert.deepEqual([textOf(answer), asked], ['Last: a2.', ['First?', 'Second?']])
   })
 
-  it('stay open where the user declines, and the call ends with the handle at once', async (t) => {
+  it('questions of tasks stay open where the user declines, and the call ends with the handle at once', async (t) => {
     const client = await connect(t, { mode: 'legacy', elicit: () => ({ action: 'decline' }) })
     const before = performance.now()
     const open = await call(client, 'ask_script', { input: asks })
@@ -198,7 +198,7 @@ describe('questions of tasks', () => {
     assert.equal(textOf(await call(client, 'answer_task', { task_id, content: 'red' })), 'You said red.')
   })
 
-  it('stay open where the user declines at another process, and the call ends at once as well', async (t) => {
+  it('questions of tasks stay open where the user declines at another process, and the call ends at once as well', async (t) => {
     const second = await startAnother(service, { CADRE_MCP_RESOLVE: 'on' })
     t.after(() => second.stop())
     const headers = {
@@ -233,14 +233,14 @@ describe('questions of tasks', () => {
     assert.match(read, /"reason":"input"/)
   })
 
-  it('are not put to a client that can only open pages', async (t) => {
+  it('questions of tasks are not put to a client that can only open pages', async (t) => {
     for (const mode of ['auto', 'legacy'] as const) {
       const client = await connect(t, { mode, elicitation: { url: {} }, elicit: () => assert.fail('asked') })
       assert.equal((await call(client, 'ask_script', { input: asks })).structuredContent.wait.reason, 'input')
     }
   })
 
-  it('are taken by another process, after the call has ended, and only from the user that was asked', async (t) => {
+  it('questions of tasks are taken by another process, after the call has ended, and only from the user that was asked', async (t) => {
     const second = await startAnother(service, { CADRE_MCP_RESOLVE: 'on' })
     t.after(() => second.stop())
     const accept = { accept: 'application/json, text/event-stream' }
@@ -293,7 +293,7 @@ describe('questions of tasks', () => {
     assert.equal(textOf(await call(client, 'wait_task', { task_id, seconds: 20 })), 'You said green.')
   })
 
-  it('are answered by answer_task where a client cannot ask', async (t) => {
+  it('questions of tasks are answered by answer_task where a client cannot ask', async (t) => {
     const client = await connect(t)
     const open = await call(client, 'ask_script', { input: asks })
     assert.match(textOf(open), /Which colour\?.*answer_task/)
@@ -335,7 +335,7 @@ describe('refusals of /mcp', () => {
   const message = { jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} }
   const accept = { accept: 'application/json, text/event-stream' }
 
-  it('say where to get a token, and which scope is missing', async () => {
+  it('refusals of /mcp say where to get a token, and which scope is missing', async () => {
     const none = await service.send('POST', '/mcp', { key: null, body: message, headers: accept })
     assert.equal(none.status, 401)
     const challenge = none.headers.get('www-authenticate')!
@@ -355,7 +355,7 @@ describe('refusals of /mcp', () => {
     assert.equal(missing.body.error.data.code, 'insufficient_scope')
   })
 
-  it('are for cookies, other hosts and pages of other origins, and for all but POST', async () => {
+  it('refusals of /mcp are for cookies, other hosts and pages of other origins, and for all but POST', async () => {
     const headers = { ...accept, 'content-type': 'application/json', 'x-api-key': service.owner.api_key }
     const to = (more: Record<string, string>) =>
       rawSend(service.url, {
@@ -370,7 +370,7 @@ describe('refusals of /mcp', () => {
     for (const method of ['GET', 'DELETE']) assert.equal((await service.send(method, '/mcp')).status, 405)
   })
 
-  it('of a malformed message have the form of the protocol', async () => {
+  it('refusals of /mcp of a malformed message have the form of the protocol', async () => {
     const bad = await service.send('POST', '/mcp', {
       body: '{',
       headers: { ...accept, 'content-type': 'application/json' },
@@ -381,7 +381,7 @@ describe('refusals of /mcp', () => {
     assert.deepEqual([nul.status, nul.body.jsonrpc], [400, '2.0'])
   })
 
-  it('hide agents and tasks of other organizations', async (t) => {
+  it('refusals of /mcp hide agents and tasks of other organizations', async (t) => {
     const client = await connect(t)
     const answer = await call(client, 'ask_echo_agent', { input: 'mine' })
     const { task_id } = answer.structuredContent
@@ -421,14 +421,14 @@ describe('the Tasks extension', () => {
     return body
   }
 
-  it('is for clients that declare it', async () => {
+  it('the Tasks extension is for clients that declare it', async () => {
     for (const method of ['tasks/get', 'tasks/update', 'tasks/cancel']) {
       const { error } = await send(method, { taskId: 'task_nothing' }, { extensions: {} })
       assert.deepEqual([error.code, error.data.requiredCapabilities], [-32021, { extensions: { [extension]: {} } }])
     }
   })
 
-  it('answers a call at once with the task, which is polled to its result', async () => {
+  it('the Tasks extension answers a call at once with the task, which is polled to its result', async () => {
     const { result: made } = await send('tools/call', {
       name: 'ask_script',
       arguments: { input: script({ text: 'Done.' }) },
@@ -441,7 +441,7 @@ describe('the Tasks extension', () => {
     assert.equal(textOf(done.result), 'Done.')
   })
 
-  it('asks for input, takes it once, and cancels', async () => {
+  it('the Tasks extension asks for input, takes it once, and cancels', async () => {
     const input = script(
       { tool_calls: [{ name: 'request_input', arguments: { question: 'Which colour?' } }] },
       { text: 'You said {{tool_result}}.' },
@@ -476,7 +476,7 @@ describe('closing the connection of a call', () => {
       }>`select id, status from task order by created_at desc, id desc limit 1`
     )[0]!
 
-  it('cancels its task, unless the client has the handle', async (t) => {
+  it('closing the connection of a call cancels its task, unless the client has the handle', async (t) => {
     const before_ = (await newest()).id
     const client = await connect(t)
     const leaving = new AbortController()

@@ -19,7 +19,7 @@ const askMcp = (token: string, path = '/mcp') =>
 const scope = 'agents:read tasks:write'
 
 describe('tokens for /mcp', () => {
-  it('are good there alone, and so are those that they are refreshed to', async () => {
+  it('tokens for /mcp are good there alone, and so are those that they are refreshed to', async () => {
     const resource = `${service.url}/mcp`
     const tokens = await oauth.tokens(client, { scope, resource })
     for (const token of [tokens.access_token, (await oauth.refresh(client, tokens.refresh_token)).body.access_token]) {
@@ -29,7 +29,7 @@ describe('tokens for /mcp', () => {
     }
   })
 
-  it('are none that were asked for the API, or for one agent', async () => {
+  it('tokens for /mcp are none that were asked for the API, or for one agent', async () => {
     const { access_token } = await oauth.tokens(client, { scope })
     const refused = await askMcp(access_token)
     assert.equal(refused.status, 401)
@@ -42,7 +42,7 @@ describe('tokens for /mcp', () => {
     assert.equal((await askMcp(narrow.access_token, new URL(resource).pathname)).status, 404)
   })
 
-  it('have the usual scopes where a client says none, and are refused for resources of others', async () => {
+  it('tokens for /mcp have the usual scopes where a client says none, and are refused for resources of others', async () => {
     const resource = `${service.url}/mcp`
     const tokens = await oauth.tokens(client, { scope: undefined, resource })
     assert.equal(tokens.scope, scope)

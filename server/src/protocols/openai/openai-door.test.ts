@@ -39,7 +39,7 @@ const asksWeather = script(
 )
 
 describe('models', () => {
-  it('are the agents of the organization, listed and read by name', async () => {
+  it('models are the agents of the organization, listed and read by name', async () => {
     const { data } = await client.models.list()
     assert.deepEqual(
       data.map(({ id, object, owned_by }) => [id, object, owned_by]).slice(0, 3),
@@ -50,7 +50,7 @@ describe('models', () => {
     assert.deepEqual(raw.body.models, [])
   })
 
-  it('that are not there are answered model_not_found', async () => {
+  it('models that are not there are answered model_not_found', async () => {
     await assert.rejects(client.models.retrieve('door/missing'), (error: any) => {
       assert.deepEqual([error.status, error.code, error.type], [404, 'model_not_found', 'invalid_request_error'])
       return true
@@ -59,7 +59,7 @@ describe('models', () => {
 })
 
 describe('errors of the door', () => {
-  it('have the form of the protocol', async () => {
+  it('errors of the door have the form of the protocol', async () => {
     const bad = new OpenAI({ apiKey: `cadre_${'0'.repeat(32)}`, baseURL: `${service.url}/v1`, maxRetries: 0 })
     await assert.rejects(bad.models.list(), (error: any) => {
       assert.deepEqual([error.status, error.code, error.type], [401, 'invalid_api_key', 'invalid_request_error'])
@@ -88,7 +88,7 @@ describe('errors of the door', () => {
     }
   })
 
-  it('of a missing scope are 403 insufficient_scope', async () => {
+  it('errors of the door of a missing scope are 403 insufficient_scope', async () => {
     const { body } = await service.send('POST', '/api/v1/auth/api-keys', {
       body: { name: 'reader', scopes: ['agents:read'] },
     })
@@ -101,7 +101,7 @@ describe('errors of the door', () => {
 })
 
 describe('chat completions', () => {
-  it('are ordinary tasks', async () => {
+  it('chat completions are ordinary tasks', async () => {
     const { data, response } = await client.chat.completions
       .create({ model: 'door/echo', messages: [{ role: 'user', content: 'Hello there' }] })
       .withResponse()
@@ -114,7 +114,7 @@ describe('chat completions', () => {
     assert.match(task.metadata.door.client, /^OpenAI\/JS/)
   })
 
-  it('are found by the protocol that they came by', async () => {
+  it('chat completions are found by the protocol that they came by', async () => {
     const { response } = await client.chat.completions
       .create({ model: 'door/echo', messages: [{ role: 'user', content: 'By chat' }] })
       .withResponse()
@@ -146,7 +146,7 @@ describe('chat completions', () => {
     assert.equal((usage as { completion_tokens: number }).completion_tokens, 4)
   })
 
-  it('ask for tools of the caller and go on in the same task with their results', async () => {
+  it('chat completions ask for tools of the caller and go on in the same task with their results', async () => {
     const messages: OpenAI.ChatCompletionMessageParam[] = [{ role: 'user', content: asksWeather }]
     const before = (await tasksOf()).length
     const first = await client.chat.completions.create({ model: 'script', messages, tools: [chatWeather] })
@@ -166,7 +166,7 @@ describe('chat completions', () => {
     assert.equal(third.choices[0]!.message.content, 'It is sunny.')
   })
 
-  it('need all results of a task at once', async () => {
+  it('chat completions need all results of a task at once', async () => {
     const two = script({
       tool_calls: ['Bern', 'Rome'].map((city) => ({ name: 'get_weather', arguments: { city } })),
     })
@@ -180,7 +180,7 @@ describe('chat completions', () => {
     )
   })
 
-  it('are valid JSON for a schema', async () => {
+  it('chat completions are valid JSON for a schema', async () => {
     const { choices } = await client.chat.completions.create({
       model: 'script',
       messages: [{ role: 'user', content: script({ text: '{"answer": 42}' }) }],
@@ -195,7 +195,7 @@ describe('chat completions', () => {
     assert.deepEqual(JSON.parse(choices[0]!.message.content!), { answer: 42 })
   })
 
-  it('that fail tell the error of their task', async () => {
+  it('chat completions that fail tell the error of their task', async () => {
     const messages = [{ role: 'user' as const, content: script({ error: { code: 'provider_refused_request' } }) }]
     await assert.rejects(
       client.chat.completions.create({ model: 'script', messages }),
@@ -203,7 +203,7 @@ describe('chat completions', () => {
     )
   })
 
-  it('are refused names of tools that the agent has itself', async () => {
+  it('chat completions are refused names of tools that the agent has itself', async () => {
     const tools = [{ type: 'function' as const, function: { name: 'current_time' } }]
     await assert.rejects(
       client.chat.completions.create({ model: 'script', messages: [{ role: 'user', content: 'x' }], tools }),
@@ -213,7 +213,7 @@ describe('chat completions', () => {
 })
 
 describe('responses', () => {
-  it('are segments of ordinary tasks', async () => {
+  it('responses are segments of ordinary tasks', async () => {
     const response = await client.responses.create({ model: 'door/echo', input: 'Hello there' })
     assert.deepEqual([response.status, response.output_text], ['completed', 'Hello there'])
     assert.equal(response.usage!.output_tokens, 2)
@@ -242,13 +242,13 @@ describe('responses', () => {
     }
   })
 
-  it('are read by the helper of the client while they are written', async () => {
+  it('responses are read by the helper of the client while they are written', async () => {
     const input = script({ text: 'Slowly ' }, { delay_ms: 50 }, { text: 'written.' })
     const final = await client.responses.stream({ model: 'script', input }).finalResponse()
     assert.equal(final.output_text, 'Slowly written.')
   })
 
-  it('ask for tools of the caller, and go on with their results', async () => {
+  it('responses ask for tools of the caller, and go on with their results', async () => {
     const first = await client.responses.create({ model: 'script', input: asksWeather, tools: [weather] })
     const [call] = first.output
     assert.ok(call?.type === 'function_call' && call.call_id.startsWith('call_'))
@@ -261,7 +261,7 @@ describe('responses', () => {
     assert.deepEqual(await client.responses.retrieve(first.id), first)
   })
 
-  it('show calls of tools on the server with their results', async () => {
+  it('responses show calls of tools on the server with their results', async () => {
     const input = script({ tool_calls: [{ name: 'current_time', arguments: {} }] }, { text: 'Now.' })
     const response = await client.responses.create({ model: 'script', input })
     const [call, message] = response.output
@@ -270,7 +270,7 @@ describe('responses', () => {
     assert.match(call.output!, /time_zone/)
   })
 
-  it('end with an approval that their caller may answer', async () => {
+  it('responses end with an approval that their caller may answer', async () => {
     const input = script({ tool_calls: [{ name: 'current_time', arguments: {} }] }, { text: 'Now.' })
     const first = await client.responses.create({ model: 'careful', input })
     const [asked] = first.output
@@ -291,7 +291,7 @@ describe('responses', () => {
     )
   })
 
-  it('with tasks:write alone do not answer approvals', async () => {
+  it('responses with tasks:write alone do not answer approvals', async () => {
     const { body } = await service.send('POST', '/api/v1/auth/api-keys', {
       body: { name: 'runner', scopes: ['tasks:write'] },
     })
@@ -315,7 +315,7 @@ describe('responses', () => {
     assert.deepEqual([waiting.status, waiting.output.length], ['in_progress', 0])
   })
 
-  it('ask a question as their text, and the next one answers it', async () => {
+  it('responses ask a question as their text, and the next one answers it', async () => {
     const input = script(
       { tool_calls: [{ name: 'request_input', arguments: { question: 'Which colour?' } }] },
       { text: 'You said {{tool_result}}.' },
@@ -327,7 +327,7 @@ describe('responses', () => {
     assert.equal((second as any).cadre.task_id, (first as any).cadre.task_id)
   })
 
-  it('go on from the last one, and from the middle of a chain', async () => {
+  it('responses go on from the last one, and from the middle of a chain', async () => {
     const first = await client.responses.create({ model: 'echo', input: 'one' })
     const second = await client.responses.create({ model: 'echo', input: 'two', previous_response_id: first.id })
     const fork = await client.responses.create({ model: 'echo', input: 'three', previous_response_id: first.id })
@@ -343,7 +343,7 @@ describe('responses', () => {
     )
   })
 
-  it('run in the background, are polled and canceled', async () => {
+  it('responses run in the background, are polled and canceled', async () => {
     const input = script({ text: 'half' }, { delay_ms: 600_000 }, { text: ' whole' })
     const open = await client.responses.create({ model: 'script', input, background: true })
     assert.ok(open.status === 'queued' || open.status === 'in_progress')
@@ -357,7 +357,7 @@ describe('responses', () => {
     assert.equal((await client.responses.cancel(open.id)).status, 'cancelled')
   })
 
-  it('are hidden by deletion, and not retrievable with store: false', async () => {
+  it('responses are hidden by deletion, and not retrievable with store: false', async () => {
     const { id } = await client.responses.create({ model: 'echo', input: 'x' })
     await client.responses.delete(id)
     await assert.rejects(client.responses.retrieve(id), (error: any) => error.status === 404)
@@ -379,13 +379,13 @@ describe('responses', () => {
     )
   })
 
-  it('of a failed task have its error', async () => {
+  it('responses of a failed task have its error', async () => {
     const input = script({ error: { code: 'provider_refused_request' } })
     const response = await client.responses.create({ model: 'script', input })
     assert.deepEqual([response.status, response.error?.code], ['failed', 'provider_refused_request'])
   })
 
-  it('belong to their organization alone', async () => {
+  it('responses belong to their organization alone', async () => {
     const { id } = await client.responses.create({ model: 'echo', input: 'x' })
     const [other] = await service.sql<{
       id: string
@@ -402,7 +402,7 @@ describe('responses', () => {
 })
 
 describe('conversations', () => {
-  it('remember what was said, and belong to their first agent', async () => {
+  it('conversations remember what was said, and belong to their first agent', async () => {
     const conversation = await client.conversations.create({
       metadata: { topic: 'test' },
       items: [{ role: 'user', content: 'before' }],

@@ -35,7 +35,7 @@ const reportOf = ({ status, body, headers }: Reply) => {
 const invalid = 'invalid_request_error'
 
 describe('a request to the OpenAI door is refused', () => {
-  it('as the protocol says, where it cannot be served', async () => {
+  it('a request to the OpenAI door is refused as the protocol says, where it cannot be served', async () => {
     const stopped = await makeAgent()
     await service.send('POST', `${project}/agents/${stopped.id}/stop`)
     assert.deepEqual(reportOf(await respond({ model: stopped.id })), [400, invalid, 'agent_not_running', null, 'false'])
@@ -53,7 +53,7 @@ describe('a request to the OpenAI door is refused', () => {
     assert.deepEqual(reportOf(reused), [422, invalid, 'idempotency_key_reused', null, 'false'])
   })
 
-  it('for the parameter that cannot be served', async () => {
+  it('a request to the OpenAI door is refused for the parameter that cannot be served', async () => {
     for (const type of ['mcp', 'file_search', 'code_interpreter', 'computer_use_preview'])
       assert.deepEqual(reportOf(await respond({ tools: [{ type: 'function', name: 'f' }, { type }] })), [
         ...[400, invalid, 'unsupported_parameter', 'tools[1]', 'false'],
@@ -68,7 +68,7 @@ describe('a request to the OpenAI door is refused', () => {
       )
   })
 
-  it('with 404 unknown_url, where the protocol has something that is not served', async () => {
+  it('a request to the OpenAI door is refused with 404 unknown_url, where the protocol has something that is not served', async () => {
     const paths = [
       ...['/responses/compact', '/responses/input_tokens', '/embeddings', '/files', '/assistants', '/threads'],
       ...['/realtime', '/chat/completions/chatcmpl-x/messages'],
@@ -83,7 +83,7 @@ describe('a request to the OpenAI door is refused', () => {
     assert.deepEqual(reportOf(stored), [404, invalid, 'unknown_url', null, 'false'])
   })
 
-  it('with 413 that also a client reads that was still sending, and takes what is as large as it may be', async () => {
+  it('a request to the OpenAI door is refused with 413 that also a client reads that was still sending, and takes what is as large as it may be', async () => {
     const body = JSON.stringify({ model, input: 'x'.repeat(openaiBounds.body_bytes) })
     for (const chunked of [false, true]) {
       const reply = await fetch(`${service.url}/v1/responses`, {

@@ -31,7 +31,7 @@ const inputOf = async (response: OpenAI.Responses.Response) =>
   (await test.send('GET', `${project}/tasks/${(response as any).cadre.task_id}`)).body.input
 
 describe('references to items', () => {
-  it('stand for what responses of the agent were given and have written', async () => {
+  it('references to items stand for what responses of the agent were given and have written', async () => {
     const said = script({ tool_calls: [{ name: 'current_time', arguments: {} }] }, { text: 'It is late.' })
     const first = await client.responses.create({ model: 'script', input: said })
     const [call, message] = first.output as any[]
@@ -133,7 +133,7 @@ describe('allowed tools', () => {
     tools: names.map((name) => ({ type: 'function', name })),
   })
 
-  it('are the only ones that the model may call, in both dialects', async () => {
+  it('allowed tools are the only ones that the model may call, in both dialects', async () => {
     const refused = await client.responses.create({
       ...{ model: 'script', input: calls('current_time'), tools: [weather] },
       tool_choice: allowed('get_weather'),
@@ -158,7 +158,7 @@ describe('allowed tools', () => {
     assert.deepEqual([row!.caller.tool_choice, row!.caller.allowed_tools], ['required', ['get_weather']])
   })
 
-  it('must be a list of tools that there are', async () => {
+  it('allowed tools must be a list of tools that there are', async () => {
     const cases: [object, string][] = [
       [{ ...allowed('missing') }, 'tool_choice.tools[0]'],
       [{ ...allowed() }, 'tool_choice.tools'],
@@ -173,7 +173,7 @@ describe('allowed tools', () => {
 })
 
 describe('the door of a task', () => {
-  it('is said by the service, whatever its caller says', async () => {
+  it('the door of a task is said by the service, whatever its caller says', async () => {
     const { body: agents } = await test.send('GET', `${project}/agents`)
     const agent = agents.agents.find(({ name }: any) => name === 'echo').id
     const metadata = { ticket: 1, door: { kind: 'mcp', client: 'me' } }

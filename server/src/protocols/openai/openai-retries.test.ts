@@ -65,7 +65,7 @@ describe('a request that is repeated without a key', () => {
     }
   })
 
-  it('is another task while the first one is being answered, and also after it was', async () => {
+  it('a request that is repeated without a key is another task while the first one is being answered, and also after it was', async () => {
     const input = script({ delay_ms: 100 }, { text: 'at once' })
     await Promise.all([post(input), post(input, { 'x-stainless-retry-count': '1' })])
     assert.equal(await countTasks('at once'), 2)
@@ -73,7 +73,7 @@ describe('a request that is repeated without a key', () => {
     assert.equal(await countTasks('at once'), 3)
   })
 
-  it('with a count gets an answer that was written before, once', async () => {
+  it('a request that is repeated without a key with a count gets an answer that was written before, once', async () => {
     const input = script({ text: 'answered' })
     const first = (await (await post(input)).json()) as { id: string }
     await eventually(async () => (await states()).at(-1) === 'answered')
@@ -136,14 +136,14 @@ it('a stream that is dropped at any frame is resumed with every delta once', asy
 
 describe('every operation of the door', () => {
   const path = (of: string): string => of.replaceAll(/\{\w+\}/g, 'x').replace('*', 'x')
-  it('refuses callers without credentials, and cookies', async () => {
+  it('every operation of the door refuses callers without credentials, and cookies', async () => {
     for (const { method, path: of } of openaiOperations) {
       const reply = await service.send(method, path(of), { key: null })
       assert.deepEqual([reply.status, reply.body.error.code], [401, 'invalid_api_key'], `${method} ${of}`)
     }
   })
 
-  it('refuses a scope that is not enough', async () => {
+  it('every operation of the door refuses a scope that is not enough', async () => {
     const { body } = await service.send('POST', '/api/v1/auth/api-keys', {
       body: { name: 'projects', scopes: ['projects:read'] },
     })

@@ -20,7 +20,7 @@ const taskOf: TriggerWorld['taskOf'] = (...given) => world.taskOf(...given)
 const tasksOf: TriggerWorld['tasksOf'] = (...given) => world.tasksOf(...given)
 
 describe('a paused trigger', () => {
-  it('keeps what comes and starts nothing, until it is replayed', async () => {
+  it('a paused trigger keeps what comes and starts nothing, until it is replayed', async () => {
     const trigger = await make()
     await act(trigger.id, 'pause')
     const { status, body } = await post(trigger.url, signed(secret, { n: 1 }))
@@ -33,7 +33,7 @@ describe('a paused trigger', () => {
 })
 
 describe('a replay', () => {
-  it('is another delivery with the same bytes and headers, by what the trigger says now, as a task of who asks', async () => {
+  it('a replay is another delivery with the same bytes and headers, by what the trigger says now, as a task of who asks', async () => {
     const filter = [{ path: 'headers.x-kind', op: 'eq', value: 'a' }]
     const trigger = await make({ filter, input: 'First: {{body.n}}', dedupe: 'body.n' })
     const sent = signed(secret, { n: 1 }, { 'x-kind': 'b' })
@@ -67,7 +67,7 @@ describe('a replay', () => {
     assert.equal((await act(other.id, `deliveries/${first.delivery_id}/replay`)).status, 404)
   })
 
-  it('is possible for 30 days', async () => {
+  it('a replay is possible for 30 days', async () => {
     const trigger = await make()
     const { delivery_id } = (await post(trigger.url, signed(secret, { n: 1 }))).body
     const aged = delivery_id.replace(/^tdlv_.{10}/, '')
@@ -88,7 +88,7 @@ describe('a replay', () => {
 })
 
 describe('a test', () => {
-  it('tells what would become of a sample, and starts a real task where that is asked for', async () => {
+  it('a test tells what would become of a sample, and starts a real task where that is asked for', async () => {
     const trigger = await make({
       filter: [{ path: 'body.action', op: 'eq', value: 'opened' }],
       ...{ input: 'Sort {{body.title}}', thread_key: '{{body.title}}' },

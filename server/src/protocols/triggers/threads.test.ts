@@ -18,7 +18,7 @@ const taskOf: TriggerWorld['taskOf'] = (...given) => world.taskOf(...given)
 const tasksOf: TriggerWorld['tasksOf'] = (...given) => world.tasksOf(...given)
 
 describe('deliveries of one key', () => {
-  it('go on in one thread, made once however many come at once', async () => {
+  it('deliveries of one key go on in one thread, made once however many come at once', async () => {
     const own = await makeAgent()
     const trigger = await make({ agent_id: own, thread_key: '{{body.repo}}#{{body.issue}}' })
     const replies = await Promise.all(
@@ -45,7 +45,7 @@ describe('deliveries of one key', () => {
     assert.notEqual((await taskOf(anew.task_id)).thread_id, threads[0])
   })
 
-  it('answer the task that waits for input there, and start one where none waits', async () => {
+  it('deliveries of one key answer the task that waits for input there, and start one where none waits', async () => {
     const steps = [
       { tool_calls: [{ name: 'request_input', arguments: { question: 'Which door?' } }] },
       { text: 'So: {{tool_result}}' },
@@ -77,7 +77,7 @@ describe('deliveries of one key', () => {
     assert.equal((await taskOf(third.task_id)).thread_id, done.thread_id)
   })
 
-  it('approve nothing: a task that waits for an approval goes on waiting, and what came is another task behind it', async () => {
+  it('deliveries of one key approve nothing: a task that waits for an approval goes on waiting, and what came is another task behind it', async () => {
     const steps = [{ tool_calls: [{ name: 'current_time', arguments: {} }] }, { text: 'Done.' }]
     const asks = await makeAgent({
       ...{ model: 'builtin/script', tools: ['current_time'], tool_policies: { current_time: 'ask' } },

@@ -38,7 +38,7 @@ const entriesOf = (target: string) =>
     select action, before, after, detail from audit where target = ${target} order by id`
 
 describe('a trigger', () => {
-  it('is created with an address of 256 bits, read, listed, and gone', async () => {
+  it('a trigger is created with an address of 256 bits, read, listed, and gone', async () => {
     const { url, id, created_at, updated_at, ...rest } = await make({ name: 'Cafe\u0301', secret })
     assert.match(id, /^trig_/)
     assert.match(url, new RegExp(`^${test.url}/hooks/[A-Za-z0-9_-]{43}$`))
@@ -65,7 +65,7 @@ describe('a trigger', () => {
     assert.equal((await post(url, signed(secret, {}))).status, 404)
   })
 
-  it('shows its address once, and its secret only where it was made here, also not in the audit log', async () => {
+  it('a trigger shows its address once, and its secret only where it was made here, also not in the audit log', async () => {
     const given = await make()
     assert.equal('secret' in given, false)
     const made = await make({ secret: undefined })
@@ -88,7 +88,7 @@ describe('a trigger', () => {
     }
   })
 
-  it('is answered again, with its address, to the same Idempotency-Key', async () => {
+  it('a trigger is answered again, with its address, to the same Idempotency-Key', async () => {
     const headers = { 'idempotency-key': 'once' }
     const body = { agent_id, name: 'twice', source: 'bearer' }
     const once = () => test.send('POST', `${project}/triggers`, { body, headers })
@@ -96,7 +96,7 @@ describe('a trigger', () => {
     assert.deepEqual([two.status, two.body], [201, one.body])
   })
 
-  it('is changed, member by member, and its budget and metadata are merged', async () => {
+  it('a trigger is changed, member by member, and its budget and metadata are merged', async () => {
     const { id, updated_at } = await make({ metadata: { a: 1, b: 2 }, budget: { max_cost_usd: 2 } })
     const change = { name: 'other', filter: [{ path: 'body.a', op: 'exists' }], input: 'Look: {{body.a}}' }
     const { status, body } = await send('PUT', `/${id}`, {
@@ -117,7 +117,7 @@ describe('a trigger', () => {
     ])
   })
 
-  it('is paused and resumed, and answers the same where it is already', async () => {
+  it('a trigger is paused and resumed, and answers the same where it is already', async () => {
     const { id } = await make()
     for (const [verb, state] of [
       ['pause', 'paused'],
@@ -136,7 +136,7 @@ describe('a trigger', () => {
     )
   })
 
-  it('has its changes in the audit log, with what was and what is', async () => {
+  it('a trigger has its changes in the audit log, with what was and what is', async () => {
     const { id } = await make({ name: 'before' })
     await send('PUT', `/${id}`, { name: 'after', secret: 'canary-another-secret' })
     await send('POST', `/${id}/rotate`, {})
@@ -151,7 +151,7 @@ describe('a trigger', () => {
     assert.equal(JSON.stringify(entries).includes('canary'), false)
   })
 
-  it('is another one than those of other projects and organizations', async () => {
+  it('a trigger is another one than those of other projects and organizations', async () => {
     const { id } = await make()
     const other = await test.send('POST', '/api/v1/projects', { body: { name: 'not-theirs' } })
     const stranger = (await makeKey(test, await makePerson(test), ['admin'])).key
@@ -177,7 +177,7 @@ describe('a trigger', () => {
     assert.deepEqual([wanted.status, wanted.body.error.code], [404, 'agent_not_found'])
   })
 
-  it('is for those who may change agents', async () => {
+  it('a trigger is for those who may change agents', async () => {
     const { id } = await make()
     const { key } = await makeKey(test, ownerOf(test), ['tasks:write', 'agents:read'])
     for (const path of ['', `/${id}/pause`, `/${id}/rotate`, `/${id}/test`])
@@ -185,7 +185,7 @@ describe('a trigger', () => {
     assert.equal((await test.send('GET', `${project}/triggers/${id}`, { key })).status, 200)
   })
 
-  it('goes with its agent', async () => {
+  it('a trigger goes with its agent', async () => {
     const doomed = await makeAgent()
     const { id, url } = await make({ agent_id: doomed })
     assert.equal((await test.send('DELETE', `${project}/agents/${doomed}`)).status, 200)
@@ -222,13 +222,13 @@ describe('a trigger is refused', () => {
     ['too many conditions', { filter: Array.from({ length: 21 }, () => ({ path: 'body.a', op: 'exists' })) }, 'filter'],
     ['a path that is none', { dedupe: 'id' }, 'dedupe'],
   ] as const)
-    it(`for ${what}`, async () => {
+    it(`a trigger is refused for ${what}`, async () => {
       const reply = await create(more)
       assert.deepEqual(errorOf(reply), [400, 'validation_error', field])
       assert.equal(JSON.stringify(reply.body).includes('canary'), false)
     })
 
-  it('for a text where its agent takes an object, and takes an object there', async () => {
+  it('a trigger is refused for a text where its agent takes an object, and takes an object there', async () => {
     const schema = { type: 'object', properties: { title: { type: 'string' } }, required: ['title'] }
     const typed = await makeAgent({ input_schema: schema })
     assert.deepEqual(errorOf(await create({ agent_id: typed })), [400, 'validation_error', 'input'])
@@ -244,7 +244,7 @@ describe('a trigger is refused', () => {
 })
 
 describe('a rotation', () => {
-  it('gives another address and secret, and leaves the ones before good for a while', async () => {
+  it('a rotation gives another address and secret, and leaves the ones before good for a while', async () => {
     const { id, url } = await make()
     const rotated = await send('POST', `/${id}/rotate`, { overlap_seconds: 3600 })
     assert.equal(rotated.status, 200, JSON.stringify(rotated.body))
@@ -266,7 +266,7 @@ describe('a rotation', () => {
     assert.deepEqual([body.previous_secret_expires_at, body.previous_url_expires_at], [null, null])
   })
 
-  it('without an overlap ends the ones before at once, and a second one those before the first', async () => {
+  it('a rotation without an overlap ends the ones before at once, and a second one those before the first', async () => {
     const { id, url } = await make()
     const once = (await send('POST', `/${id}/rotate`, { overlap_seconds: 0 })).body
     assert.equal((await post(url, signed(secret, {}))).status, 404)
@@ -279,7 +279,7 @@ describe('a rotation', () => {
     assert.equal((await post(twice.url, signed(thrice.secret, { n: 3 }))).status, 202)
   })
 
-  it('leaves the secret of a sender that makes it, unless another one is given', async () => {
+  it('a rotation leaves the secret of a sender that makes it, unless another one is given', async () => {
     const { id } = await make({ source: 'linear', hmac: undefined })
     const kept = (await send('POST', `/${id}/rotate`)).body
     assert.deepEqual(['secret' in kept, kept.previous_secret_expires_at], [false, null])
@@ -288,7 +288,7 @@ describe('a rotation', () => {
     assert.notEqual(given.previous_secret_expires_at, null)
   })
 
-  it('of the secret alone is a change of the trigger', async () => {
+  it('a rotation of the secret alone is a change of the trigger', async () => {
     const { id, url } = await make()
     const { status } = await send('PUT', `/${id}`, { secret: 'canary-another-secret' })
     assert.equal(status, 200)

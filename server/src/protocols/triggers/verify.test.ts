@@ -41,12 +41,12 @@ const ask = (
 
 for (const [source, signed] of Object.entries(sign))
   describe(`a delivery of ${source}`, () => {
-    it('is genuine with the secret, and with the one before it', () => {
+    it(`a delivery of ${source} is genuine with the secret, and with the one before it`, () => {
       assert.equal(ask(source, signed(secret, seconds)), undefined)
       assert.equal(ask(source, signed(other, seconds), { secrets: [secret, other] }), undefined)
     })
 
-    it('is refused with another secret, without a proof, and with half of one', () => {
+    it(`a delivery of ${source} is refused with another secret, without a proof, and with half of one`, () => {
       assert.match(ask(source, signed(other, seconds))!, /not match|is not the secret/)
       assert.match(ask(source, {})!, /no header/)
       for (const [name, value] of Object.entries(signed(secret, seconds))) {
@@ -57,7 +57,7 @@ for (const [source, signed] of Object.entries(sign))
     })
 
     if (!isToken.has(source))
-      it('is refused when a byte of its body is another one', () => {
+      it(`a delivery of ${source} is refused when a byte of its body is another one`, () => {
         const changed = Buffer.from(body)
         changed[5]! ^= 1
         assert.match(ask(source, signed(secret, seconds), { of: changed })!, /does not match/)
@@ -68,7 +68,7 @@ for (const [source, signed] of Object.entries(sign))
       })
 
     if (isStamped.has(source))
-      it('is refused when it was signed more than five minutes ago, or is of the future', () => {
+      it(`a delivery of ${source} is refused when it was signed more than five minutes ago, or is of the future`, () => {
         for (const [away, isGenuine] of [
           [-300, true],
           [-301, false],
@@ -101,7 +101,7 @@ describe('a delivery by Standard Webhooks', () => {
     'webhook-signature': new Webhook(key).sign('msg_1', at, of.toString()),
   })
 
-  it('is genuine with the secret, with the one before it, and with one signature of several', () => {
+  it('a delivery by Standard Webhooks is genuine with the secret, with the one before it, and with one signature of several', () => {
     assert.equal(ask('standard_webhooks', headersOf(secret)), undefined)
     assert.equal(ask('standard_webhooks', headersOf(other), { secrets: [secret, other] }), undefined)
     const headers = headersOf(secret)
@@ -109,7 +109,7 @@ describe('a delivery by Standard Webhooks', () => {
     assert.equal(ask('standard_webhooks', several), undefined)
   })
 
-  it('is refused for another secret, body, identifier or time, and where something is missing', () => {
+  it('a delivery by Standard Webhooks is refused for another secret, body, identifier or time, and where something is missing', () => {
     const headers = headersOf(secret)
     assert.match(ask('standard_webhooks', headersOf(other))!, /No matching signature/)
     assert.match(ask('standard_webhooks', headers, { of: Buffer.from('{}') })!, /No matching signature/)
@@ -122,7 +122,7 @@ describe('a delivery by Standard Webhooks', () => {
     }
   })
 
-  it('is genuine whatever its body is, because nothing is parsed', () => {
+  it('a delivery by Standard Webhooks is genuine whatever its body is, because nothing is parsed', () => {
     for (const text of ['', 'no JSON', '{"half":'])
       assert.equal(
         ask('standard_webhooks', headersOf(secret, new Date(), Buffer.from(text)), { of: Buffer.from(text) }),
@@ -134,7 +134,7 @@ describe('a delivery by Standard Webhooks', () => {
 describe('a signature in the form that a trigger says', () => {
   for (const algorithm of ['sha256', 'sha512', 'sha1'] as const)
     for (const encoding of ['hex', 'base64'] as const)
-      it(`is read as ${algorithm} in ${encoding}`, () => {
+      it(`a signature in the form that a trigger says is read as ${algorithm} in ${encoding}`, () => {
         const hmac = { header: 'X-Signature', algorithm, encoding, prefix: 'mac=' }
         const digest = mac(secret, body, algorithm)
         const headers = { 'x-signature': `mac=${digest.digest(encoding)}` }
@@ -143,7 +143,7 @@ describe('a signature in the form that a trigger says', () => {
         assert.match(ask('hmac', { 'x-signature': headers['x-signature'].slice(4) }, { hmac })!, /does not match/)
       })
 
-  it('is over the time and the body where a header has the time, in seconds or milliseconds', () => {
+  it('a signature in the form that a trigger says is over the time and the body where a header has the time, in seconds or milliseconds', () => {
     const hmac = { header: 'X-Signature', timestamp_header: 'X-Time' }
     for (const time of [String(seconds), String(now)]) {
       const headers = { 'x-time': time, 'x-signature': mac(secret, over(`${time}.`)).digest('hex') }
@@ -157,7 +157,7 @@ describe('a signature in the form that a trigger says', () => {
     )
   })
 
-  it('proves an e-mail too, which is otherwise proved by a token', () => {
+  it('a signature in the form that a trigger says proves an e-mail too, which is otherwise proved by a token', () => {
     const hmac = { header: 'X-Signature' }
     assert.equal(ask('email', { 'x-signature': mac(secret, body).digest('hex') }, { hmac }), undefined)
     assert.equal(typeof ask('email', { authorization: `Bearer ${secret}` }, { hmac }), 'string')

@@ -85,7 +85,7 @@ describe('calls of models and tools under a lease', () => {
     return { name, requests, asked, answer: (text = 'done') => void open.shift()!.end(text) }
   }
 
-  it('waits for a person where the policy says so, and makes the call with the arguments that were approved', async () => {
+  it('the service waits for a person where the policy says so, and makes the call with the arguments that were approved', async () => {
     const { id, token } = await begin({ tools: ['current_time'], tool_policies: { current_time: 'ask' } })
     const called = callTool(token, 'current_time', { time_zone: 'UTC' })
     const approval = await pendingApproval(id)
@@ -94,7 +94,7 @@ describe('calls of models and tools under a lease', () => {
     assert.match((await called).content[0]!.text, /\+09:00|Tokyo/)
   })
 
-  it('shows the model pictures that a worker sends, each stored once for its task, and files of the project', async () => {
+  it('the service shows the model pictures that a worker sends, each stored once for its task, and files of the project', async () => {
     const { id, token } = await begin()
     const png = Buffer.from(
       'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
@@ -144,7 +144,7 @@ describe('calls of models and tools under a lease', () => {
     assert.equal((await test.sql`select 1 from file where sha256 is null`).length, 0)
   })
 
-  it('gives a call that a person rejected as an error that the model reads', async () => {
+  it('the service gives a call that a person rejected as an error that the model reads', async () => {
     const { id, token } = await begin({ tools: ['current_time'], tool_policies: { current_time: 'ask' } })
     const called = callTool(token, 'current_time')
     const approval = await pendingApproval(id)
@@ -155,7 +155,7 @@ describe('calls of models and tools under a lease', () => {
     assert.match(result.content[0]!.text, /Not now\./)
   })
 
-  it('parks a task whose call waits for a person, and makes the call for the worker that comes after the answer', async () => {
+  it('the service parks a task whose call waits for a person, and makes the call for the worker that comes after the answer', async () => {
     const { id, queue, token } = await begin({ tools: ['current_time'], tool_policies: { current_time: 'ask' } })
     const stop = new AbortController()
     const cut = callTool(token, 'current_time', { time_zone: 'UTC' }, stop.signal).catch(() => 'cut')
@@ -174,7 +174,7 @@ describe('calls of models and tools under a lease', () => {
     assert.equal(journal.filter(({ type }: { type: string }) => type === 'tool_call').length, 1)
   })
 
-  it('waits for a tool on the side of its caller, and gives what that answered', async () => {
+  it('the service waits for a tool on the side of its caller, and gives what that answered', async () => {
     const name = `refund_${++count}`
     await make('/tools', { name, description: 'Refunds.', kind: 'client', safety: 'keyed' })
     const { id, token } = await begin({ tools: [name] })
@@ -186,7 +186,7 @@ describe('calls of models and tools under a lease', () => {
     assert.equal((await called).content[0]!.text, '{"refund":"re_1"}')
   })
 
-  it('delegates to another agent, and gives the answer of its task', async () => {
+  it('the service delegates to another agent, and gives the answer of its task', async () => {
     const worker = await make('/agents', { name: `echo-${++count}`, config: { model: 'builtin/echo' } })
     const { id, token } = await begin({ delegates: [{ agent_id: worker.id, name: 'echo' }] })
     const result = await callTool(token, 'delegate_echo', { input: 'What is the time?' })
@@ -198,7 +198,7 @@ describe('calls of models and tools under a lease', () => {
     )
   })
 
-  it('makes an unsafe call once when its connection breaks and the worker calls again', async (t) => {
+  it('the service makes an unsafe call once when its connection breaks and the worker calls again', async (t) => {
     const tool = await slowTool(t, 'unsafe')
     const { id, token } = await begin({ tools: [tool.name] })
     const stop = new AbortController()
@@ -220,7 +220,7 @@ describe('calls of models and tools under a lease', () => {
     return row!.left
   }
 
-  it('takes equal calls at the same time for two', async (t) => {
+  it('the service takes equal calls at the same time for two', async (t) => {
     const tool = await slowTool(t, 'keyed')
     const { id, token } = await begin({ tools: [tool.name] })
     const both = [callTool(token, tool.name), callTool(token, tool.name)]
@@ -232,7 +232,7 @@ describe('calls of models and tools under a lease', () => {
   })
 
   for (const stream of [false, true])
-    it(`pays a model once when its connection breaks and the worker asks again, ${stream ? 'streamed' : 'whole'}`, async () => {
+    it(`the service pays a model once when its connection breaks and the worker asks again, ${stream ? 'streamed' : 'whole'}`, async () => {
       const { id, token } = await begin()
       const gate = Promise.withResolvers<void>()
       const asked = models.requests.length
@@ -273,7 +273,7 @@ describe('calls of models and tools under a lease', () => {
       ({ type }: { type: string }) => type,
     )
 
-  it('pays a model once when the lease ends while it answers, and gives the answer to the next worker', async () => {
+  it('the service pays a model once when the lease ends while it answers, and gives the answer to the next worker', async () => {
     const { id, queue, token } = await begin()
     const gate = Promise.withResolvers<void>()
     const asked = models.requests.length
@@ -296,7 +296,7 @@ describe('calls of models and tools under a lease', () => {
     assert.ok(!(await eventTypes(id)).includes('message.discarded'))
   })
 
-  it('keeps an answer that came after the lease, before another worker has the task', async () => {
+  it('the service keeps an answer that came after the lease, before another worker has the task', async () => {
     const { id, queue, token } = await begin()
     const gate = Promise.withResolvers<void>()
     const asked = models.requests.length
@@ -313,7 +313,7 @@ describe('calls of models and tools under a lease', () => {
     assert.equal(models.requests.length - asked, 1)
   })
 
-  it('makes an unsafe call once when the lease ends meanwhile, and asks no person about it', async (t) => {
+  it('the service makes an unsafe call once when the lease ends meanwhile, and asks no person about it', async (t) => {
     const tool = await slowTool(t, 'unsafe')
     const { id, queue, token } = await begin({ tools: [tool.name] })
     const first = callTool(token, tool.name)

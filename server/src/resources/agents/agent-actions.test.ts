@@ -145,7 +145,7 @@ describe('an action', () => {
     })
   }
 
-  it('that finds the agent there changes nothing: no event, no entry, no updated_at, no revision (decision D33)', async () => {
+  it('an action that finds the agent there changes nothing: no event, no entry, no updated_at, no revision (decision D33)', async () => {
     for (const [state, action] of [
       ['running', 'start'],
       ['paused', 'pause'],
@@ -161,7 +161,7 @@ describe('an action', () => {
     }
   })
 
-  it('that is refused changes nothing', async () => {
+  it('an action that is refused changes nothing', async () => {
     const id = await runningAgent()
     await put(id, 'error', null)
     const row = async () => (await test.sql`select * from agent where id = ${id}`)[0]
@@ -171,7 +171,7 @@ describe('an action', () => {
     assert.deepEqual([await eventsOf(id), await movesOf(id)], [[], []])
   })
 
-  it('advances updated_at strictly, also within a millisecond and against a clock that went back', async () => {
+  it('an action advances updated_at strictly, also within a millisecond and against a clock that went back', async () => {
     const id = await runningAgent()
     await test.sql`update agent set updated_at = now() + interval '1 hour' where id = ${id}`
     let last = (await test.send('GET', `${agents}/${id}`)).body.updated_at
@@ -183,7 +183,7 @@ describe('an action', () => {
     }
   })
 
-  it('says in the log who did it, by which request', async () => {
+  it('an action says in the log who did it, by which request', async () => {
     const id = await runningAgent()
     const { headers } = await act(id, 'pause')
     const [entry] = await test.sql<{
@@ -200,7 +200,7 @@ describe('an action', () => {
     })
   })
 
-  it('that does not exist is 404', async () => {
+  it('an action that does not exist is 404', async () => {
     const id = await runningAgent()
     for (const action of ['delete', 'Start', 'resume', 'start%20', 'start/start'])
       assert.equal((await act(id, action)).status, 404)
@@ -220,7 +220,7 @@ describe('actions at once (decision D46)', () => {
     assert.deepEqual(await movesOf(id), [['stopped', 'running']])
   })
 
-  it('of every kind leave a log without a gap, each move an allowed one, and events that fit it', async () => {
+  it('actions at once of every kind leave a log without a gap, each move an allowed one, and events that fit it', async () => {
     const id = await runningAgent()
     const kinds = ['start', 'pause', 'stop', 'restart', 'update'] as const
     const replies = await Promise.all(
@@ -254,7 +254,7 @@ describe('actions at once (decision D46)', () => {
       assert.notDeepEqual([types[i - 1], types[i]], ['agent.stopped', 'agent.stopped'])
   })
 
-  it('and a deletion: later requests find nothing', async () => {
+  it('actions at once and a deletion: later requests find nothing', async () => {
     const id = await runningAgent()
     const replies = await Promise.all(
       Array.from({ length: 20 }, (_, i) =>

@@ -36,7 +36,7 @@ describe('a list of agents', () => {
     }
   }
 
-  it('is narrowed by a part of the name or the description, in which % and _ are themselves', async () => {
+  it('a list of agents is narrowed by a part of the name or the description, in which % and _ are themselves', async () => {
     assert.deepEqual(await found({ search: 'SUPPORT' }), ['Support', 'support_2'])
     assert.deepEqual(await found({ search: 'bills' }), ['billing'])
     assert.deepEqual(await found({ search: '0%' }), ['billing'])
@@ -44,7 +44,7 @@ describe('a list of agents', () => {
     assert.deepEqual(await found({ search: 'nothing' }), [])
   })
 
-  it('is narrowed by model, by tag, and by all of it together, counted exactly', async () => {
+  it('a list of agents is narrowed by model, by tag, and by all of it together, counted exactly', async () => {
     assert.deepEqual(await found({ model: 'builtin/script' }), ['Support', 'support_2'])
     assert.deepEqual(await found({ tag: 'eu' }), ['Support', 'billing'])
     assert.deepEqual(await found({ tag: 'eu', model: 'builtin/script', search: 'supp' }), ['Support'])

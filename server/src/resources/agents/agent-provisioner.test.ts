@@ -33,7 +33,7 @@ async function makeUnreadable(): Promise<string> {
 }
 
 describe('an agent that is being created (decision D34)', () => {
-  it('becomes running, with a log entry for each step and one event', async () => {
+  it('an agent that is being created becomes running, with a log entry for each step and one event', async () => {
     const { id, name, project_id, updated_at } = await make()
     await settled(id, 'running')
     assert.deepEqual(await eventsOf(id), [
@@ -53,7 +53,7 @@ describe('an agent that is being created (decision D34)', () => {
     assert.equal((await get(id)).updated_at, updated_at)
   })
 
-  it('runs also where the process that made it died before', async () => {
+  it('an agent that is being created runs also where the process that made it died before', async () => {
     const { id } = await make()
     await settled(id, 'running')
     await test.sql`delete from event where agent_id = ${id}`
@@ -65,7 +65,7 @@ describe('an agent that is being created (decision D34)', () => {
     )
   })
 
-  it('of many at once settles all, each once', async () => {
+  it('an agent that is being created of many at once settles all, each once', async () => {
     const made = await Promise.all(Array.from({ length: 40 }, () => make()))
     await Promise.all(made.map(({ id }) => settled(id, 'running')))
     for (const { id } of made) assert.equal((await eventsOf(id)).length, 1)
@@ -73,7 +73,7 @@ describe('an agent that is being created (decision D34)', () => {
 })
 
 describe('an agent whose environment cannot be read', () => {
-  it('is in error after three attempts, and says why in its log and by events (decisions D34, D36, D94)', async () => {
+  it('an agent whose environment cannot be read is in error after three attempts, and says why in its log and by events (decisions D34, D36, D94)', async () => {
     const id = await makeUnreadable()
     await test.sql`update agent set status = 'creating', settles_to = 'running', launch_trigger = 'create', settle_attempts = 1, updated_at = now() where id = ${id}`
     await settled(id, 'error')
@@ -100,7 +100,7 @@ describe('an agent whose environment cannot be read', () => {
     assert.deepEqual(log.at(-1)?.context, { from: 'creating', to: 'error' })
   })
 
-  it('is in error at once where it has been waiting for a minute', async () => {
+  it('an agent whose environment cannot be read is in error at once where it has been waiting for a minute', async () => {
     const id = await makeUnreadable()
     await test.sql`update agent set status = 'updating', settles_to = 'paused', settle_attempts = 0, updated_at = now() - interval '61 seconds' where id = ${id}`
     await settled(id, 'error')
@@ -110,7 +110,7 @@ describe('an agent whose environment cannot be read', () => {
     )
   })
 
-  it('parks its tasks when it goes into error, as a stop does', async () => {
+  it('an agent whose environment cannot be read parks its tasks when it goes into error, as a stop does', async () => {
     const { id } = await make({ config: { model: 'builtin/script', environment_variables: { A: 'x' } } })
     await settled(id, 'running')
     const script = JSON.stringify([{ delay_ms: 60_000 }, { text: 'too late' }])
@@ -128,7 +128,7 @@ describe('an agent whose environment cannot be read', () => {
     assert.equal(deferred.wait.reason, 'agent_stopped')
   })
 
-  it('can still be read, listed, renamed and deleted; new variables heal it', async () => {
+  it('an agent whose environment cannot be read can still be read, listed, renamed and deleted; new variables heal it', async () => {
     const id = await makeUnreadable()
     await test.sql`update agent set status = 'error' where id = ${id}`
     const { body, status } = await test.send('GET', `${agents}/${id}`)
@@ -148,7 +148,7 @@ describe('an agent whose environment cannot be read', () => {
 })
 
 describe('an agent that was in error before it ever ran', () => {
-  it('is launched by its restart, and not again by an update', async () => {
+  it('an agent that was in error before it ever ran is launched by its restart, and not again by an update', async () => {
     const { id } = await make()
     await settled(id, 'running')
     await test.sql`delete from event where agent_id = ${id}`
@@ -164,7 +164,7 @@ describe('an agent that was in error before it ever ran', () => {
 })
 
 describe('a service that is started with another secret key', () => {
-  it('leads agents with environment variables that are being created into error, and lets the others run', async () => {
+  it('a service that is started with another secret key leads agents with environment variables that are being created into error, and lets the others run', async () => {
     const database = await makeTestDatabase()
     const first = await startOn(database.connection)
     const send = sender(first.url, first.first_owner!.api_key)

@@ -27,7 +27,7 @@ async function agentIn(status: string, settles_to: string | null = null): Promis
 const remove = (id: string) => test.send('DELETE', `${agents}/${id}`)
 
 describe('deleting an agent (decision D45)', () => {
-  it('answers with its identifier, once', async () => {
+  it('deleting an agent answers with its identifier, once', async () => {
     const { id } = await agentIn('running')
     const { status, body } = await remove(id)
     assert.deepEqual([status, body], [200, { message: 'Agent deleted', agent_id: id }])
@@ -44,7 +44,7 @@ describe('deleting an agent (decision D45)', () => {
     }
   })
 
-  it('of twenty at once is answered once', async () => {
+  it('deleting an agent of twenty at once is answered once', async () => {
     const { id } = await agentIn('running')
     const replies = await Promise.all(Array.from({ length: 20 }, () => remove(id)))
     assert.deepEqual(
@@ -62,7 +62,7 @@ describe('deleting an agent (decision D45)', () => {
     ['updating', 'running', true],
     ['updating', 'stopped', false],
   ] as const) {
-    it(`that is ${status}${settles_to ? ` from ${settles_to}` : ''} ${told ? 'tells that it stopped' : 'tells nothing'} (decision D93)`, async () => {
+    it(`deleting an agent that is ${status}${settles_to ? ` from ${settles_to}` : ''} ${told ? 'tells that it stopped' : 'tells nothing'} (decision D93)`, async () => {
       const { id, name } = await agentIn(status, settles_to)
       assert.equal((await remove(id)).status, 200)
       const events = await test.sql<{ type: string; data: any }>`select type, data from event where agent_id = ${id}`
@@ -79,7 +79,7 @@ describe('deleting an agent (decision D45)', () => {
     ['creating', 'create'],
     ['updating', 'launch'],
   ] as const) {
-    it(`that is ${status} before it was ever launched tells nothing`, async () => {
+    it(`deleting an agent that is ${status} before it was ever launched tells nothing`, async () => {
       const { id } = await agentIn('running')
       // What cannot be read is not settled for some seconds.
       await test.sql`
@@ -90,7 +90,7 @@ describe('deleting an agent (decision D45)', () => {
     })
   }
 
-  it('takes everything of it along: versions, tasks, logs, environment', async () => {
+  it('deleting an agent takes everything of it along: versions, tasks, logs, environment', async () => {
     const { id } = await agentIn('running')
     await test.send('PUT', `${agents}/${id}`, { body: { description: 'second version' } })
     const { status, body: task } = await test.send('POST', `${agents}/${id}/tasks?wait=10`, {
@@ -107,7 +107,7 @@ describe('deleting an agent (decision D45)', () => {
     })
   })
 
-  it('leaves the others alone', async () => {
+  it('deleting an agent leaves the others alone', async () => {
     const [one, other] = [await agentIn('running'), await agentIn('running')]
     await remove(one.id)
     const { body } = await test.send('GET', `${agents}/${other.id}`)

@@ -121,7 +121,7 @@ describe('an update (decisions D17, D37)', () => {
     })
   }
 
-  it('needs something to update', async () => {
+  it('an update needs something to update', async () => {
     const { id } = await make()
     for (const body of [{}, { status: 'running' }]) {
       const { status, body: answer } = await update(id, body)
@@ -132,7 +132,7 @@ describe('an update (decisions D17, D37)', () => {
     }
   })
 
-  it('cannot take away a name, config or metadata', async () => {
+  it('an update cannot take away a name, config or metadata', async () => {
     const { id } = await make()
     for (const member of ['name', 'config', 'metadata']) {
       const { status, body } = await update(id, { [member]: null })
@@ -140,7 +140,7 @@ describe('an update (decisions D17, D37)', () => {
     }
   })
 
-  it('raises the version by one each time, and keeps every version with its content', async () => {
+  it('an update raises the version by one each time, and keeps every version with its content', async () => {
     const { id } = await make({ description: 'v0', config: { environment_variables: { A: '0' } } })
     for (let i = 1; i <= 12; i++)
       assert.equal((await update(id, { description: `v${i}` })).body.metadata.version, `1.0.${i}`)
@@ -154,14 +154,14 @@ describe('an update (decisions D17, D37)', () => {
     )
   })
 
-  it('advances updated_at strictly, however fast they come', async () => {
+  it('an update advances updated_at strictly, however fast they come', async () => {
     const { id, updated_at } = await make()
     const times: string[] = [updated_at]
     for (let i = 0; i < 10; i++) times.push((await update(id, { description: String(i) })).body.updated_at)
     assert.deepEqual(times, [...new Set(times)].sort())
   })
 
-  it('of twenty at once loses none that names another member', async () => {
+  it('an update of twenty at once loses none that names another member', async () => {
     const { id } = await make()
     const replies = await Promise.all(Array.from({ length: 20 }, (_, i) => update(id, { metadata: { [`m${i}`]: i } })))
     assert.deepEqual(

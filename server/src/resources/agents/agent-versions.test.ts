@@ -36,7 +36,7 @@ const rollback = (id: string, version: unknown, headers: Record<string, string> 
 const settled = (id: string, status = 'running') => eventually(async () => (await get(id)).status === status)
 
 describe('versions of an agent', () => {
-  it('are listed newest first, without prompts and environment variables', async () => {
+  it('versions of an agent are listed newest first, without prompts and environment variables', async () => {
     const { id, name } = await make()
     const { versions, pagination } = await get(`${id}/versions`)
     assert.deepEqual(pagination, { total: 2, limit: 20, offset: 0, has_more: false })
@@ -66,7 +66,7 @@ describe('versions of an agent', () => {
     assert.deepEqual([page.versions[0].version, page.pagination.has_more], [0, false])
   })
 
-  it('are read whole, with what the agent was then', async () => {
+  it('versions of an agent are read whole, with what the agent was then', async () => {
     const made = await make()
     const version = await get(`${made.id}/versions/0`)
     assert.deepEqual([version.name, version.current], [made.name, false])
@@ -74,7 +74,7 @@ describe('versions of an agent', () => {
     assert.equal((await get(`${made.id}/versions/1`)).config.environment_variables.TOKEN, 'second value')
   })
 
-  it('that it never had do not exist', async () => {
+  it('versions of an agent that it never had do not exist', async () => {
     const { id } = await make()
     for (const version of ['2', '-1', 'latest', '1.0', '99999999999'])
       assert.deepEqual([(await get(`${id}/versions/${version}`)).error.code, version], ['resource_not_found', version])
@@ -91,7 +91,7 @@ describe('versions of an agent', () => {
 })
 
 describe('a rollback', () => {
-  it('makes a new version that equals the old one; metadata stays', async () => {
+  it('a rollback makes a new version that equals the old one; metadata stays', async () => {
     const made = await make()
     const { status, body, headers } = await rollback(made.id, 0)
     assert.equal(status, 200, JSON.stringify(body))
@@ -114,7 +114,7 @@ describe('a rollback', () => {
     assert.deepEqual([task.status, task.agent_version], ['completed', 2])
   })
 
-  it('leaves the name where another agent has it by now', async () => {
+  it('a rollback leaves the name where another agent has it by now', async () => {
     const made = await make()
     await test.send('POST', agents, { body: { name: made.name } })
     const { status, body } = await rollback(made.id, 0)
@@ -123,7 +123,7 @@ describe('a rollback', () => {
   })
 
   for (const state of ['paused', 'stopped'] as const) {
-    it(`of an agent that is ${state} leads back to ${state}, and says so in its log`, async () => {
+    it(`a rollback of an agent that is ${state} leads back to ${state}, and says so in its log`, async () => {
       const { id } = await make()
       await settled(id)
       await test.send('POST', `${agents}/${id}/${state === 'paused' ? 'pause' : 'stop'}`)
@@ -135,7 +135,7 @@ describe('a rollback', () => {
     })
   }
 
-  it('honours If-Match, and needs the scope', async () => {
+  it('a rollback honours If-Match, and needs the scope', async () => {
     const { id } = await make()
     assert.equal((await rollback(id, 0, { 'if-match': '"1"' })).status, 412)
     assert.equal((await rollback(id, 0, { 'if-match': '"2"' })).status, 200)
@@ -145,7 +145,7 @@ describe('a rollback', () => {
     assert.equal((await test.send('GET', `${agents}/${id}/versions`, { key })).status, 200)
   })
 
-  it('of twenty at once makes twenty versions', async () => {
+  it('a rollback of twenty at once makes twenty versions', async () => {
     const { id } = await make()
     const replies = await Promise.all(Array.from({ length: 20 }, (_, i) => rollback(id, i % 2)))
     assert.deepEqual([...new Set(replies.map(({ status }) => status))], [200])

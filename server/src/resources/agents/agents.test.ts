@@ -30,7 +30,7 @@ async function make(body: object = {}, path = agents): Promise<any> {
 }
 
 describe('creating an agent (spec 4.4, decisions D38, D39)', () => {
-  it('needs a name alone, and answers with defaults, creating, without stats', async () => {
+  it('creating an agent needs a name alone, and answers with defaults, creating, without stats', async () => {
     const name = newName()
     const { status, body } = await create({ name })
     assert.equal(status, 201)
@@ -50,7 +50,7 @@ describe('creating an agent (spec 4.4, decisions D38, D39)', () => {
     })
   })
 
-  it('keeps everything that is given, unknown members of config too (decision D14)', async () => {
+  it('creating an agent keeps everything that is given, unknown members of config too (decision D14)', async () => {
     const config = {
       model: 'openai/gpt-x',
       temperature: 0,
@@ -71,12 +71,12 @@ describe('creating an agent (spec 4.4, decisions D38, D39)', () => {
     assert.deepEqual(body.metadata, made.metadata)
   })
 
-  it('sets created_by and version itself (decision D38)', async () => {
+  it('creating an agent sets created_by and version itself (decision D38)', async () => {
     const made = await make({ metadata: { created_by: 'user_x', version: '9.9.9', other: 1 } })
     assert.deepEqual(made.metadata, { other: 1, created_by: test.owner.user_id, version: '1.0.0' })
   })
 
-  it('keeps environment variables encrypted, in no version and no list in the clear (decision S4)', async () => {
+  it('creating an agent keeps environment variables encrypted, in no version and no list in the clear (decision S4)', async () => {
     const made = await make({ config: { environment_variables: { TOKEN: 'canary-4711' } } })
     await test.send('PUT', `${agents}/${made.id}`, {
       body: { config: { environment_variables: { OTHER: 'canary-4712' } } },
@@ -126,7 +126,7 @@ describe('the bounds of an agent (decision D50)', () => {
     ['metadata of 16 KiB', { metadata: { a: 'x'.repeat(16_384 - 8) } }],
   ]
   for (const [what, body] of taken) {
-    it(`leave room for ${what}`, async () => {
+    it(`the bounds of an agent leave room for ${what}`, async () => {
       const { status, body: made } = await create({ name: newName(), ...body })
       assert.equal(status, 201, JSON.stringify(made).slice(0, 500))
       const { body: read } = await test.send('GET', `${agents}/${made.id}`)
@@ -213,7 +213,7 @@ describe('the bounds of an agent (decision D50)', () => {
     ['metadata of more than 16 KiB', { metadata: { a: 'x'.repeat(16_384) } }, 'metadata', 'too_long'],
   ]
   for (const [what, body, field, code] of refused) {
-    it(`refuse ${what}, on creation and on update alike`, async () => {
+    it(`the bounds of an agent refuse ${what}, on creation and on update alike`, async () => {
       const target = await make()
       for (const reply of [
         await create({ name: newName(), ...body }),
@@ -232,7 +232,7 @@ describe('the bounds of an agent (decision D50)', () => {
     })
   }
 
-  it('hold for what an update makes of the whole, not only for what it sends', async () => {
+  it('the bounds of an agent hold for what an update makes of the whole, not only for what it sends', async () => {
     const made = await make({ config: { environment_variables: many(60, () => 'x') }, metadata: many(40, (i) => i) })
     const update = (body: object) => test.send('PUT', `${agents}/${made.id}`, { body })
     const more = Object.fromEntries(Array.from({ length: 60 }, (_, i) => [`m${i}`, 'x']))
@@ -249,7 +249,7 @@ describe('the bounds of an agent (decision D50)', () => {
 })
 
 describe('names of agents (decision D44)', () => {
-  it('are kept in normal form, and compared in it', async () => {
+  it('names of agents are kept in normal form, and compared in it', async () => {
     const composed = 'Caf\u00e9'
     const made = await make({ name: 'Cafe\u0301' })
     assert.equal(made.name, composed)
@@ -262,7 +262,7 @@ describe('names of agents (decision D44)', () => {
     }
   })
 
-  it('are unique in their project alone, exactly: case and white space count', async () => {
+  it('names of agents are unique in their project alone, exactly: case and white space count', async () => {
     const name = newName()
     await make({ name })
     assert.equal((await create({ name })).status, 409)
@@ -271,7 +271,7 @@ describe('names of agents (decision D44)', () => {
     assert.equal((await create({ name }, await newProject('other-agents'))).status, 201)
   })
 
-  it('may be changed to a free one, and to themselves', async () => {
+  it('names of agents may be changed to a free one, and to themselves', async () => {
     const [one, two] = [await make(), await make()]
     const rename = (id: string, name: string) => test.send('PUT', `${agents}/${id}`, { body: { name } })
     const taken = await rename(two.id, one.name)
@@ -283,7 +283,7 @@ describe('names of agents (decision D44)', () => {
     assert.equal((await rename(two.id, one.name)).status, 200)
   })
 
-  it('are given to exactly one of twenty that ask at once', async () => {
+  it('names of agents are given to exactly one of twenty that ask at once', async () => {
     const name = newName()
     const replies = await Promise.all(Array.from({ length: 20 }, () => create({ name })))
     assert.deepEqual(
@@ -301,7 +301,7 @@ describe('names of agents (decision D44)', () => {
     )
   })
 
-  it('are free as soon as their agent is deleted', async () => {
+  it('names of agents are free as soon as their agent is deleted', async () => {
     const made = await make()
     assert.equal((await test.send('DELETE', `${agents}/${made.id}`)).status, 200)
     const again = await make({ name: made.name })
@@ -326,7 +326,7 @@ describe('listing agents (decisions D41, D43, D51)', () => {
   const get = async (query: string) => (await test.send('GET', `${list}?${query}`)).body
   const found = async (query: string) => (await get(query)).agents.map(({ name }: any) => name)
 
-  it('leaves out the prompt, environment variables and stats', async () => {
+  it('listing agents leaves out the prompt, environment variables and stats', async () => {
     const { agents, pagination } = await get('')
     assert.equal(JSON.stringify(agents).includes('canary'), false)
     for (const agent of agents) {
@@ -347,7 +347,7 @@ describe('listing agents (decisions D41, D43, D51)', () => {
     assert.deepEqual(pagination, { total: 8, limit: 20, offset: 0, has_more: false })
   })
 
-  it('is newest first, or sorted as asked, names by code point', async () => {
+  it('listing agents is newest first, or sorted as asked, names by code point', async () => {
     const byCodePoint = listed.toSorted((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)))
     assert.deepEqual(await found(''), listed.toReversed())
     assert.deepEqual(await found('sort=-created_at'), listed.toReversed())
@@ -356,7 +356,7 @@ describe('listing agents (decisions D41, D43, D51)', () => {
     assert.deepEqual(await found('sort=-name'), byCodePoint.toReversed())
   })
 
-  it('goes in steps, each agent once', async () => {
+  it('listing agents goes in steps, each agent once', async () => {
     const steps = []
     for (let offset = 0; offset < 9; offset += 3) steps.push(await get(`sort=created_at&limit=3&offset=${offset}`))
     assert.deepEqual(
@@ -378,13 +378,13 @@ describe('listing agents (decisions D41, D43, D51)', () => {
     assert.deepEqual((await get('offset=2147483647')).agents, [])
   })
 
-  it('breaks ties by identifier', async () => {
+  it('listing agents breaks ties by identifier', async () => {
     await test.sql`update agent set created_at = '2020-01-01' where project_id = ${Number(list.split('_')[1]!.split('/')[0])}`
     assert.deepEqual(await found('sort=created_at'), listed)
     assert.deepEqual(await found('sort=-created_at'), listed.toReversed())
   })
 
-  it('shows those in a state', async () => {
+  it('listing agents shows those in a state', async () => {
     const {
       agents: [first],
     } = await get('sort=name')
@@ -398,7 +398,7 @@ describe('listing agents (decisions D41, D43, D51)', () => {
 })
 
 describe('reading an agent (decisions D41, D42)', () => {
-  it('shows prompt and environment variables where they are set, and statistics', async () => {
+  it('reading an agent shows prompt and environment variables where they are set, and statistics', async () => {
     const bare = await make()
     const { status, body } = await test.send('GET', `${agents}/${bare.id}`)
     assert.equal(status, 200)
@@ -416,7 +416,7 @@ describe('reading an agent (decisions D41, D42)', () => {
     assert.deepEqual(read.config, full.config)
   })
 
-  it('is for its organization and in its project: anywhere else it does not exist', async () => {
+  it('reading an agent is for its organization and in its project: anywhere else it does not exist', async () => {
     const made = await make()
     const elsewhere = await newProject('elsewhere')
     const { key } = await makeKey(test, await makePerson(test), ['admin'])

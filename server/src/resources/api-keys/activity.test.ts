@@ -25,7 +25,7 @@ describe('what keys are used for', () => {
   const keyPath = (id: string): string => `/api/v1/auth/api-keys/${id}`
   const from = (ip: string) => ({ 'x-forwarded-for': ip })
 
-  it('lists each operation with the scope it needs, and where the key was last used', async () => {
+  it('what keys are used for lists each operation with the scope it needs, and where the key was last used', async () => {
     const { id, key } = await makeKey(test, person, ['agents:read', 'api_keys:read'])
     const read = async (path = keyPath(id)) =>
       (await test.send('GET', path, { key, headers: from('203.0.113.9') })).body
@@ -94,7 +94,7 @@ describe('what keys are used for', () => {
     assert.deepEqual((await list({ key: stranger.key })).refusals, [])
   })
 
-  it('is written by a process that stops', async () => {
+  it('what keys are used for is written by a process that stops', async () => {
     const { id, key } = await makeKey(test, person, ['api_keys:read'])
     const another = await startAnother(test)
     const address = another.app.server.address()

@@ -25,7 +25,7 @@ async function newUser(): Promise<Person & { id: string; key: string }> {
 }
 
 describe('creating a key (decisions D52–D55)', () => {
-  it('answers with the secret, once, and works at once', async () => {
+  it('creating a key answers with the secret, once, and works at once', async () => {
     const { status, body } = await create({
       name: 'ci',
       description: 'Deploys.',
@@ -49,7 +49,7 @@ describe('creating a key (decisions D52–D55)', () => {
     assert.equal((await test.send('GET', '/api/v1/hello', { key })).status, 200)
   })
 
-  it('shows the secret nowhere else, and keeps only its hash (decision D54)', async () => {
+  it('creating a key shows the secret nowhere else, and keeps only its hash (decision D54)', async () => {
     const { body: made } = await create({ name: 'secretive' })
     const replies = [
       await test.send('GET', `${path}/${made.id}`),
@@ -71,7 +71,7 @@ describe('creating a key (decisions D52–D55)', () => {
     assert.equal(row!.text.includes(made.key.slice(14)), false)
   })
 
-  it('needs a name and at least one scope', async () => {
+  it('creating a key needs a name and at least one scope', async () => {
     const cases: [object, string[]][] = [
       [{ name: undefined }, ['name required']],
       [{ scopes: undefined }, ['scopes required']],
@@ -100,12 +100,12 @@ describe('creating a key (decisions D52–D55)', () => {
     assert.equal(status, 201)
   })
 
-  it('takes every scope once', async () => {
+  it('creating a key takes every scope once', async () => {
     const { body } = await create({ scopes: [...scopes, ...scopes] })
     assert.deepEqual(body.scopes, scopes)
   })
 
-  it('takes any later moment as its end, none, or null', async () => {
+  it('creating a key takes any later moment as its end, none, or null', async () => {
     for (const [expires_at, kept] of [
       ['2999-01-01', '2999-01-01T00:00:00.000Z'],
       ['2999-01-01T12:00:00+02:00', '2999-01-01T10:00:00.000Z'],
@@ -146,7 +146,7 @@ describe('no caller gives more than they hold (decisions D53, D70)', () => {
     }
   })
 
-  it('names all that are lacking', async () => {
+  it('no caller gives more than they hold names all that are lacking', async () => {
     const { key } = await makeKey(test, ownerOf(test), ['api_keys:write', 'read'])
     const { body } = await create({ scopes: ['projects:read', 'agents:write', 'admin'] }, { key })
     assert.deepEqual(body.error.required_scopes, ['agents:write', 'admin'])
@@ -199,7 +199,7 @@ describe('no caller gives more than they hold (decisions D53, D70)', () => {
 })
 
 describe('listing keys (decisions D55, D56, D59)', () => {
-  it("shows one's own in the organization, newest first, with a preview and without statistics", async () => {
+  it("listing keys shows one's own in the organization, newest first, with a preview and without statistics", async () => {
     const me = await newUser()
     const made = []
     for (const name of ['a', 'b', 'c']) made.push((await create({ name }, { key: me.key })).body)
@@ -232,7 +232,7 @@ describe('listing keys (decisions D55, D56, D59)', () => {
       assert.equal((await test.send('GET', `${path}?${query}`, { key: me.key })).status, 400)
   })
 
-  it('leaves out what has expired unless asked, and what is revoked for ever', async () => {
+  it('listing keys leaves out what has expired unless asked, and what is revoked for ever', async () => {
     const me = await newUser()
     const expired = await makeKey(test, me, ['read'], inSeconds(-1))
     const lasting = await makeKey(test, me, ['read'], inSeconds(3600))
@@ -259,7 +259,7 @@ describe('listing keys (decisions D55, D56, D59)', () => {
     assert.equal((await test.send('DELETE', `${path}/${expired.id}`, { key: me.key })).status, 200)
   })
 
-  it('of a user in two organizations belong to one each', async () => {
+  it('listing keys of a user in two organizations belong to one each', async () => {
     const me = await newUser()
     const second = await makePerson(test)
     await test.sql`insert into member (org_id, user_id, role, joined_at) values (${second.org_id}, ${me.user_id}, 'member', now() + interval '1 second')`
@@ -278,7 +278,7 @@ describe('listing keys (decisions D55, D56, D59)', () => {
     assert.deepEqual((await test.send('GET', '/api/v1/projects', { key: made.key })).body.projects, [])
   })
 
-  it('of other users do not exist, not even for an administrator', async () => {
+  it('listing keys of other users do not exist, not even for an administrator', async () => {
     const owner = await newUser()
     const member = await makePerson(test, 'member', owner.org_id)
     const theirs = await makeKey(test, member, ['read'])
@@ -299,7 +299,7 @@ describe('listing keys (decisions D55, D56, D59)', () => {
 })
 
 describe('updating a key', () => {
-  it('changes what is given and tells when', async () => {
+  it('updating a key changes what is given and tells when', async () => {
     const { body: made } = await create({ name: 'before', description: 'text' })
     const update = (body: object) => test.send('PUT', `${path}/${made.id}`, { body })
     const { key: _, ...shown } = made
@@ -319,7 +319,7 @@ describe('updating a key', () => {
     assert.equal((await test.send('GET', `${path}/${made.id}`)).body.updated_at, emptied.body.updated_at)
   })
 
-  it('leaves secret, end and owner as they are', async () => {
+  it('updating a key leaves secret, end and owner as they are', async () => {
     const { body: made } = await create({ expires_at: inSeconds(3600) })
     const sent = {
       name: 'x',
@@ -337,7 +337,7 @@ describe('updating a key', () => {
     assert.equal((await test.send('GET', '/api/v1/hello', { key: made.key })).status, 200)
   })
 
-  it('needs something to update, and what is given must be valid', async () => {
+  it('updating a key needs something to update, and what is given must be valid', async () => {
     const { body: made } = await create({})
     const cases: [unknown, string[]][] = [
       [{}, ['body required']],
@@ -357,7 +357,7 @@ describe('updating a key', () => {
 })
 
 describe('revoking a key (decision D57)', () => {
-  it('answers when, once, and takes effect at once', async () => {
+  it('revoking a key answers when, once, and takes effect at once', async () => {
     const { body: made } = await create({})
     const { status, body } = await test.send('DELETE', `${path}/${made.id}`)
     assert.equal(status, 200)
@@ -368,7 +368,7 @@ describe('revoking a key (decision D57)', () => {
     assert.equal((await test.send('DELETE', `${path}/${made.id}`)).status, 404)
   })
 
-  it('of twenty at once is answered once', async () => {
+  it('revoking a key of twenty at once is answered once', async () => {
     const { body: made } = await create({})
     const replies = await Promise.all(Array.from({ length: 20 }, () => test.send('DELETE', `${path}/${made.id}`)))
     assert.deepEqual(
@@ -377,7 +377,7 @@ describe('revoking a key (decision D57)', () => {
     )
   })
 
-  it('keeps the row for the audit, without leaving the hash usable', async () => {
+  it('revoking a key keeps the row for the audit, without leaving the hash usable', async () => {
     const { body: made } = await create({})
     await test.send('DELETE', `${path}/${made.id}`)
     assert.equal((await test.sql`select 1 from api_key where id = ${made.id} and revoked_at is not null`).length, 1)
@@ -385,7 +385,7 @@ describe('revoking a key (decision D57)', () => {
 })
 
 describe('use of a key (decision D58)', () => {
-  it('is counted for every request that it authenticates, refused ones too, and for no other', async () => {
+  it('use of a key is counted for every request that it authenticates, refused ones too, and for no other', async () => {
     const { body: made } = await create({ scopes: ['projects:read'] })
     const usage = async () => (await test.send('GET', `${path}/${made.id}`)).body
     assert.deepEqual(
@@ -414,13 +414,13 @@ describe('use of a key (decision D58)', () => {
     })
   })
 
-  it('is exact when many come at once', async () => {
+  it('use of a key is exact when many come at once', async () => {
     const { body: made } = await create({})
     await Promise.all(Array.from({ length: 40 }, () => test.send('GET', '/api/v1/hello', { key: made.key })))
     assert.equal((await test.send('GET', `${path}/${made.id}`)).body.usage_stats.total_requests, 40)
   })
 
-  it('is reported for a day, a week, a month and all time', async () => {
+  it('use of a key is reported for a day, a week, a month and all time', async () => {
     const { body: made } = await create({})
     await test.sql`
       insert into api_key_usage (key_id, hour, requests, last_at)
@@ -435,7 +435,7 @@ describe('use of a key (decision D58)', () => {
     })
   })
 
-  it('is not counted for a key that has expired', async () => {
+  it('use of a key is not counted for a key that has expired', async () => {
     const me = ownerOf(test)
     const { id, key } = await makeKey(test, me, ['read'], inSeconds(-1))
     assert.equal((await test.send('GET', '/api/v1/hello', { key })).status, 401)

@@ -27,7 +27,7 @@ const statusOf = async (key: string): Promise<number> => (await test.send('GET',
 const seconds = (from: string, to: string): number => (Date.parse(to) - Date.parse(from)) / 1000
 
 describe('rotating a key', () => {
-  it('gives it a new secret, shown once, and leaves the old one good for a day', async () => {
+  it('rotating a key gives it a new secret, shown once, and leaves the old one good for a day', async () => {
     const { id, key } = await newUser()
     const { status, body } = await rotate(id, { key })
     assert.equal(status, 200)
@@ -55,7 +55,7 @@ describe('rotating a key', () => {
     assert.equal(JSON.stringify([read, list]).includes(body.key.slice(14)), false)
   })
 
-  it('keeps of both secrets only the hash, and writes neither into the audit log or a kept answer', async () => {
+  it('rotating a key keeps of both secrets only the hash, and writes neither into the audit log or a kept answer', async () => {
     const { id, key, org_id, user_id } = await newUser()
     const headers = { 'idempotency-key': 'once' }
     const { body } = await rotate(id, { key, headers })
@@ -76,7 +76,7 @@ describe('rotating a key', () => {
     assert.deepEqual(await test.sql`select 1 from idempotency where subject = ${id}`, [])
   })
 
-  it('ends the old secret when the overlap does: at once where that is 0, in 30 days at the latest', async () => {
+  it('rotating a key ends the old secret when the overlap does: at once where that is 0, in 30 days at the latest', async () => {
     const { id, key } = await newUser()
     const none = await rotate(id, { key }, { overlap_seconds: 0 })
     assert.deepEqual([none.status, none.body.previous_expires_at], [200, null])
@@ -105,7 +105,7 @@ describe('rotating a key', () => {
     assert.deepEqual(await Promise.all([first, second, third].map(statusOf)), [401, 200, 200])
   })
 
-  it('leaves one key: revoking it ends both secrets, usage and limits are counted together', async () => {
+  it('rotating a key leaves one key: revoking it ends both secrets, usage and limits are counted together', async () => {
     const { id, key } = await newUser()
     const { key: second } = (await rotate(id, { key })).body
     await statusOf(key)
@@ -120,7 +120,7 @@ describe('rotating a key', () => {
     assert.deepEqual([await statusOf(key), await statusOf(second)], [401, 401])
   })
 
-  it('keeps its end: neither secret outlives it, and one that has expired is created anew', async () => {
+  it('rotating a key keeps its end: neither secret outlives it, and one that has expired is created anew', async () => {
     const owner = await newUser()
     const expires_at = new Date(Date.now() + 3600_000).toISOString()
     const { id, key } = await makeKey(test, owner, ['read'], expires_at)
@@ -132,7 +132,7 @@ describe('rotating a key', () => {
     assert.deepEqual([status, refused.error.details.conflicting_field], [409, 'expires_at'])
   })
 
-  it('takes the time of the database, so that the overlap is the same for every process', async () => {
+  it('rotating a key takes the time of the database, so that the overlap is the same for every process', async () => {
     const { id, key } = await newUser()
     await rotate(id, { key }, { overlap_seconds: 60 })
     const [row] = await test.sql<{ seconds: number }>`
@@ -190,7 +190,7 @@ describe('who rotates which key', () => {
 })
 
 describe('a secret of before a rotation', () => {
-  it('is forgotten when its time is over, and no earlier', async () => {
+  it('a secret of before a rotation is forgotten when its time is over, and no earlier', async () => {
     const over = await newUser()
     const running = await newUser()
     for (const { id, key } of [over, running]) await rotate(id, { key })

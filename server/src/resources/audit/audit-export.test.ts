@@ -43,7 +43,7 @@ const parse = (text: string): any[] =>
     .filter(Boolean)
     .map((line) => JSON.parse(line))
 
-it('has the entries of the list as lines, the oldest first, and heeds its filters', async () => {
+it('an export of the audit log has the entries of the list as lines, the oldest first, and heeds its filters', async () => {
   const { key } = await newOwner()
   for (const name of ['one', 'two', 'three'])
     await test.send('POST', '/api/v1/projects', { key, body: { name: `export-${name}` } })
@@ -79,7 +79,7 @@ function counting(sql: Sql): { sql: Sql; count: () => number } {
   return { sql: Object.assign(((...all: Parameters<Sql>) => sql(...all)) as Sql, sql, { run }), count: () => count }
 }
 
-it('reads no further than its reader, and holds no transaction meanwhile', async () => {
+it('an export of the audit log reads no further than its reader, and holds no transaction meanwhile', async () => {
   const counted = counting(test.sql)
   const lines = Readable.from(exportLines(counted.sql, large, { last: newId('aud'), onStall: assert.fail }), {
     objectMode: false,
@@ -95,7 +95,7 @@ it('reads no further than its reader, and holds no transaction meanwhile', async
   await reading.return!()
 })
 
-it('leaves out what is written while it runs', async () => {
+it('an export of the audit log leaves out what is written while it runs', async () => {
   const person = await newOwner()
   const insert = (id: string) =>
     test.sql`insert into audit (id, org_id, action) values (${id}, ${person.org_id}, 'agent.created')`
@@ -109,7 +109,7 @@ it('leaves out what is written while it runs', async () => {
   )
 })
 
-it('gives up a reader that does not read for half a minute', async () => {
+it('an export of the audit log gives up a reader that does not read for half a minute', async () => {
   mock.timers.enable({ apis: ['setTimeout'] })
   try {
     let stalls = 0
@@ -127,7 +127,7 @@ it('gives up a reader that does not read for half a minute', async () => {
   }
 })
 
-it('that cannot continue is broken off, so that a part is not taken for the whole', async () => {
+it('an export of the audit log that cannot continue is broken off, so that a part is not taken for the whole', async () => {
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
     request(new URL(path, test.url), { headers: { 'x-api-key': large.key } }, resolve)
       .on('error', reject)

@@ -41,7 +41,7 @@ async function work(options: SendOptions): Promise<{ project: Reply; agent: Repl
 const actionsOf = ({ entries }: any): string[] => entries.map(({ action }: any) => action)
 
 describe('an entry', () => {
-  it('says who did what to what, with which credential, from where and in which request', async () => {
+  it('an entry says who did what to what, with which credential, from where and in which request', async () => {
     const { id, key, user_id } = await newOwner()
     const { agent, agents } = await work({ key })
     const changed = await test.send('PUT', agents, {
@@ -71,7 +71,7 @@ describe('an entry', () => {
     })
   })
 
-  it('names a grant of an app, or a session, where that was the credential', async () => {
+  it('an entry names a grant of an app, or a session, where that was the credential', async () => {
     const { key, ...person } = await newOwner()
     const { grant_id, token } = await makeToken(test, person, ['admin'])
     const { id: session_id, cookie } = await makeSession(test, person)
@@ -87,7 +87,7 @@ describe('an entry', () => {
     )
   })
 
-  it('is not written for what changed nothing, or failed', async () => {
+  it('an entry is not written for what changed nothing, or failed', async () => {
     const { key } = await newOwner()
     const { agents, project } = await work({ key })
     const settled = await test.send('POST', `${agents}/start`, { key })
@@ -102,14 +102,14 @@ describe('an entry', () => {
     assert.deepEqual(actionsOf(await read(key)), ['agent.created', 'project.created'])
   })
 
-  it('of a repeated request with an Idempotency-Key is written once', async () => {
+  it('an entry of a repeated request with an Idempotency-Key is written once', async () => {
     const { key } = await newOwner()
     const options = { key, headers: { 'idempotency-key': 'once' }, body: { name: 'only-once' } }
     for (const status of [201, 201]) assert.equal((await test.send('POST', '/api/v1/projects', options)).status, status)
     assert.deepEqual(actionsOf(await read(key)), ['project.created'])
   })
 
-  it('of changes at once says for each what it found', async () => {
+  it('an entry of changes at once says for each what it found', async () => {
     const { key } = await newOwner()
     const { project } = await work({ key })
     const names = Array.from({ length: 8 }, (_, i) => `name-${i}`)
@@ -125,7 +125,7 @@ describe('an entry', () => {
 })
 
 describe('the list', () => {
-  it('is filtered by each member, and by all of them together', async () => {
+  it('the list is filtered by each member, and by all of them together', async () => {
     const { key, id, user_id, org_id } = await newOwner()
     const colleague = await makePerson(test, 'member', org_id)
     const theirs = await makeKey(test, colleague, ['write'])
@@ -152,7 +152,7 @@ describe('the list', () => {
     assert.deepEqual(actionsOf(await read(key, both)), ['agent.paused'])
   })
 
-  it('is of a period: the start belongs to it, the end does not', async () => {
+  it('the list is of a period: the start belongs to it, the end does not', async () => {
     const { key, org_id } = await newOwner()
     await work({ key })
     await test.sql`update audit set at = case action when 'agent.created' then '2026-03-01T12:00:00.500Z'::timestamptz
@@ -175,7 +175,7 @@ describe('the list', () => {
     assert.deepEqual([empty.status, empty.body.error.details[0].field], [400, 'end_time'])
   })
 
-  it('has every entry once over all its pages, the newest first', async () => {
+  it('the list has every entry once over all its pages, the newest first', async () => {
     const { key } = await newOwner()
     for (let i = 0; i < 7; i++) await test.send('POST', '/api/v1/projects', { key, body: { name: `page-${i}` } })
     const names: string[] = []
@@ -189,7 +189,7 @@ describe('the list', () => {
     assert.deepEqual((await read(key, { offset: 2_147_483_647 })).entries, [])
   })
 
-  it('refuses what is no action, too large a page, and a text that is too long', async () => {
+  it('the list refuses what is no action, too large a page, and a text that is too long', async () => {
     const { key } = await newOwner()
     for (const query of ['action=agents', 'limit=1001', 'limit=0', `target=${'x'.repeat(101)}`]) {
       const { status, body } = await test.send('GET', `${path}?${query}`, { key })
@@ -202,7 +202,7 @@ describe('the list', () => {
 })
 
 describe('what concerns a person rather than an organization', () => {
-  it('is in the log of every organization of that person, as long as the person is a member', async () => {
+  it('what concerns a person rather than an organization is in the log of every organization of that person, as long as the person is a member', async () => {
     const here = await newOwner()
     const elsewhere = await newOwner()
     const member = await makePerson(test, 'viewer', here.org_id)
@@ -232,7 +232,7 @@ describe('what concerns a person rather than an organization', () => {
     assert.deepEqual(await reportOf(elsewhere.key), [['Grace', 'Hopper', ...who]])
   })
 
-  it('and is done by a key or a token is in the log of its organization alone', async () => {
+  it('what concerns a person rather than an organization and is done by a key or a token is in the log of its organization alone', async () => {
     const here = await newOwner()
     const elsewhere = await newOwner()
     await test.sql`insert into member (org_id, user_id, role) values (${elsewhere.org_id}, ${here.user_id}, 'member')`

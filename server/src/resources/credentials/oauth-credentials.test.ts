@@ -27,7 +27,7 @@ const auditOf = (target: string) => test.sql<{ action: string; actor: string; de
   select action, actor, detail from audit where target = ${target} order by id`
 
 describe('a credential of type oauth2', () => {
-  it('is answered with its state and what it asks for, and never with a secret or a token', async (t) => {
+  it('a credential of type oauth2 is answered with its state and what it asks for, and never with a secret or a token', async (t) => {
     const issuer = await startIssuer(t)
     const made = await world.credential(issuer)
     const { created_at, updated_at, expires_at, connected_at, id, project_id, created_by, name, ...rest } = made
@@ -57,7 +57,7 @@ describe('a credential of type oauth2', () => {
     assert.equal(JSON.stringify([made, list, row.text]).includes('the-secret-of-cadre'), false)
   })
 
-  it('is made once for an Idempotency-Key, and answered as it is by then', async (t) => {
+  it('a credential of type oauth2 is made once for an Idempotency-Key, and answered as it is by then', async (t) => {
     const issuer = await startIssuer(t)
     const body = {
       name: 'ONCE',
@@ -75,7 +75,7 @@ describe('a credential of type oauth2', () => {
     assert.equal(issuer.issued.length, 1)
   })
 
-  it('authenticates as its issuer takes it', async (t) => {
+  it('a credential of type oauth2 authenticates as its issuer takes it', async (t) => {
     const issuer = await startIssuer(t)
     const { id } = await world.credential(issuer, { ...person, ...issuerClients.public, client_secret: undefined })
     assert.equal((await world.connect(issuer, id)).status, 200)
@@ -93,7 +93,7 @@ describe('a credential of type oauth2', () => {
     )
   })
 
-  it('may name its endpoints instead of an issuer', async (t) => {
+  it('a credential of type oauth2 may name its endpoints instead of an issuer', async (t) => {
     const issuer = await startIssuer(t)
     const endpoints = {
       issuer: undefined,
@@ -107,7 +107,7 @@ describe('a credential of type oauth2', () => {
     assert.equal((await read(id)).status, 'connected')
   })
 
-  it('needs its tokens anew for another client or other scopes, and not for another name', async (t) => {
+  it('a credential of type oauth2 needs its tokens anew for another client or other scopes, and not for another name', async (t) => {
     const issuer = await startIssuer(t)
     const { id } = await world.credential(issuer, person)
     await world.connect(issuer, id)
@@ -121,7 +121,7 @@ describe('a credential of type oauth2', () => {
     assert.deepEqual(audit.filter(({ detail }) => detail.is_value_changed).length, 1)
   })
 
-  it('is refused with all that is wrong with it', async () => {
+  it('a credential of type oauth2 is refused with all that is wrong with it', async () => {
     const create = async (body: object) => {
       const reply = await world.call('POST', '/credentials', { name: 'WRONG', type: 'oauth2', ...body })
       assert.equal(reply.status, 400, JSON.stringify(reply.body))
@@ -146,7 +146,7 @@ describe('a credential of type oauth2', () => {
       assert.equal((await world.call('PUT', `/credentials/${id}`, body)).status, 400)
   })
 
-  it('whose issuer calls itself otherwise, or is none, fails with that', async (t) => {
+  it('a credential of type oauth2 whose issuer calls itself otherwise, or is none, fails with that', async (t) => {
     const issuer = await startIssuer(t, { metadata: (metadata) => ({ ...metadata, issuer: 'https://evil.example' }) })
     assert.equal((await world.credential(issuer)).error.code, 'issuer_mismatch')
     const none = await startLocalServer(t, (_request, response) => void response.writeHead(404).end())
@@ -161,7 +161,7 @@ describe('a credential of type oauth2', () => {
 })
 
 describe('connecting a credential', () => {
-  it('goes to the issuer with PKCE and a state, and comes back below the public address', async (t) => {
+  it('connecting a credential goes to the issuer with PKCE and a state, and comes back below the public address', async (t) => {
     const issuer = await startIssuer(t)
     const { id, name } = await world.credential(issuer, person)
     const url = new URL(await begin(id))
@@ -190,7 +190,7 @@ describe('connecting a credential', () => {
     )
   })
 
-  it('asks for a sign-in first where the browser has none, and counts afterwards', async (t) => {
+  it('connecting a credential asks for a sign-in first where the browser has none, and counts afterwards', async (t) => {
     const issuer = await startIssuer(t)
     const { id } = await world.credential(issuer, person)
     const callback = await issuer.approve(await begin(id))
@@ -202,7 +202,7 @@ describe('connecting a credential', () => {
     assert.equal((await comeBack(test, callback, ownerOf(test))).status, 200)
   })
 
-  it('is refused to every other user, of the same organization too, which the audit log tells', async (t) => {
+  it('connecting a credential is refused to every other user, of the same organization too, which the audit log tells', async (t) => {
     const issuer = await startIssuer(t)
     const { id } = await world.credential(issuer, person)
     const callback = await issuer.approve(await begin(id))
@@ -221,7 +221,7 @@ describe('connecting a credential', () => {
     assert.equal((await comeBack(test, callback, ownerOf(test))).status, 200, 'it still counts for the one who began')
   })
 
-  it('is refused to one who has lost their role meanwhile', async (t) => {
+  it('connecting a credential is refused to one who has lost their role meanwhile', async (t) => {
     const issuer = await startIssuer(t)
     const { id } = await world.credential(issuer, person)
     const member = await makePerson(test, 'member', test.owner.org_id)
@@ -233,7 +233,7 @@ describe('connecting a credential', () => {
     assert.deepEqual([reply.status, issuer.tokenRequests.length], [403, 0])
   })
 
-  it('counts once, within its time, and only with its own state and code', async (t) => {
+  it('connecting a credential counts once, within its time, and only with its own state and code', async (t) => {
     const issuer = await startIssuer(t)
     const { id } = await world.credential(issuer, person)
     const owner = ownerOf(test)
@@ -263,7 +263,7 @@ describe('connecting a credential', () => {
     assert.equal((await comeBack(test, elsewhere, owner)).status, 400)
   })
 
-  it('ends where the person says no, or the issuer fails, and leaves the credential as it was', async (t) => {
+  it('connecting a credential ends where the person says no, or the issuer fails, and leaves the credential as it was', async (t) => {
     const issuer = await startIssuer(t)
     const { id } = await world.credential(issuer, person)
     issuer.declines = true
@@ -275,7 +275,7 @@ describe('connecting a credential', () => {
     assert.equal((await read(id)).status, 'needs_authorization')
   })
 
-  it('does not count for a client or scopes that were replaced meanwhile', async (t) => {
+  it('connecting a credential does not count for a client or scopes that were replaced meanwhile', async (t) => {
     const issuer = await startIssuer(t)
     const { id } = await world.credential(issuer, person)
     const callback = await issuer.approve(await begin(id))
@@ -284,7 +284,7 @@ describe('connecting a credential', () => {
     assert.equal((await read(id)).status, 'needs_authorization')
   })
 
-  it('is not for credentials that need no person, nor for those of another project or organization', async (t) => {
+  it('connecting a credential is not for credentials that need no person, nor for those of another project or organization', async (t) => {
     const issuer = await startIssuer(t)
     const secret = (
       await world.call('POST', '/credentials', { name: 'A_SECRET', value: 'x', allowed_hosts: ['a.test'] })
@@ -331,7 +331,7 @@ describe('a credential for an MCP server', () => {
     return { issuer, server, id: made.id as string, made }
   }
 
-  it('finds its issuer and registers this service there, once', async (t) => {
+  it('a credential for an MCP server finds its issuer and registers this service there, once', async (t) => {
     const { issuer, server, id, made } = await challenged(t)
     assert.deepEqual(
       [made.status, made.grant, made.mcp_url, made.issuer],
@@ -352,14 +352,14 @@ describe('a credential for an MCP server', () => {
     assert.deepEqual([refresh.grant_type, refresh.resource], ['refresh_token', `${server.url}/mcp`])
   })
 
-  it('is not connected for another resource than the server', async (t) => {
+  it('a credential for an MCP server is not connected for another resource than the server', async (t) => {
     const { id } = await challenged(t, {}, (own) => ({ ...own, resource: 'https://bank.example/mcp' }))
     const { status, body } = await world.call('POST', `/credentials/${id}/authorize`)
     assert.equal(status, 502)
     assert.match(body.error.message, /does not match/)
   })
 
-  it('says what is missing where its issuer registers no clients', async (t) => {
+  it('a credential for an MCP server says what is missing where its issuer registers no clients', async (t) => {
     const { id, issuer } = await challenged(t, { registers: false })
     const { status, body } = await world.call('POST', `/credentials/${id}/authorize`)
     assert.equal(status, 502)
@@ -368,7 +368,7 @@ describe('a credential for an MCP server', () => {
     assert.equal((await world.connect(issuer, id)).status, 200)
   })
 
-  it('is known by the address of its metadata where the issuer takes that', async (t) => {
+  it('a credential for an MCP server is known by the address of its metadata where the issuer takes that', async (t) => {
     const secure = await shareTestService({
       CADRE_EGRESS_ALLOW: 'loopback',
       CADRE_PUBLIC_URL: 'https://cadre.example.com',
@@ -403,7 +403,7 @@ describe('a credential for an MCP server', () => {
 })
 
 describe('the cookie of a session', () => {
-  it('of the owner begins and ends it too, without a key', async (t) => {
+  it('the cookie of a session of the owner begins and ends it too, without a key', async (t) => {
     const issuer = await startIssuer(t)
     const { id } = await world.credential(issuer, person)
     const { cookie } = await makeSession(test, ownerOf(test))

@@ -54,7 +54,7 @@ const png = Buffer.from(
 )
 
 describe('a file', () => {
-  it('is uploaded as a body, read, listed, downloaded and deleted', async () => {
+  it('a file is uploaded as a body, read, listed, downloaded and deleted', async () => {
     const bytes = Buffer.alloc(2_500_000, 'abc\n')
     const { status, body } = await upload(bytes, '?name=notes.txt', { 'content-type': 'text/plain' })
     assert.equal(status, 201)
@@ -80,7 +80,7 @@ describe('a file', () => {
     assert.equal((await send('GET', `${files}/${id}/content`)).status, 404)
   })
 
-  it('is uploaded by a form, whose name comes before that of the part', async () => {
+  it('a file is uploaded by a form, whose name comes before that of the part', async () => {
     const named = await upload(form({ file: new Blob([png]), name: 'picture.png' }, 'c:\\x\\other.png'))
     assert.equal(named.status, 201, JSON.stringify(named.body))
     assert.deepEqual(
@@ -95,7 +95,7 @@ describe('a file', () => {
     assert.equal(broken.status, 400)
   })
 
-  it('loses what is dangerous in a name', async () => {
+  it('a file loses what is dangerous in a name', async () => {
     const names: [string, string][] = [
       ['../../x', '....x'],
       ['..', 'file'],
@@ -114,7 +114,7 @@ describe('a file', () => {
     assert.equal((await upload('x', `?name=${encodeURIComponent('../../x')}`)).body.name, '....x')
   })
 
-  it('has the type that its bytes say, and only pictures are shown', async () => {
+  it('a file has the type that its bytes say, and only pictures are shown', async () => {
     const svg = '<?xml version="1.0"?><svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>'
     const polyglot = Buffer.concat([Buffer.from('GIF89a'), Buffer.from('=1;<script>alert(1)</script>')])
     const cases: [string | Buffer<ArrayBuffer>, string, string, 'inline' | 'attachment'][] = [
@@ -141,7 +141,7 @@ describe('a file', () => {
     }
   })
 
-  it('is sent in parts, or not at all where it is known', async () => {
+  it('a file is sent in parts, or not at all where it is known', async () => {
     const bytes = Buffer.alloc(3_000_000)
     for (let i = 0; i < bytes.length; i += 4) bytes.writeUInt32BE(i, i)
     const { body } = await upload(bytes)
@@ -178,7 +178,7 @@ describe('a file', () => {
     assert.deepEqual([head.status, head.headers.get('content-length')], [200, String(bytes.length)])
   })
 
-  it('is made once for its Idempotency-Key', async () => {
+  it('a file is made once for its Idempotency-Key', async () => {
     const headers = { 'idempotency-key': 'once' }
     const one = await upload('the same', '?name=once', headers)
     const two = await upload('the same', '?name=once', headers)
@@ -189,7 +189,7 @@ describe('a file', () => {
     assert.equal(row!.count, 0)
   })
 
-  it('of another organization or project does not exist', async () => {
+  it('a file of another organization or project does not exist', async () => {
     const { body } = await upload('secret')
     const stranger = await makeKey(test, await makePerson(test), ['admin'])
     for (const path of ['', '/content']) {
@@ -207,7 +207,7 @@ describe('a file', () => {
     }
   })
 
-  it('asks for the scopes of tasks', async () => {
+  it('a file asks for the scopes of tasks', async () => {
     const owner = ownerOf(test)
     const reader = await makeKey(test, owner, ['agents:read'])
     const runner = await makeKey(test, owner, ['tasks:write'])
@@ -218,7 +218,7 @@ describe('a file', () => {
 })
 
 describe('a backup', () => {
-  it('has every byte of a file', async () => {
+  it('a backup has every byte of a file', async () => {
     const { body } = await upload(Buffer.concat([png, Buffer.alloc(2_000_000, 7)]), '?name=kept')
     const folder = await mkdtemp(join(tmpdir(), 'cadre-files-'))
     const empty = await makeEmptyDatabase()
@@ -250,7 +250,7 @@ describe('the bounds of files', () => {
     return row!.count
   }
 
-  it('end an upload of one byte too many with 413, and leave nothing', async () => {
+  it('the bounds of files end an upload of one byte too many with 413, and leave nothing', async () => {
     const before = await rows()
     const bytes = Buffer.alloc(fileBounds.bytes + 1)
     const streamed = (): ReadableStream => new Blob([bytes]).stream()
@@ -269,7 +269,7 @@ describe('the bounds of files', () => {
     assert.deepEqual([most.status, most.body.bytes], [201, fileBounds.bytes])
   })
 
-  it('hold the memory of an upload', async () => {
+  it('the bounds of files hold the memory of an upload', async () => {
     global.gc?.()
     const before = process.memoryUsage().arrayBuffers
     let most = 0
@@ -289,7 +289,7 @@ describe('the bounds of files', () => {
     assert.ok(most < 64 * 1_048_576, `${most} bytes`)
   })
 
-  it('leave no row of an upload that is cut off, wherever that is', async () => {
+  it('the bounds of files leave no row of an upload that is cut off, wherever that is', async () => {
     const before = await rows()
     const points = [0, 1, 1_048_576, 2_500_000, ...Array.from({ length: 4 }, () => randomInt(4_000_000))]
     const { hostname, port } = new URL(test.url)
@@ -315,7 +315,7 @@ describe('the bounds of files', () => {
     }
   })
 
-  it('refuse what a project has no room for', async () => {
+  it('the bounds of files refuse what a project has no room for', async () => {
     const small = await startTestService({ CADRE_FILES_MAX_BYTES_PROJECT: '1500000' })
     try {
       const made = await small.send('POST', '/api/v1/projects', { body: { name: 'small' } })
@@ -344,7 +344,7 @@ describe('the bounds of files', () => {
     }
   })
 
-  it('remove what no task named for thirty days, and what a crash cut off', async () => {
+  it('the bounds of files remove what no task named for thirty days, and what a crash cut off', async () => {
     const old = await upload('old')
     const young = await upload('young')
     await test.sql`update file set created_at = now() - interval '31 days' where id = ${old.body.id}`

@@ -67,7 +67,7 @@ const bodies: Record<string, Send> = {
 }
 
 describe('a file of another tenant', () => {
-  it('is 404 in the body of every operation that takes the identifier of one, and changes nothing', async () => {
+  it('a file of another tenant is 404 in the body of every operation that takes the identifier of one, and changes nothing', async () => {
     const taking = operations.filter(({ body }) => JSON.stringify(body ?? null).includes('"file_id"'))
     assert.deepEqual(taking.map(({ id }) => id).toSorted(), Object.keys(bodies).toSorted())
     const before = await counts()
@@ -86,7 +86,7 @@ describe('a file of another tenant', () => {
     assert.equal((await test.send('GET', task)).body.status, 'waiting')
   })
 
-  it('is 404 for one task of a batch, and the others are created', async () => {
+  it('a file of another tenant is 404 for one task of a batch, and the others are created', async () => {
     const tasks = [
       ...foreign.map((file_id) => ({ input: [{ role: 'user', content: [{ type: 'file', file_id }] }] })),
       { input: 'Hello' },
@@ -98,7 +98,7 @@ describe('a file of another tenant', () => {
     )
   })
 
-  it('is 404 at the door of OpenAI, also where a conversation has it', async () => {
+  it('a file of another tenant is 404 at the door of OpenAI, also where a conversation has it', async () => {
     const before = await counts()
     for (const file_id of foreign) {
       const [image, file] = ['input_image', 'input_file'].map((type) => [

@@ -66,7 +66,7 @@ const objects = async (): Promise<string[]> => {
 
 describe('files in an S3-compatible store', () => {
   for (const length of [10, 1_048_576, 5 * 1_048_576, 5 * 1_048_576 + 1, fileBounds.bytes])
-    it(`of ${length} bytes come back as they were, whole and in ranges`, async () => {
+    it(`files in an S3-compatible store of ${length} bytes come back as they were, whole and in ranges`, async () => {
       const bytes = bytesOf(length)
       const { status, body } = await upload(bytes)
       assert.deepEqual([status, body.bytes], [201, length], JSON.stringify(body))
@@ -84,7 +84,7 @@ describe('files in an S3-compatible store', () => {
       assert.ok((await objects()).includes(body.id))
     })
 
-  it('go with their rows, also by way of their project', async () => {
+  it('files in an S3-compatible store go with their rows, also by way of their project', async () => {
     const one = await upload(bytesOf(100))
     const other = await test.send('POST', '/api/v1/projects', { body: { name: 'short-lived' } })
     const theirs = await fetch(new URL(`/api/v1/projects/${other.body.id}/files`, test.url), {
@@ -102,7 +102,7 @@ describe('files in an S3-compatible store', () => {
     assert.equal((await test.sql`select 1 from file_object_left`).length, 0)
   })
 
-  it('leave nothing of an upload that is cut off or too large', async () => {
+  it('files in an S3-compatible store leave nothing of an upload that is cut off or too large', async () => {
     const before = (await objects()).sort()
     const { hostname, port } = new URL(test.url)
     for (const sent of [100, 7_000_000]) {
@@ -128,7 +128,7 @@ describe('files in an S3-compatible store', () => {
     assert.deepEqual((await objects()).sort(), before)
   })
 
-  it('that the store does not take are an error, and leave no row', async () => {
+  it('files in an S3-compatible store that the store does not take are an error, and leave no row', async () => {
     const wrong = await startTestService({ ...settings, CADRE_FILES_S3_ACCESS_KEY_ID: 'wrong' })
     try {
       const made = await wrong.send('POST', '/api/v1/projects', { body: { name: 'refused' } })
@@ -142,7 +142,7 @@ describe('files in an S3-compatible store', () => {
     }
   })
 
-  it('need all settings of the store', () => {
+  it('files in an S3-compatible store need all settings of the store', () => {
     const { CADRE_FILES_S3_SECRET_ACCESS_KEY: _secret, ...some } = settings
     assert.throws(() => readConfig(some), /CADRE_FILES_S3_SECRET_ACCESS_KEY: it is not set/)
     assert.throws(() => readConfig({ CADRE_FILES_S3_ENDPOINT: 'https://s3.example.com' }), /CADRE_FILES_S3_BUCKET/)

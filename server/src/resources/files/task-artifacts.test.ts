@@ -75,7 +75,7 @@ const png = Buffer.from(
 )
 
 describe('save_file', () => {
-  it('makes an artifact: in the output, the list, the events and the webhooks', async () => {
+  it('save_file makes an artifact: in the output, the list, the events and the webhooks', async () => {
     await registerWebhook(test, 'https://hooks.example.com/', { events: ['task.completed', 'agent.completed'] })
     const content = 'a,b\n1,é\n'
     const task = await play(['save_file', { name: '../report.csv', media_type: 'text/csv', content }])
@@ -112,7 +112,7 @@ describe('save_file', () => {
     )
   })
 
-  it('takes bytes in base64, and one of both', async () => {
+  it('save_file takes bytes in base64, and one of both', async () => {
     const task = await play(
       ['save_file', { name: 'dot.png', content_base64: png.toString('base64') }],
       ['save_file', { name: 'empty', content: '' }],
@@ -132,7 +132,7 @@ describe('save_file', () => {
     }
   })
 
-  it('lists nothing of tasks that made nothing, and nothing to strangers', async () => {
+  it('save_file lists nothing of tasks that made nothing, and nothing to strangers', async () => {
     const task = await play(['read_file', { file_id: 'file_x' }])
     const path = `${project}/tasks/${task.id}/artifacts`
     assert.deepEqual((await test.send('GET', path)).body, { artifacts: [] })
@@ -142,7 +142,7 @@ describe('save_file', () => {
     assert.equal((await test.send('GET', path, { key: reader.key })).status, 200)
   })
 
-  it('tells the model that the project has no room', async () => {
+  it('save_file tells the model that the project has no room', async () => {
     const small = await startTestService({ CADRE_FILES_MAX_BYTES_PROJECT: '10' })
     try {
       const made = await small.send('POST', '/api/v1/projects', { body: { name: 'small' } })
@@ -162,7 +162,7 @@ describe('save_file', () => {
 })
 
 describe('read_file', () => {
-  it('gives a text whole or in parts, of whole characters', async () => {
+  it('read_file gives a text whole or in parts, of whole characters', async () => {
     const text = 'aé€😀z'
     const file_id = await upload(text, 'text.txt')
     assert.equal(await result(['read_file', { file_id }]), text)
@@ -179,13 +179,13 @@ describe('read_file', () => {
     assert.equal(await result(['read_file', { file_id, offset: 1000 }]), '')
   })
 
-  it('says that there is more of a long file', async () => {
+  it('read_file says that there is more of a long file', async () => {
     const file_id = await upload('x'.repeat(70_000), 'long.txt')
     const content = await result(['read_file', { file_id }])
     assert.equal(content, `${'x'.repeat(65_536)}\n[bytes 0 to 65536 of 70000]`)
   })
 
-  it('fails for what is no text, is gone, or is not of the project', async () => {
+  it('read_file fails for what is no text, is gone, or is not of the project', async () => {
     const file_id = await upload(png, 'dot.png')
     const task = await play(['read_file', { file_id }])
     const { body } = await test.send('GET', `${project}/tasks/${task.id}/steps`)
@@ -202,7 +202,7 @@ describe('read_file', () => {
 })
 
 describe('files of run_javascript', () => {
-  it('are read as bytes and saved as text or bytes', async () => {
+  it('files of run_javascript are read as bytes and saved as text or bytes', async () => {
     const bytes = Buffer.from([0, 1, 2, 254, 255])
     const file_id = await upload(bytes, 'bytes', 'application/octet-stream')
     const task = await javascript(`
@@ -222,7 +222,7 @@ describe('files of run_javascript', () => {
     assert.deepEqual([list.name, list.media_type, list.sha256], ['list.csv', 'text/csv', digestOf('a,é')])
   })
 
-  it('are at most twenty, and of the right kind', async () => {
+  it('files of run_javascript are at most twenty, and of the right kind', async () => {
     const many = await javascript(`for (let i = 0; ; i++) files.save('x' + i, String(i))`)
     assert.match(many.output.content, /may save 20 files at most/)
     assert.equal(many.output.artifacts.length, 20)
@@ -239,7 +239,7 @@ describe('files of run_javascript', () => {
 
 describe('what a tool returns that is no text', () => {
   for (const [name, model] of Object.entries(protocols))
-    it(`becomes files of the task, and pictures are shown to the model, by ${name}`, async (t) => {
+    it(`what a tool returns that is no text becomes files of the task, and pictures are shown to the model, by ${name}`, async (t) => {
       const server = await startLocalServer(t, (request, response) => {
         const type = request.url === '/dot.png' ? 'image/png' : 'application/octet-stream'
         response.writeHead(200, { 'content-type': type }).end(request.url === '/dot.png' ? png : Buffer.from([0, 1, 2]))
@@ -314,7 +314,7 @@ describe('what a tool returns that is no text', () => {
       assert.deepEqual((await test.send('GET', `${project}/tasks/${body.id}/artifacts`)).body, { artifacts: [] })
     })
 
-  it('is left out of what a model does not take', async (t) => {
+  it('what a tool returns that is no text is left out of what a model does not take', async (t) => {
     const server = await startLocalServer(t, (_request, response) =>
       response.writeHead(200, { 'content-type': 'application/pdf' }).end('%PDF-1.4\n\u0000'),
     )

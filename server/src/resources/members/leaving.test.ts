@@ -146,7 +146,7 @@ describe('a member who leaves or is removed', () => {
 })
 
 describe('losing the right to invite', () => {
-  it('withdraws the open links that were made with it, and no others', async () => {
+  it('losing the right to invite withdraws the open links that were made with it, and no others', async () => {
     const owner = await makePerson(invite)
     const second = await makePerson(invite, 'owner', owner.org_id)
     const { key } = await makeKey(invite, second, ['admin'])
@@ -169,7 +169,7 @@ describe('losing the right to invite', () => {
 })
 
 describe('the organization that a member leaves', () => {
-  it('is the one that the body says, so that a repeated request leaves no second one', async () => {
+  it('the organization that a member leaves is the one that the body says, so that a repeated request leaves no second one', async () => {
     const { person, own } = await colleague(invite)
     const { cookie } = await makeSession(invite, person)
     assert.deepEqual((await leave(invite, cookie, person.org_id)).body, {
@@ -185,14 +185,14 @@ describe('the organization that a member leaves', () => {
     assert.equal((await invite.send('POST', '/api/v1/auth/organization/leave', { cookie })).status, 400)
   })
 
-  it('keeps an owner: the last one stays', async () => {
+  it('the organization that a member leaves keeps an owner: the last one stays', async () => {
     const { person, own } = await colleague(invite)
     const { cookie } = await makeSession(invite, person)
     const { status, body } = await leave(invite, cookie, own)
     assert.deepEqual([status, body.error.code], [409, 'resource_conflict'])
   })
 
-  it('is not left by keys and apps, which act for their user but do not resign', async () => {
+  it('the organization that a member leaves is not left by keys and apps, which act for their user but do not resign', async () => {
     const { person } = await colleague(invite)
     for (const options of [
       { key: (await makeKey(invite, person, ['admin'])).key },
@@ -205,7 +205,7 @@ describe('the organization that a member leaves', () => {
 })
 
 describe("a user's only organization", () => {
-  it('cannot be left where accounts are made by invitation', async () => {
+  it("a user's only organization cannot be left where accounts are made by invitation", async () => {
     const owner = await makePerson(invite)
     const person = await makePerson(invite, 'member', owner.org_id)
     const { cookie } = await makeSession(invite, person)
@@ -217,7 +217,7 @@ describe("a user's only organization", () => {
     assert.equal((await invite.send('GET', '/api/v1/auth/organization', { cookie })).status, 200)
   })
 
-  it('may be taken there by an administrator; then they belong to none until invited again', async () => {
+  it("a user's only organization may be taken there by an administrator; then they belong to none until invited again", async () => {
     const owner = await makePerson(invite)
     const person = await makePerson(invite, 'admin', owner.org_id)
     const { cookie } = await makeSession(invite, person)
@@ -235,7 +235,7 @@ describe("a user's only organization", () => {
   })
 
   for (const how of ['removed', 'leaving'] as const) {
-    it(`is replaced by a new one where open sign-up is on: ${how} (decision D62)`, async () => {
+    it(`a user's only organization is replaced by a new one where open sign-up is on: ${how} (decision D62)`, async () => {
       const owner = await makePerson(open)
       const person = await makePerson(open, 'member', owner.org_id)
       const { cookie } = await makeSession(open, person)

@@ -32,7 +32,7 @@ const roleOf = async ({ user_id, org_id }: Person): Promise<string | undefined> 
 }
 
 describe('members', () => {
-  it('are listed in the order in which they joined, page by page', async () => {
+  it('members are listed in the order in which they joined, page by page', async () => {
     const { owner, ...others } = await company()
     let later = 0
     for (const { user_id } of Object.values(others))
@@ -48,7 +48,7 @@ describe('members', () => {
     assert.deepEqual(seen, expected)
   })
 
-  it('are found by name, by address and by role', async () => {
+  it('members are found by name, by address and by role', async () => {
     const { owner, member, viewer } = await company()
     await test.sql`update app_user set name = 'Grace 100%_\\ Hopper' where id = ${member.user_id}`
     const options = await admin(owner)
@@ -67,7 +67,7 @@ describe('members', () => {
     assert.equal((await test.send('GET', `${path}?role=boss`, options)).status, 400)
   })
 
-  it('show their addresses to managers of members and to themselves, and only those can search by them', async () => {
+  it('members show their addresses to managers of members and to themselves, and only those can search by them', async () => {
     const people = await company()
     const managers: [string, SendOptions][] = [
       ['owner', await admin(people.owner)],
@@ -104,7 +104,7 @@ describe('the last activity of a member', () => {
   const lastActive = async (options: SendOptions, { user_id }: Person): Promise<string | null | undefined> =>
     (await test.send('GET', `${path}/${user_id}`, options)).body.last_active
 
-  it('is that of their sessions, and of keys, apps and deeds in this organization, whichever is the latest', async () => {
+  it('the last activity of a member is that of their sessions, and of keys, apps and deeds in this organization, whichever is the latest', async () => {
     const { owner, member } = await company()
     const options = await admin(owner)
     const { sql } = test
@@ -137,7 +137,7 @@ describe('the last activity of a member', () => {
     assert.equal(body.members.find(({ user_id }: Person) => user_id === member.user_id).last_active, at(5))
   })
 
-  it('is for those who manage members, and of oneself', async () => {
+  it('the last activity of a member is for those who manage members, and of oneself', async () => {
     const { admin: administrator, member, viewer } = await company()
     assert.equal(await lastActive(await admin(administrator), member), null)
     for (const person of [member, viewer]) {
@@ -246,7 +246,7 @@ describe('roles: who may do what to whom', () => {
     assert.deepEqual([stepped.status, stepped.body.role], [200, 'viewer'])
   })
 
-  it('changes are in the audit log, and what changes nothing is not', async () => {
+  it('roles: who may do what to whom changes are in the audit log, and what changes nothing is not', async () => {
     const { owner, member } = await company()
     const options = await admin(owner)
     await test.send('PUT', `${path}/${member.user_id}`, { ...options, body: { role: 'admin' } })

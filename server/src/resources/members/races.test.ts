@@ -101,7 +101,7 @@ it('no user ends without an organization by leaving two at once', async () => {
 })
 
 describe('a link works once', () => {
-  it('of people who use it at once exactly one joins', async () => {
+  it('a link works once of people who use it at once exactly one joins', async () => {
     for (let round = 0; round < rounds; round++) {
       const owner = await makePerson(test)
       const { id, token } = await invite(owner)
@@ -121,7 +121,7 @@ describe('a link works once', () => {
     }
   })
 
-  it('of accounts that are made by it at once exactly one is made', async () => {
+  it('a link works once of accounts that are made by it at once exactly one is made', async () => {
     for (let round = 0; round < sizeOf({ short: 2, long: 5 }); round++) {
       const owner = await makePerson(test)
       const { token } = await invite(owner)
@@ -143,7 +143,7 @@ describe('a link works once', () => {
     }
   })
 
-  it('is either accepted or revoked, never both', async () => {
+  it('a link works once is either accepted or revoked, never both', async () => {
     for (let round = 0; round < rounds; round++) {
       const owner = await makePerson(test)
       const key = await keyOf(owner)
@@ -161,7 +161,7 @@ describe('a link works once', () => {
     }
   })
 
-  it('is not used up by a user who joins by another one at once', async () => {
+  it('a link works once is not used up by a user who joins by another one at once', async () => {
     for (let round = 0; round < rounds; round++) {
       const owner = await makePerson(test)
       const links = [await invite(owner, 'member'), await invite(owner, 'viewer')]

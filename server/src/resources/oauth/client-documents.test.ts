@@ -93,7 +93,7 @@ async function signIn(): Promise<string> {
 }
 
 describe('an app whose client_id is the address of its metadata document', () => {
-  it('gets tokens for /mcp with PKCE, any loopback port and no registration, and refreshes them', async () => {
+  it('an app whose client_id is the address of its metadata document gets tokens for /mcp with PKCE, any loopback port and no registration, and refreshes them', async () => {
     const metadata = (await service.send('GET', '/.well-known/oauth-authorization-server', { key: null })).body
     assert.equal(metadata.client_id_metadata_document_supported, true)
     assert.ok(metadata.token_endpoint_auth_methods_supported.includes('none'))
@@ -116,7 +116,7 @@ describe('an app whose client_id is the address of its metadata document', () =>
     assert.deepEqual([app.client_id, app.name], [client.client_id, 'Code Helper'])
   })
 
-  it('is read again only when its document is no longer fresh, and then by what it says', async () => {
+  it('an app whose client_id is the address of its metadata document is read again only when its document is no longer fresh, and then by what it says', async () => {
     const client = serve('/fresh.json')
     for (let times = 0; times < 3; times++)
       assert.equal((await driver.ask(client, { scope: undefined, resource: mcp(), ...pkce })).status, 303)
@@ -130,7 +130,7 @@ describe('an app whose client_id is the address of its metadata document', () =>
     assert.match(await refusal(client), /status 404/)
   })
 
-  it('shares one read among requests at the same time', async () => {
+  it('an app whose client_id is the address of its metadata document shares one read among requests at the same time', async () => {
     const client = serve('/at-once.json')
     const answers = await Promise.all(
       Array.from({ length: 8 }, () => driver.ask(client, { scope: undefined, resource: mcp(), ...pkce })),
@@ -139,7 +139,7 @@ describe('an app whose client_id is the address of its metadata document', () =>
     assert.equal(reads, 1)
   })
 
-  it('is shown with its host, and as an app that is not registered, whatever it calls itself', async () => {
+  it('an app whose client_id is the address of its metadata document is shown with its host, and as an app that is not registered, whatever it calls itself', async () => {
     const page = await consentPageOf(serve('/spoof.json', { client_name: 'Cadre <b>Console</b>' }))
     assert.match(page, /Allow Cadre &lt;b&gt;Console&lt;\/b&gt;\?/)
     assert.ok(page.includes(`The app of ${host} asks for access`))
@@ -154,17 +154,17 @@ describe('an app whose client_id is the address of its metadata document', () =>
     assert.match(elsewhere, /goes to another host: <strong>app\.example\.com<\/strong>/)
   })
 
-  it('never gets the scope admin', async () => {
+  it('an app whose client_id is the address of its metadata document never gets the scope admin', async () => {
     const answer = await driver.ask(serve('/admin.json'), { scope: 'admin', resource: mcp(), ...pkce })
     assert.equal(new URL(answer.headers.get('location')!).searchParams.get('error'), 'invalid_scope')
   })
 
-  it('must use PKCE', async () => {
+  it('an app whose client_id is the address of its metadata document must use PKCE', async () => {
     const answer = await driver.ask(serve('/no-pkce.json'), { scope: undefined, resource: mcp() })
     assert.match(new URL(answer.headers.get('location')!).searchParams.get('error_description')!, /PKCE/)
   })
 
-  it('is refused for a redirect URI that its document does not list, and for one of a private scheme', async () => {
+  it('an app whose client_id is the address of its metadata document is refused for a redirect URI that its document does not list, and for one of a private scheme', async () => {
     const client = serve('/redirects.json')
     for (const uri of [
       'https://evil.example/cb',
@@ -175,7 +175,7 @@ describe('an app whose client_id is the address of its metadata document', () =>
       assert.match(await refusal(client, { redirect_uri: uri }), /redirect_uri/, uri)
   })
 
-  it('is refused for what its document says or how it is served, with the reason, and nothing of it is kept', async () => {
+  it('an app whose client_id is the address of its metadata document is refused for what its document says or how it is served, with the reason, and nothing of it is kept', async () => {
     const cases: [string, typeof served | object, RegExp][] = [
       ['/mismatch.json', { client_id: 'https://good.example/app.json' }, /another client_id/],
       ['/secret.json', { client_secret: 'x' }, /client_secret/],
@@ -216,7 +216,7 @@ describe('an app whose client_id is the address of its metadata document', () =>
     assert.match(await page.text(), /The app that sent you here is not accepted/)
   })
 
-  it('is never fetched from an address that the egress rules forbid', async () => {
+  it('an app whose client_id is the address of its metadata document is never fetched from an address that the egress rules forbid', async () => {
     const guarded = await startTestService()
     try {
       const guardedDriver = new OAuthDriver(guarded)
@@ -241,7 +241,7 @@ describe('an app whose client_id is the address of its metadata document', () =>
     }
   })
 
-  it('is let in only where the organization allows it, and loses its access when that ends', async () => {
+  it('an app whose client_id is the address of its metadata document is let in only where the organization allows it, and loses its access when that ends', async () => {
     const client = serve('/switch.json')
     const code = await driver.code(client, { scope: undefined, resource: mcp(), ...pkce })
     const { body: tokens } = await driver.exchange(client, code, { code_verifier: verifier })
@@ -258,7 +258,7 @@ describe('an app whose client_id is the address of its metadata document', () =>
     }
   })
 
-  it('makes room for newer ones, beyond those that a user has let in', async () => {
+  it('an app whose client_id is the address of its metadata document makes room for newer ones, beyond those that a user has let in', async () => {
     await service.sql`
       insert into oauth_client (client_id, name, redirect_uris, scopes, document_until)
       select 'https://many.example/' || n, 'n', '{https://many.example/cb}', '{read}', now() + make_interval(secs => n)

@@ -80,7 +80,7 @@ describe('in a project that is being deleted (decision D24)', () => {
 })
 
 describe('a project that is not there', () => {
-  it('is named as the request named it, also where an agent is to be created in it', async () => {
+  it('a project that is not there is named as the request named it, also where an agent is to be created in it', async () => {
     for (const named of ['proj_999999', '999999']) {
       const { status, body } = await test.send('POST', `/api/v1/projects/${named}/agents`, { body: { name: 'x' } })
       assert.deepEqual(

@@ -26,7 +26,7 @@ describe('statistics of several projects', () => {
     return { status, statistics: body.statistics }
   }
 
-  it('tell agents as they come and go, and what happened last; nothing of others', async () => {
+  it('statistics of several projects tell agents as they come and go, and what happened last; nothing of others', async () => {
     const idle = (await post('/api/v1/projects', { name: 'idle' })).id
     const busy = (await post('/api/v1/projects', { name: 'busy' })).id
     const agents = `/api/v1/projects/${busy}/agents`

@@ -23,7 +23,7 @@ const events = (org_id: string) => test.sql<{ type: string; project_id: number; 
   select type, project_id, agent_id, data from event where org_id = ${org_id} order by id`
 
 describe('creating a project', () => {
-  it('answers 201 with exactly its four members, and makes an event (decision D93)', async () => {
+  it('creating a project answers 201 with exactly its four members, and makes an event (decision D93)', async () => {
     const { key, org_id, user_id } = await newOrganization()
     const { status, body } = await create('customer-support', key)
     assert.equal(status, 201)
@@ -39,7 +39,7 @@ describe('creating a project', () => {
   })
 
   for (const name of ['abc', 'a1b', '123', '0-0', 'A-B', 'a--b', 'MiXeD', 'x'.repeat(50), `a${'-'.repeat(48)}b`]) {
-    it(`takes the name ${name.length > 20 ? `${name.slice(0, 10)}… of ${name.length}` : name} as given (decision D31)`, async () => {
+    it(`creating a project takes the name ${name.length > 20 ? `${name.slice(0, 10)}… of ${name.length}` : name} as given (decision D31)`, async () => {
       const { status, body } = await create(name)
       assert.deepEqual([status, body.name], [201, name])
     })
@@ -75,7 +75,7 @@ describe('creating a project', () => {
     "a'b;--",
   ]
   for (const name of bad) {
-    it(`refuses the name ${JSON.stringify(name).slice(0, 24)} as INVALID_PROJECT_NAME`, async () => {
+    it(`creating a project refuses the name ${JSON.stringify(name).slice(0, 24)} as INVALID_PROJECT_NAME`, async () => {
       const { status, body } = await create(name)
       assert.deepEqual([status, body.error.code], [400, 'INVALID_PROJECT_NAME'])
       assert.deepEqual(Object.keys(body.error.details).sort(), ['field', 'issue', 'value'])
@@ -84,7 +84,7 @@ describe('creating a project', () => {
     })
   }
 
-  it('refuses a name that is missing or no text as INVALID_REQUEST (decision D27)', async () => {
+  it('creating a project refuses a name that is missing or no text as INVALID_REQUEST (decision D27)', async () => {
     for (const name of [undefined, null, 5, true, [], ['abc'], { a: 'abc' }]) {
       const { status, body } = await create(name)
       assert.deepEqual([status, body.error.code, body.error.details.field], [400, 'INVALID_REQUEST', 'name'])
@@ -92,7 +92,7 @@ describe('creating a project', () => {
     }
   })
 
-  it('refuses a name that is taken in the organization, without regard to case', async () => {
+  it('creating a project refuses a name that is taken in the organization, without regard to case', async () => {
     const here = await newOrganization()
     const there = await newOrganization()
     assert.equal((await create('Taken-Name', here.key)).status, 201)
@@ -107,7 +107,7 @@ describe('creating a project', () => {
     assert.equal((await events(here.org_id)).length, 1)
   })
 
-  it('lets exactly one of twenty with the same name win, whatever their case', async () => {
+  it('creating a project lets exactly one of twenty with the same name win, whatever their case', async () => {
     const { key, org_id } = await newOrganization()
     const replies = await Promise.all(Array.from({ length: 20 }, (_, i) => create(i % 2 ? 'racing' : 'Racing', key)))
     assert.equal(replies.filter(({ status }) => status === 201).length, 1)
@@ -116,7 +116,7 @@ describe('creating a project', () => {
     assert.equal((await events(org_id)).length, 1)
   })
 
-  it('never uses a number again', async () => {
+  it('creating a project never uses a number again', async () => {
     const { key } = await newOrganization()
     const { body: first } = await create('short-lived', key)
     assert.equal((await test.send('DELETE', `/api/v1/projects/${first.id}`, { key })).status, 200)
@@ -140,7 +140,7 @@ describe('listing projects (decision D32)', () => {
   }
   const found = async (query: string) => (await list(query)).projects.map(({ name }: { name: string }) => name)
 
-  it('shows all of the organization, newest first, with exactly id and name', async () => {
+  it('listing projects shows all of the organization, newest first, with exactly id and name', async () => {
     const body = await list('')
     assert.deepEqual(
       body.projects.map(({ name }: any) => name),
@@ -150,7 +150,7 @@ describe('listing projects (decision D32)', () => {
     assert.deepEqual(body.pagination, { page: 1, limit: 20, total: 7, pages: 1, has_next: false, has_prev: false })
   })
 
-  it('shows all of it to every member, and to a stranger their own', async () => {
+  it('listing projects shows all of it to every member, and to a stranger their own', async () => {
     for (const role of ['admin', 'member', 'viewer'] as const) {
       const { key } = await makeKey(test, await makePerson(test, role, mine.org_id), ['read'])
       assert.equal((await test.send('GET', '/api/v1/projects', { key })).body.pagination.total, 7)
@@ -161,7 +161,7 @@ describe('listing projects (decision D32)', () => {
     })
   })
 
-  it('goes in pages, each project once', async () => {
+  it('listing projects goes in pages, each project once', async () => {
     const pages = []
     for (let page = 1; page <= 4; page++) pages.push(await list(`limit=2&page=${page}`))
     assert.deepEqual(
@@ -201,7 +201,7 @@ describe('listing projects (decision D32)', () => {
     })
   })
 
-  it('sorts by name in code points, by creation and by update, both ways', async () => {
+  it('listing projects sorts by name in code points, by creation and by update, both ways', async () => {
     const sorted = names.toSorted()
     assert.deepEqual(await found('sort=name&order=asc'), sorted)
     assert.deepEqual(await found('sort=name'), sorted.toReversed())
@@ -213,14 +213,14 @@ describe('listing projects (decision D32)', () => {
     assert.equal((await found('sort=updated_at&order=asc')).at(-1), 'alpha')
   })
 
-  it('breaks ties by number', async () => {
+  it('listing projects breaks ties by number', async () => {
     await test.sql`update project set created_at = '2020-01-01' where org_id = ${mine.org_id} and name in ('alpha', 'Beta', 'beta-2')`
     assert.deepEqual((await found('order=asc')).slice(0, 3), ['alpha', 'Beta', 'beta-2'])
     assert.deepEqual((await found('order=desc')).slice(-3), ['beta-2', 'Beta', 'alpha'])
     await test.sql`update project set created_at = updated_at where org_id = ${mine.org_id}`
   })
 
-  it('searches part of the name without regard to case; % and _ and \\ are themselves', async () => {
+  it('listing projects searches part of the name without regard to case; % and _ and \\ are themselves', async () => {
     assert.deepEqual((await found('search=BETA&sort=name')).toSorted(), ['Beta', 'beta-2'])
     assert.deepEqual((await found('search=-50')).toSorted(), ['g-50-x', 'gamma-50'])
     assert.deepEqual(await found('search=alph'), ['alpha'])
@@ -233,7 +233,7 @@ describe('listing projects (decision D32)', () => {
     assert.deepEqual(await found(`search=${'%25'.repeat(100)}`), [])
   })
 
-  it('between moments: after is that moment or later, before strictly earlier; status has no effect', async () => {
+  it('listing projects between moments: after is that moment or later, before strictly earlier; status has no effect', async () => {
     await test.sql`update project set created_at = '2024-05-01T12:00:00Z', updated_at = '2024-06-01T12:00:00Z' where org_id = ${mine.org_id} and name = 'zz-top'`
     for (const kind of ['created', 'updated'] as const) {
       const day = kind === 'created' ? '2024-05-01' : '2024-06-01'
@@ -251,7 +251,7 @@ describe('listing projects (decision D32)', () => {
 })
 
 describe('reading, renaming and deleting a project (decision D100)', () => {
-  it('belongs to its organization: to others it does not exist', async () => {
+  it('reading, renaming and deleting a project belongs to its organization: to others it does not exist', async () => {
     const mine = await newOrganization()
     const { body: project } = await create('private', mine.key)
     const stranger = await newOrganization()
@@ -291,7 +291,7 @@ describe('reading, renaming and deleting a project (decision D100)', () => {
     assert.equal((await events(org_id)).length, published, 'the same name again is no event')
   })
 
-  it('keeps the naming rules, and may change only the case of its name', async () => {
+  it('reading, renaming and deleting a project keeps the naming rules, and may change only the case of its name', async () => {
     const { key } = await newOrganization()
     const { body: project } = await create('renamed', key)
     await create('neighbour', key)
@@ -305,7 +305,7 @@ describe('reading, renaming and deleting a project (decision D100)', () => {
     assert.equal(await rename(null), '400 INVALID_REQUEST')
   })
 
-  it('deletes only an empty project, once, with an event', async () => {
+  it('reading, renaming and deleting a project deletes only an empty project, once, with an event', async () => {
     const { key, org_id, user_id } = await newOrganization()
     const { body: project } = await create('doomed', key)
     const { body: agent } = await test.send('POST', `/api/v1/projects/${project.id}/agents`, {
@@ -331,7 +331,7 @@ describe('reading, renaming and deleting a project (decision D100)', () => {
     })
   })
 
-  it('is deleted by administrators alone (decision D75)', async () => {
+  it('reading, renaming and deleting a project is deleted by administrators alone (decision D75)', async () => {
     const owner = ownerOf(test)
     for (const [role, status] of [
       ['viewer', 403],
@@ -345,7 +345,7 @@ describe('reading, renaming and deleting a project (decision D100)', () => {
     }
   })
 
-  it('of a deletion and the creation of agents at once never leaves an agent without its project', async () => {
+  it('reading, renaming and deleting a project of a deletion and the creation of agents at once never leaves an agent without its project', async () => {
     const { key } = await newOrganization()
     const { body: project } = await create('contested', key)
     const replies = await Promise.all(

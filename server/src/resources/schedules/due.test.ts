@@ -165,12 +165,12 @@ const timing = (more: Partial<Timing> = {}): Timing => ({
 const at = (time: string) => new Date(`2026-11-20T${time}Z`)
 
 describe('a decision', () => {
-  it('is none before the time, and none while paused', () => {
+  it('a decision is none before the time, and none while paused', () => {
     assert.equal(decide(timing(), fine, at('09:59:59.999')), undefined)
     assert.equal(decide(timing({ next_run_at: null }), fine, at('10:00:00')), undefined)
   })
 
-  it('creates the task from the due time on, and moves to the next one', () => {
+  it('a decision creates the task from the due time on, and moves to the next one', () => {
     for (const now of ['10:00:00', '10:00:01', '10:00:59'])
       for (const catch_up of ['once', 'none'] as const)
         assert.deepEqual(decide(timing({ catch_up }), fine, at(now)), {
@@ -180,7 +180,7 @@ describe('a decision', () => {
         })
   })
 
-  it('creates one task for all due times that were missed, for the last of them', () => {
+  it('a decision creates one task for all due times that were missed, for the last of them', () => {
     assert.deepEqual(decide(timing(), fine, at('12:35:00')), {
       due: '2026-11-20T12:30:00.000Z',
       next: '2026-11-20T12:40:00.000Z',
@@ -188,20 +188,20 @@ describe('a decision', () => {
     })
   })
 
-  it('creates none for missed due times where the schedule says so', () => {
+  it('a decision creates none for missed due times where the schedule says so', () => {
     const decision = decide(timing({ catch_up: 'none' }), fine, at('12:35:00'))
     assert.deepEqual([decision?.fault?.code, decision?.next], ['missed', '2026-11-20T12:40:00.000Z'])
     // The last one is only just over: it was not missed, whatever became of those before it.
     assert.equal(decide(timing({ catch_up: 'none' }), fine, at('12:30:30'))?.fault, null)
   })
 
-  it('skips while an earlier task is open, or queues behind it', () => {
+  it('a decision skips while an earlier task is open, or queues behind it', () => {
     const open = { ...fine, has_open_task: true }
     assert.equal(decide(timing(), open, at('10:00:00'))?.fault?.code, 'task_open')
     assert.equal(decide(timing({ overlap: 'queue' }), open, at('10:00:00'))?.fault, null)
   })
 
-  it('says why there is no task', () => {
+  it('a decision says why there is no task', () => {
     const stopped = { ...fine, agent_status: 'stopped', agent_accepts_tasks: false }
     assert.deepEqual(decide(timing(), stopped, at('10:00:00'))?.fault, {
       code: 'agent_not_running',

@@ -48,7 +48,7 @@ const exactlyOnce = async (ids: string[]) => {
 }
 
 describe('due schedules on one database', () => {
-  it('bring one task each, by two processes', async () => {
+  it('due schedules on one database bring one task each, by two processes', async () => {
     const processes = await Promise.all([1, 2].map(() => startSchedulerProcess(made.connection)))
     try {
       for (let round = 0; round < sizeOf({ short: 1, long: 3 }); round++) {
@@ -61,7 +61,7 @@ describe('due schedules on one database', () => {
     }
   })
 
-  it('bring one task each, whenever the process that acts for them is killed', async () => {
+  it('due schedules on one database bring one task each, whenever the process that acts for them is killed', async () => {
     const killed = await startSchedulerProcess(made.connection)
     const ids = await makeSchedules(sizeOf({ short: 150, long: 300 }))
     await eventually(async () => (await tasksOf(ids)).length >= 5)
@@ -77,7 +77,7 @@ describe('due schedules on one database', () => {
     }
   })
 
-  it('are not waited for by the second process, and are not due for it once they have moved', async () => {
+  it('due schedules on one database are not waited for by the second process, and are not due for it once they have moved', async () => {
     const [id] = (await makeSchedules()) as [string]
     await database.sql.begin(async (first) => {
       assert.ok(await lockDueSchedule(first, id))

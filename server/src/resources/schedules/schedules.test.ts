@@ -51,7 +51,7 @@ const moved = (id: string, was: { tasks_created: number; skipped: number } = { t
 const errorOf = ({ status, body }: Reply) => [status, body.error.code, body.error.details?.[0]?.field]
 
 describe('a schedule', () => {
-  it('is created with its next due time and its defaults, read, listed, and gone', async () => {
+  it('a schedule is created with its next due time and its defaults, read, listed, and gone', async () => {
     const agent_id = await makeAgent()
     const made = await make(agent_id, { name: 'Cafe\u0301', cron: ' 30   7 * *  mon-fri ', time_zone: 'Europe/Berlin' })
     const { id, next_run_at, next_runs, created_at, updated_at, ...rest } = made
@@ -100,7 +100,7 @@ describe('a schedule', () => {
     }
   })
 
-  it('with a pattern that means nothing or never comes is refused at cron', async () => {
+  it('a schedule with a pattern that means nothing or never comes is refused at cron', async () => {
     const agent_id = await makeAgent()
     for (const cron of ['0 0 30 2 *', '* * * * * *', 'now', '61 * * * *', '? * * * *'])
       assert.deepEqual(errorOf(await create(agent_id, { cron })), [400, 'validation_error', 'cron'], cron)
@@ -112,7 +112,7 @@ describe('a schedule', () => {
     ])
   })
 
-  it('with any other member out of its bounds is refused at that member', async () => {
+  it('a schedule with any other member out of its bounds is refused at that member', async () => {
     const agent_id = await makeAgent()
     for (const [field, body] of [
       ['time_zone', { time_zone: 'Mars/Olympus' }],
@@ -130,7 +130,7 @@ describe('a schedule', () => {
       assert.deepEqual(errorOf(await create(agent_id, body)), [400, 'validation_error', field], JSON.stringify(body))
   })
 
-  it('of an agent or a thread that does not exist is not created', async () => {
+  it('a schedule of an agent or a thread that does not exist is not created', async () => {
     const agent_id = await makeAgent()
     const missing = await create('agent_00000000000000000000000000')
     assert.deepEqual([missing.status, missing.body.error.code], [404, 'agent_not_found'])
@@ -143,7 +143,7 @@ describe('a schedule', () => {
     }
   })
 
-  it('is changed member by member; a new pattern counts from now', async () => {
+  it('a schedule is changed member by member; a new pattern counts from now', async () => {
     const made = await make(await makeAgent(), {
       timeout_seconds: 60,
       budget: { max_tokens: 10, max_steps: 2 },
@@ -167,7 +167,7 @@ describe('a schedule', () => {
     assert.ok(Date.parse(changed.next_run_at) <= Date.now() + 3_600_000)
   })
 
-  it('of another project does not exist, and needs the scope to be changed', async () => {
+  it('a schedule of another project does not exist, and needs the scope to be changed', async () => {
     const { id } = await make(await makeAgent())
     const other = await createProject(test.send, 'elsewhere')
     assert.equal((await test.send('GET', `${other.path}/schedules/${id}`)).status, 404)
@@ -179,7 +179,7 @@ describe('a schedule', () => {
 })
 
 describe('a schedule that is due', () => {
-  it('creates one task, in the name of its owner, with what it says', async () => {
+  it('a schedule that is due creates one task, in the name of its owner, with what it says', async () => {
     const { id } = await make(await makeAgent(), { priority: 7, cron: '0 0 1 1 *' })
     await makeDue(id)
     const row = await moved(id)
@@ -193,7 +193,7 @@ describe('a schedule that is due', () => {
     assert.deepEqual([task.status, task.schedule_id, task.output.content], ['completed', id, 'Report.'])
   })
 
-  it('goes on with its thread', async () => {
+  it('a schedule that is due goes on with its thread', async () => {
     const agent_id = await makeAgent()
     const { body: thread } = await send('POST', '/threads', { agent_id })
     const { id } = await make(agent_id, { thread_id: thread.id, overlap: 'queue' })
@@ -212,7 +212,7 @@ describe('a schedule that is due', () => {
     )
   })
 
-  it('leaves a time out while its last task is open, and says so', async () => {
+  it('a schedule that is due leaves a time out while its last task is open, and says so', async () => {
     const agent_id = await makeAgent()
     await send('POST', `/agents/${agent_id}/pause`)
     const { id } = await make(agent_id)
@@ -228,7 +228,7 @@ describe('a schedule that is due', () => {
     assert.deepEqual([third.tasks_created, third.skipped, third.last_error], [2, 1, null])
   })
 
-  it('of an agent that is stopped brings no task, a warning in its log, and the reason', async () => {
+  it('a schedule that is due of an agent that is stopped brings no task, a warning in its log, and the reason', async () => {
     const agent_id = await makeAgent()
     await send('POST', `/agents/${agent_id}/stop`)
     const { id } = await make(agent_id)
@@ -263,7 +263,7 @@ describe('a schedule that is due', () => {
     assert.deepEqual(errorOf(await send('POST', `/schedules/${id}/resume`)), [400, 'validation_error', 'time_zone'])
   })
 
-  it('goes with its agent, and with its thread', async () => {
+  it('a schedule that is due goes with its agent, and with its thread', async () => {
     const agent_id = await makeAgent()
     const thread_id = newId('thread')
     await test.sql`insert into thread (id, project_id, agent_id, created_by)

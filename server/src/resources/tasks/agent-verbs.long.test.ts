@@ -119,7 +119,7 @@ const rightAway = ['while its model streams', 'while its tool is called']
 
 for (const [name, situation] of Object.entries(situations)) {
   describe(`a task ${name}`, () => {
-    it('is finished by a pause at the step in flight, and goes on with start', async () => {
+    it(`a task ${name} is finished by a pause at the step in flight, and goes on with start`, async () => {
       const { path, task } = await arrange(situation)
       await verb(path, 'pause')
       await situation.go(task)
@@ -130,7 +130,7 @@ for (const [name, situation] of Object.entries(situations)) {
       for (const step of steps) assert.equal(step.attempt, 1, 'nothing is repeated')
     })
 
-    it('is put aside by stop and goes on with start', async () => {
+    it(`a task ${name} is put aside by stop and goes on with start`, async () => {
       const { path, task } = await arrange(situation)
       await verb(path, 'stop')
       assert.equal((await call('POST', `${path}/tasks`, { input: 'no' })).body.error.code, 'agent_not_running')
@@ -147,7 +147,7 @@ for (const [name, situation] of Object.entries(situations)) {
       )
     })
 
-    it('goes on after a restart', async () => {
+    it(`a task ${name} goes on after a restart`, async () => {
       const { path, task } = await arrange(situation)
       await verb(path, 'restart')
       if (name === 'while its model streams')
@@ -156,7 +156,7 @@ for (const [name, situation] of Object.entries(situations)) {
       await ends(task.id)
     })
 
-    it('keeps the version that it was created with through an update', async () => {
+    it(`a task ${name} keeps the version that it was created with through an update`, async () => {
       const { path, task } = await arrange(situation)
       const { body } = await call('PUT', path, { config: { model: 'builtin/echo', tools: [] } })
       assert.equal(body.config.model, 'builtin/echo')
@@ -165,7 +165,7 @@ for (const [name, situation] of Object.entries(situations)) {
       assert.equal((await readTask(task.id)).agent_version, 0)
     })
 
-    it('is canceled at once or by its worker, and the receipt tells what it left', async () => {
+    it(`a task ${name} is canceled at once or by its worker, and the receipt tells what it left`, async () => {
       const { task } = await arrange(situation)
       const { status, body } = await call('POST', `/tasks/${task.id}/cancel`, { reason: 'enough' })
       assert.deepEqual([status, body.status], rightAway.includes(name) ? [202, 'running'] : [200, 'canceled'])
@@ -179,7 +179,7 @@ for (const [name, situation] of Object.entries(situations)) {
       release()
     })
 
-    it('is canceled by force at once, whatever its worker does', async () => {
+    it(`a task ${name} is canceled by force at once, whatever its worker does`, async () => {
       const { task } = await arrange(situation)
       const { status, body } = await call('POST', `/tasks/${task.id}/cancel`, { mode: 'force' })
       assert.deepEqual([status, body.status], [200, 'canceled'])
@@ -187,7 +187,7 @@ for (const [name, situation] of Object.entries(situations)) {
       release()
     })
 
-    it('is canceled and gone when its agent is deleted', async () => {
+    it(`a task ${name} is canceled and gone when its agent is deleted`, async () => {
       const { path, task } = await arrange(situation)
       const watching = service.send('GET', `${project}/tasks/${task.id}/events/stream`)
       assert.equal((await call('DELETE', path)).status, 200)
@@ -199,7 +199,7 @@ for (const [name, situation] of Object.entries(situations)) {
 }
 
 describe('a call that is not safe to repeat', () => {
-  it('is uncertain in the receipt of a cancellation that came while it was made', async () => {
+  it('a call that is not safe to repeat is uncertain in the receipt of a cancellation that came while it was made', async () => {
     const { task } = await arrange({
       input: () => script(tool('http_request', { url, method: 'POST', body: 'x' }), { text: 'whole' }),
       reached: situations['while its tool is called']!.reached,

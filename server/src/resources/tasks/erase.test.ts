@@ -134,7 +134,7 @@ describe('many tasks at once, and their erasure', () => {
     assert.equal(left.length, 0)
   })
 
-  it('are found by their metadata with an index', async () => {
+  it('many tasks at once, and their erasure are found by their metadata with an index', async () => {
     const plan = await test.sql.begin(async (tx) => {
       await tx`set local enable_seqscan = off`
       await tx`set local enable_indexscan = off`

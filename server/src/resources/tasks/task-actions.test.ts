@@ -42,7 +42,7 @@ const shape = (steps: any[]) => steps.map(({ index, type, status, name }) => [in
 describe('a message', () => {
   const send = (task: { id: string }, content: string) => call('POST', `/tasks/${task.id}/messages`, { content })
 
-  it('is read by the model before its next call', async () => {
+  it('a message is read by the model before its next call', async () => {
     const agent = await newAgent({ model: 'builtin/echo' })
     await call('POST', `${agent}/pause`)
     const task = await give(agent, 'What is asked', {}, 0)
@@ -62,7 +62,7 @@ describe('a message', () => {
     )
   })
 
-  it('is the answer where the task asked for one', async () => {
+  it('a message is the answer where the task asked for one', async () => {
     const agent = await newAgent({ tools: ['request_input'] })
     const task = await give(agent, script(ask, { text: 'You said {{tool_result}}' }))
     assert.deepEqual([task.status, task.wait.reason], ['waiting', 'input'])
@@ -80,7 +80,7 @@ describe('a message', () => {
     )
   })
 
-  it('is not taken by a task that has ended', async () => {
+  it('a message is not taken by a task that has ended', async () => {
     const task = await give(await newAgent({ model: 'builtin/echo' }), 'x')
     const { status, body } = await send(task, 'Wait!')
     assert.deepEqual(
@@ -89,7 +89,7 @@ describe('a message', () => {
     )
   })
 
-  it('is refused where too many are unread, and none of them is lost', async () => {
+  it('a message is refused where too many are unread, and none of them is lost', async () => {
     const agent = await newAgent({ model: 'builtin/echo' })
     await call('POST', `${agent}/pause`)
     const task = await give(agent, 'x', {}, 0)
@@ -108,7 +108,7 @@ describe('a message', () => {
     assert.deepEqual(row, { read: limit, positions: limit })
   })
 
-  it('has something in it, and not too much', async () => {
+  it('a message has something in it, and not too much', async () => {
     const agent = await newAgent()
     await call('POST', `${agent}/pause`)
     const task = await give(agent, script(forever), {}, 0)
@@ -123,7 +123,7 @@ describe('a retry', () => {
   const retry = (task: { id: string }, body: object = {}, query = '?wait=10') =>
     call('POST', `/tasks/${task.id}/retry${query}`, body)
 
-  it('is a new task with the same input and limits, and leaves the old one alone', async () => {
+  it('a retry is a new task with the same input and limits, and leaves the old one alone', async () => {
     const agent = await newAgent()
     const more = { priority: 7, timeout_seconds: 600, max_attempts: 2, metadata: { ticket: '1' } }
     const old = await give(agent, script({ text: 'again and again' }), more)
@@ -139,7 +139,7 @@ describe('a retry', () => {
     assert.deepEqual([created!.data.retried_from, created!.data.from_step], [old.id, 0])
   })
 
-  it("runs with the agent's current version", async () => {
+  it("a retry runs with the agent's current version", async () => {
     const agent = await newAgent()
     const old = await give(agent, 'no script at all')
     assert.deepEqual([old.status, old.agent_version], ['failed', 0])
@@ -173,7 +173,7 @@ describe('a retry', () => {
     assert.ok(started.every(({ data }) => data.index >= 2))
   })
 
-  it('of a failed task goes on where it failed', async () => {
+  it('a retry of a failed task goes on where it failed', async () => {
     const agent = await newAgent()
     const old = await give(agent, script({ tool_calls: [lookUp('a')] }, broken))
     assert.deepEqual([old.status, (await stepsOf(old)).length], ['failed', 3])
@@ -186,7 +186,7 @@ describe('a retry', () => {
     }
   })
 
-  it('keeps the messages that were read before its first step', async () => {
+  it('a retry keeps the messages that were read before its first step', async () => {
     const agent = await newAgent({ model: 'builtin/echo' })
     await call('POST', `${agent}/pause`)
     const old = await give(agent, 'first', {}, 0)
@@ -196,7 +196,7 @@ describe('a retry', () => {
     assert.equal((await retry(old)).body.output.content, 'second')
   })
 
-  it('is of a finished task, from a step that it has', async () => {
+  it('a retry is of a finished task, from a step that it has', async () => {
     const agent = await newAgent()
     const running = await give(agent, script(forever), {}, 0)
     const open = await retry(running)
@@ -219,7 +219,7 @@ describe('a retry', () => {
     assert.equal((await retry(done, { from_step: 1 })).body.output.content, 'x', 'behind the last step')
   })
 
-  it('needs an agent that takes tasks', async () => {
+  it('a retry needs an agent that takes tasks', async () => {
     const agent = await newAgent()
     const old = await give(agent, script({ text: 'x' }))
     await call('POST', `${agent}/stop`)
@@ -230,7 +230,7 @@ describe('a retry', () => {
     )
   })
 
-  it('is one for the same Idempotency-Key, and a stream for those who ask for one', async () => {
+  it('a retry is one for the same Idempotency-Key, and a stream for those who ask for one', async () => {
     const agent = await newAgent()
     const old = await give(agent, script({ text: 'x' }))
     const path = `${project}/tasks/${old.id}/retry?wait=10`
@@ -265,7 +265,7 @@ describe('a wait', () => {
 })
 
 describe('a task that is canceled by force', () => {
-  it('leaves no step that seems to go on, and voids what was streamed', async () => {
+  it('a task that is canceled by force leaves no step that seems to go on, and voids what was streamed', async () => {
     const agent = await newAgent()
     const task = await give(agent, script({ text: 'half' }, forever), {}, 0)
     await eventually(async () => (await stepsOf(task)).some(({ status }) => status === 'started'))

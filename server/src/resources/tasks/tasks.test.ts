@@ -133,7 +133,7 @@ describe('tasks', () => {
     assert.deepEqual(rest.body.pagination, { total: events.length, limit: 2, offset: 3, has_more: true })
   })
 
-  it('lists are by project and by agent, by state and time, the newest first', async () => {
+  it('tasks lists are by project and by agent, by state and time, the newest first', async () => {
     const [one, other] = [await newAgent(), await newAgent()]
     const made = []
     for (const agent of [one, one, other]) made.push((await give(agent, script({ text: 'x' }), {}, 10)).body)
@@ -156,7 +156,7 @@ describe('tasks', () => {
     )
   })
 
-  it('lists are searched by a part of the input, in any case, and by the beginning of an identifier', async () => {
+  it('tasks lists are searched by a part of the input, in any case, and by the beginning of an identifier', async () => {
     const agent = await newAgent({ model: 'builtin/echo' })
     const elsewhere = await newAgent({ model: 'builtin/echo' })
     const inputs = [
@@ -199,7 +199,7 @@ describe('tasks', () => {
   })
 
   describe('cancel', () => {
-    it('ends a queued task at once, and nothing of it ever runs', async () => {
+    it('cancel ends a queued task at once, and nothing of it ever runs', async () => {
       const agent = await newAgent()
       await call('POST', `${agent}/pause`)
       const { body: task } = await give(agent, script({ text: 'never' }))
@@ -236,7 +236,7 @@ describe('tasks', () => {
       assert.equal((await call('POST', `/tasks/${task.id}/cancel`)).status, 200)
     })
 
-    it('of a finished task is refused with its state', async () => {
+    it('cancel of a finished task is refused with its state', async () => {
       const agent = await newAgent()
       const { body: task } = await give(agent, script({ text: 'done' }), {}, 10)
       const { status, body } = await call('POST', `/tasks/${task.id}/cancel`)
@@ -246,7 +246,7 @@ describe('tasks', () => {
       )
     })
 
-    it('breaks the hold of a worker that does not confirm', async () => {
+    it('cancel breaks the hold of a worker that does not confirm', async () => {
       const agent = await newAgent()
       const { body: task } = await give(agent, script(forever))
       await stepBegan(task)
@@ -258,7 +258,7 @@ describe('tasks', () => {
   })
 
   describe('an agent', () => {
-    it('that is paused ends its step, and goes on after it when it is started', async () => {
+    it('an agent that is paused ends its step, and goes on after it when it is started', async () => {
       const agent = await newAgent()
       /** A task whose first step lasts so long, and what it is after its agent was paused in that step. */
       const pausedAfter = async (delay_ms: number) => {
@@ -287,7 +287,7 @@ describe('tasks', () => {
       assert.ok(types.includes('task.resumed'))
     })
 
-    it('that is paused queues what it is given', async () => {
+    it('an agent that is paused queues what it is given', async () => {
       const agent = await newAgent()
       await call('POST', `${agent}/pause`)
       const tasks = await Promise.all(['a', 'b', 'c'].map(async (text) => (await give(agent, script({ text }))).body))
@@ -295,7 +295,7 @@ describe('tasks', () => {
       for (const task of tasks) assert.equal((await read(task, 10)).status, 'completed')
     })
 
-    it('that is stopped aborts its call and refuses tasks; started again, it repeats the call', async () => {
+    it('an agent that is stopped aborts its call and refuses tasks; started again, it repeats the call', async () => {
       const agent = await newAgent()
       const { body: task } = await give(agent, script({ text: 'lost' }, { delay_ms: 60_000 }))
       await stepBegan(task)
@@ -313,7 +313,7 @@ describe('tasks', () => {
       await reaches(task, 'canceled')
     })
 
-    it('that is deleted takes its tasks with it; who watches one sees it canceled', async () => {
+    it('an agent that is deleted takes its tasks with it; who watches one sees it canceled', async () => {
       const agent = await newAgent()
       const { body: task } = await give(agent, script(forever))
       await stepBegan(task)
@@ -330,7 +330,7 @@ describe('tasks', () => {
       )
     })
 
-    it('that is paused and started again and again loses no task', async () => {
+    it('an agent that is paused and started again and again loses no task', async () => {
       const agent = await newAgent({ model: 'builtin/echo' })
       const toggling = (async () => {
         for (let i = 0; i < 15; i++) await call('POST', `${agent}/${i % 2 === 0 ? 'pause' : 'start'}`)
@@ -351,7 +351,7 @@ describe('tasks', () => {
       assert.deepEqual(row, { repeated: 0 }, 'a pause ends no step')
     })
 
-    it('that is deleted while it is given tasks leaves nothing behind, each time', async () => {
+    it('an agent that is deleted while it is given tasks leaves nothing behind, each time', async () => {
       // Each time a few tasks come after the deletion has looked for them.
       for (let time = 0; time < 5; time++) {
         const agent = await newAgent({ model: 'builtin/echo' })
@@ -379,7 +379,7 @@ describe('tasks', () => {
       )
     })
 
-    it('has one queue of a bounded length', async () => {
+    it('an agent has one queue of a bounded length', async () => {
       const agent = await newAgent()
       await call('POST', `${agent}/pause`)
       const { body: task } = await give(agent, 'x')
@@ -394,7 +394,7 @@ describe('tasks', () => {
   })
 
   describe('a provider', () => {
-    it('that fails in passing is tried again, and the journal tells', async () => {
+    it('a provider that fails in passing is tried again, and the journal tells', async () => {
       const agent = await newAgent()
       const { body: task } = await give(
         agent,
@@ -418,7 +418,7 @@ describe('tasks', () => {
       )
     })
 
-    it('that asks for patience is given it, without holding a slot', async () => {
+    it('a provider that asks for patience is given it, without holding a slot', async () => {
       const agent = await newAgent()
       const { body: task } = await give(
         agent,
@@ -433,7 +433,7 @@ describe('tasks', () => {
       assert.ok(Date.parse(done.finished_at) >= Date.parse(waiting.wait.until))
     })
 
-    it('that asks for a very long Retry-After is asked again after a day', async () => {
+    it('a provider that asks for a very long Retry-After is asked again after a day', async () => {
       const agent = await newAgent()
       const failing = fault('provider_unavailable', { retry_after: 1e300 })
       const { body: task } = await give(agent, script(failing), {}, 10)
@@ -443,7 +443,7 @@ describe('tasks', () => {
       await call('POST', `/tasks/${task.id}/cancel`)
     })
 
-    it('that keeps failing ends the task after five tries', async () => {
+    it('a provider that keeps failing ends the task after five tries', async () => {
       const agent = await newAgent()
       const { body: task } = await give(agent, script(fault('provider_unavailable', { retry_after: 0 })), {}, 20)
       assert.deepEqual([task.status, task.error.code, task.error.retryable], ['failed', 'provider_unavailable', true])
@@ -451,7 +451,7 @@ describe('tasks', () => {
       assert.deepEqual([steps[0].attempt, task.error.step_id], [5, steps[0].id])
     })
 
-    it('whose refusal is final ends the task at once, with its events', async () => {
+    it('a provider whose refusal is final ends the task at once, with its events', async () => {
       const agent = await newAgent()
       const { body: task } = await give(
         agent,
@@ -473,7 +473,7 @@ describe('tasks', () => {
   })
 
   describe('the circuit breaker', () => {
-    it('puts an agent into error when its model does not exist on three tasks in a row', async () => {
+    it('the circuit breaker puts an agent into error when its model does not exist on three tasks in a row', async () => {
       const agent = await newAgent({ model: 'builtin/nothing' })
       for (let i = 0; i < 3; i++) assert.equal((await give(agent, 'x', {}, 10)).body.error.code, 'model_not_found')
       await eventually(async () => (await call('GET', agent)).body.status === 'error')
@@ -493,7 +493,7 @@ describe('tasks', () => {
       assert.equal((await call('GET', agent)).body.status, 'running', 'the count begins anew')
     })
 
-    it('counts five failures of any kind, and a success in between starts anew', async () => {
+    it('the circuit breaker counts five failures of any kind, and a success in between starts anew', async () => {
       const agent = await newAgent()
       const bad = script(fault('provider_refused_request'))
       for (let i = 0; i < 4; i++) await give(agent, bad, {}, 10)
@@ -578,7 +578,7 @@ describe('a service of one slot', () => {
   before(async () => void (service = await startTestService({ CADRE_WORKER_SLOTS: '1', CADRE_TOKENS_PER_HOUR: '100' })))
   after(() => service.stop())
 
-  it('begins tasks by priority, then by age; and calls models only while its credential has tokens', async () => {
+  it('a service of one slot begins tasks by priority, then by age; and calls models only while its credential has tokens', async () => {
     const { send } = service
     const project = await createProject(send, 'one-slot')
     const path = project.path

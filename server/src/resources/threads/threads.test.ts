@@ -147,7 +147,7 @@ describe('threads', () => {
     assert.equal(page.pagination.has_more, true)
   })
 
-  it('calls of tools and their results are among the messages, in the order in which they were made', async () => {
+  it('threads calls of tools and their results are among the messages, in the order in which they were made', async () => {
     const script = await makeAgent('script', { model: 'builtin/script', tools: ['current_time'] })
     const { id } = await makeThread(script)
     const steps = [{ tool_calls: [{ name: 'current_time', arguments: {} }] }, { text: 'It is late.' }]

@@ -52,7 +52,7 @@ describe('registering a tool', () => {
     }
   })
 
-  it('answers with all of it', async () => {
+  it('registering a tool answers with all of it', async () => {
     const { status, body } = await create({ name: 'weather' })
     assert.equal(status, 201)
     assert.match(body.id, /^tool_[0-7][0-9a-hjkmnp-tv-z]{25}$/)
@@ -64,7 +64,7 @@ describe('registering a tool', () => {
     assert.deepEqual((await test.send('GET', `${base}/${id}`)).body, body)
   })
 
-  it('takes a GET for safe and everything else for unsafe, until declared otherwise', async () => {
+  it('registering a tool takes a GET for safe and everything else for unsafe, until declared otherwise', async () => {
     for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']) {
       assert.equal((await withHttp({ method })).body.safety, method === 'GET' ? 'safe' : 'unsafe')
       for (const safety of ['safe', 'keyed', 'unsafe'])
@@ -72,7 +72,7 @@ describe('registering a tool', () => {
     }
   })
 
-  it('needs no parameters where there are no arguments', async () => {
+  it('registering a tool needs no parameters where there are no arguments', async () => {
     for (const given of [undefined, null]) {
       const { status, body } = await create({
         parameters: given,
@@ -82,7 +82,7 @@ describe('registering a tool', () => {
     }
   })
 
-  it('keeps null in a schema, leaves read-only members out, and refuses what it does not know', async () => {
+  it('registering a tool keeps null in a schema, leaves read-only members out, and refuses what it does not know', async () => {
     const { status, body } = await create({ id: 'tool_x', status: 'drifted', created_by: 'me', http })
     assert.equal(status, 201)
     assert.deepEqual([body.parameters, body.http, body.status], [parameters, http, 'active'])
@@ -93,7 +93,7 @@ describe('registering a tool', () => {
     }
   })
 
-  it('takes each name once in a project, and again in another', async () => {
+  it('registering a tool takes each name once in a project, and again in another', async () => {
     const { body: first } = await create({ name: 'once' })
     const { status, body } = await create({ name: 'once' })
     assert.deepEqual([status, body.error.code], [409, 'resource_conflict'])
@@ -107,7 +107,7 @@ describe('registering a tool', () => {
     assert.equal((await create({ name: 'once' }, await makeProject('another'))).status, 201)
   })
 
-  it('gives a name to one of many who ask for it at once', async () => {
+  it('registering a tool gives a name to one of many who ask for it at once', async () => {
     const statuses = (await Promise.all(Array.from({ length: 8 }, () => create({ name: 'race' })))).map((r) => r.status)
     assert.deepEqual(
       statuses.toSorted((a, b) => a - b),
@@ -115,7 +115,7 @@ describe('registering a tool', () => {
     )
   })
 
-  it('is bounded in a project', async () => {
+  it('registering a tool is bounded in a project', async () => {
     const at = await makeProject('full')
     const project_id = /proj_(\d+)/.exec(at)![1]
     await test.sql`
@@ -129,7 +129,8 @@ describe('registering a tool', () => {
 
 describe('a tool is refused', () => {
   for (const name of builtinTools)
-    it(`with the name ${name} of the service`, async () => refused(await create({ name }), 'name', 'invalid_choice'))
+    it(`a tool is refused with the name ${name} of the service`, async () =>
+      refused(await create({ name }), 'name', 'invalid_choice'))
 
   for (const [field, values] of Object.entries({
     name: [undefined, null, '', 5, {}, 'a b', 'a/b', '1a', '_a', 'ä', 'a\n', 'x'.repeat(65)],
@@ -151,7 +152,7 @@ describe('a tool is refused', () => {
     http: [undefined, null, [], 'x'],
   }))
     for (const value of values)
-      it(`for ${field} ${JSON.stringify(value)?.slice(0, 60)}`, async () => {
+      it(`a tool is refused for ${field} ${JSON.stringify(value)?.slice(0, 60)}`, async () => {
         const reply = await create({ [field]: value })
         assert.equal(reply.status, 400, JSON.stringify(reply.body))
         const fields = reply.body.error.details.map((issue: { field: string }) => issue.field)
@@ -205,7 +206,7 @@ describe('a tool is refused', () => {
     timeout_seconds: [0, -1, 61, '10', {}],
   }))
     for (const value of values)
-      it(`for http.${field} ${JSON.stringify(value)?.slice(0, 60)}`, async () =>
+      it(`a tool is refused for http.${field} ${JSON.stringify(value)?.slice(0, 60)}`, async () =>
         refused(await withHttp({ [field]: value }), `http.${field}`))
 
   for (const [headers, field] of [
@@ -218,7 +219,7 @@ describe('a tool is refused', () => {
     [{ 'a b': 'c' }, 'http.headers'],
     [{ '': 'c' }, 'http.headers'],
   ] as const)
-    it(`for the header ${JSON.stringify(headers).slice(0, 40)}, whose value is not told`, async () => {
+    it(`a tool is refused for the header ${JSON.stringify(headers).slice(0, 40)}, whose value is not told`, async () => {
       const reply = await withHttp({ headers })
       refused(reply, field)
       assert.equal('provided' in reply.body.error.details[0] && field !== 'http.headers', false)
@@ -246,7 +247,7 @@ describe('a tool is refused', () => {
     refused(await of('mcp', undefined), 'mcp')
   })
 
-  it('with all of its faults at once', async () => {
+  it('a tool is refused with all of its faults at once', async () => {
     const { body } = await create({ name: 'wait', kind: 'http', http: { method: 'GET', url: 'http://10.0.0.1/{x}' } })
     const fields = body.error.details.map((issue: { field: string }) => issue.field)
     assert.deepEqual(fields, ['name', 'http.url'])
@@ -254,14 +255,14 @@ describe('a tool is refused', () => {
 })
 
 describe('the address of a tool', () => {
-  it('may be one that the operator allows', async () => {
+  it('the address of a tool may be one that the operator allows', async () => {
     for (const url of ['http://internal.example/{city}', 'http://10.1.2.3:8080/', 'https://api.example.com:8443/'])
       assert.equal((await withHttp({ url })).status, 201, url)
   })
 })
 
 describe('tools of a project', () => {
-  it('are listed newest first, without what they are made from', async () => {
+  it('tools of a project are listed newest first, without what they are made from', async () => {
     const at = await makeProject('listed')
     const made: string[] = []
     for (const name of ['a', 'b', 'c']) made.unshift((await create({ name }, at)).body.id)
@@ -289,7 +290,7 @@ describe('tools of a project', () => {
       refused(await test.send('GET', `${at}?${query}`), query.split('=')[0]!)
   })
 
-  it('are not found in another project, nor by anything but their identifier', async () => {
+  it('tools of a project are not found in another project, nor by anything but their identifier', async () => {
     const { body } = await create()
     const other = await makeProject('other')
     for (const path of [`${other}/${body.id}`, `${base}/${body.name}`, `${base}/tool_1`, `${base}/${body.id}x`]) {
@@ -300,7 +301,7 @@ describe('tools of a project', () => {
 })
 
 describe('updating a tool', () => {
-  it('replaces what is given and keeps the rest', async () => {
+  it('updating a tool replaces what is given and keeps the rest', async () => {
     const { body: before } = await create()
     const put = (body: object) => test.send('PUT', `${base}/${before.id}`, { body })
     const { status, body } = await put({ description: 'Another.' })
@@ -321,7 +322,7 @@ describe('updating a tool', () => {
     assert.equal(reply.body.safety, 'unsafe')
   })
 
-  it('refuses what a new tool is refused for, and another kind', async () => {
+  it('updating a tool refuses what a new tool is refused for, and another kind', async () => {
     const { body: tool } = await create()
     const put = (body: object) => test.send('PUT', `${base}/${tool.id}`, { body })
     refused(await put({ kind: 'mcp' }), 'kind')
@@ -333,14 +334,14 @@ describe('updating a tool', () => {
     assert.deepEqual((await test.send('GET', `${base}/${tool.id}`)).body, tool)
   })
 
-  it('gives it no name that another one has', async () => {
+  it('updating a tool gives it no name that another one has', async () => {
     const [{ body: one }, { body: two }] = [await create(), await create()]
     const reply = await test.send('PUT', `${base}/${two.id}`, { body: { name: one.name } })
     assert.deepEqual([reply.status, reply.body.error.details.resource_id], [409, one.id])
     assert.equal((await test.send('PUT', `${base}/${two.id}`, { body: { name: two.name } })).status, 200)
   })
 
-  it('lets none of two changes at once be lost', async () => {
+  it('updating a tool lets none of two changes at once be lost', async () => {
     const { body: tool } = await create()
     const changes = Array.from({ length: 6 }, (_, i) => (i % 2 ? { description: `d${i}` } : { safety: 'keyed' }))
     const replies = await Promise.all(changes.map((body) => test.send('PUT', `${base}/${tool.id}`, { body })))

@@ -47,7 +47,7 @@ const roleOf = async ({ user_id }: Pick<Person, 'user_id'>): Promise<string | un
 }
 
 describe("an invitation's page", () => {
-  it('says which organization, which role and who invites, escaped, and what the role allows', async () => {
+  it("an invitation's page says which organization, which role and who invites, escaped, and what the role allows", async () => {
     const { path } = await invite({ role: 'viewer' })
     const page = await new Browser(test.url).get(path)
     assert.equal(page.status, 200)
@@ -69,7 +69,7 @@ describe("an invitation's page", () => {
     }
   })
 
-  it('is one page, 404, for a link that was used, has expired, was revoked or never existed', async () => {
+  it("an invitation's page is one page, 404, for a link that was used, has expired, was revoked or never existed", async () => {
     const [used, expired, revoked] = [await invite(), await invite(), await invite()]
     await test.sql`update invitation set accepted_at = now(), accepted_by = ${owner.user_id} where id = ${used.id}`
     await test.sql`update invitation set expires_at = now() where id = ${expired.id}`
@@ -94,7 +94,7 @@ describe("an invitation's page", () => {
     assert.match(pages[0]!, /This invitation does not work/)
   })
 
-  it('is counted for its address like signing in', async () => {
+  it("an invitation's page is counted for its address like signing in", async () => {
     const limited = await startTestService({ CADRE_RATE_LIMITS_SCALE: '0.05' })
     try {
       const browser = new Browser(limited.url)
@@ -109,7 +109,7 @@ describe("an invitation's page", () => {
 })
 
 describe('a signed-in user', () => {
-  it('joins by one button, comes back to a welcome, and may come back again', async () => {
+  it('a signed-in user joins by one button, comes back to a welcome, and may come back again', async () => {
     const { path, id } = await invite({ role: 'admin' })
     const person = await makePerson(test)
     const browser = await signedIn(person)
@@ -130,7 +130,7 @@ describe('a signed-in user', () => {
     assert.deepEqual(entry, { actor: person.user_id, credential_kind: 'session', org_id: owner.org_id })
   })
 
-  it('who is a member already sees that, and neither page nor form changes the role', async () => {
+  it('a signed-in user who is a member already sees that, and neither page nor form changes the role', async () => {
     const { path } = await invite({ role: 'owner' })
     const viewer = await makePerson(test, 'viewer', owner.org_id)
     const browser = await signedIn(viewer)
@@ -148,7 +148,7 @@ describe('a signed-in user', () => {
     assert.equal((await new Browser(test.url).get(path)).status, 200, 'the link still works')
   })
 
-  it('with another address than the invited one, is shown how to switch, and cannot join', async () => {
+  it('a signed-in user with another address than the invited one, is shown how to switch, and cannot join', async () => {
     const { path } = await invite({ email: 'grace@example.com' })
     const person = await makePerson(test)
     const browser = await signedIn(person)
@@ -161,7 +161,7 @@ describe('a signed-in user', () => {
     assert.equal(await roleOf(person), undefined)
   })
 
-  it('joins by nothing but the form that the page gave their session for this link', async () => {
+  it('a signed-in user joins by nothing but the form that the page gave their session for this link', async () => {
     const [one, other] = [await invite(), await invite()]
     const person = await makePerson(test)
     const browser = await signedIn(person)
@@ -188,7 +188,7 @@ describe('a signed-in user', () => {
 })
 
 describe('a visitor without a session', () => {
-  it('signs in, comes back, and joins', async () => {
+  it('a visitor without a session signs in, comes back, and joins', async () => {
     const { path } = await invite()
     const browser = new Browser(test.url)
     const page = await browser.get(path)
@@ -201,7 +201,7 @@ describe('a visitor without a session', () => {
     assert.match(welcome.html, /Welcome to Engines/)
   })
 
-  it('makes an account and joins in one step, also where accounts are made by invitation', async () => {
+  it('a visitor without a session makes an account and joins in one step, also where accounts are made by invitation', async () => {
     const { path } = await invite({ role: 'viewer' })
     const browser = new Browser(test.url)
     assert.equal((await browser.get('/signup')).status, 404, 'there is no other way')
@@ -239,7 +239,7 @@ describe('a visitor without a session', () => {
     )
   })
 
-  it('cannot change the address that the invitation names', async () => {
+  it('a visitor without a session cannot change the address that the invitation names', async () => {
     const { path } = await invite({ email: 'only.this@example.com' })
     const browser = new Browser(test.url)
     const page = await browser.get(path)
@@ -253,7 +253,7 @@ describe('a visitor without a session', () => {
     assert.equal(made.status, 303)
   })
 
-  it('makes no account by a form of another browser or another link', async () => {
+  it('a visitor without a session makes no account by a form of another browser or another link', async () => {
     const [one, other] = [await invite(), await invite()]
     const browser = new Browser(test.url)
     const tokenIn = ({ html }: BrowserPage): string => /name="token" value="([^"]+)"/.exec(html)?.[1] ?? ''

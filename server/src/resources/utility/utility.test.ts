@@ -32,18 +32,18 @@ describe('hello (decision D101)', () => {
     }
   })
 
-  it('bounds the name', async () => {
+  it('hello bounds the name', async () => {
     const { status, body } = await hello('x'.repeat(101))
     assert.deepEqual([status, body.error.code, body.error.details.field], [400, 'VALIDATION_ERROR', 'name'])
   })
 
-  it('needs a credential, and no scope', async () => {
+  it('hello needs a credential, and no scope', async () => {
     assert.equal((await test.send('GET', '/api/v1/hello', { key: null })).status, 401)
   })
 })
 
 describe('status (decision D102)', () => {
-  it('is public, and tells how the service stands', async () => {
+  it('status is public, and tells how the service stands', async () => {
     const { status, body } = await test.send('GET', '/api/v1/status', { key: null })
     assert.equal(status, 200)
     const { version, timestamp, uptime_seconds } = body
@@ -59,7 +59,7 @@ describe('status (decision D102)', () => {
     assert.ok(Number.isInteger(uptime_seconds) && uptime_seconds >= 0 && uptime_seconds < 600)
   })
 
-  it('is the same with a credential, even a bad one, and is not counted', async () => {
+  it('status is the same with a credential, even a bad one, and is not counted', async () => {
     for (const key of [test.owner.api_key, 'wrong']) {
       const { status, headers } = await test.send('GET', '/api/v1/status', { key })
       assert.deepEqual([status, headers.get('x-ratelimit-limit')], [200, null])
@@ -68,7 +68,7 @@ describe('status (decision D102)', () => {
 })
 
 describe('the document (decision D103)', () => {
-  it('is OpenAPI 3.0.3 as JSON, whatever is accepted, and says where this service is', async () => {
+  it('the document is OpenAPI 3.0.3 as JSON, whatever is accepted, and says where this service is', async () => {
     for (const accept of ['application/json', 'text/html', '*/*', 'application/yaml', '']) {
       const { status, headers, body } = await test.send('GET', '/api/v1/docs', { key: null, headers: { accept } })
       assert.deepEqual([status, headers.get('content-type')], [200, 'application/json; charset=utf-8'])
@@ -81,7 +81,7 @@ describe('the document (decision D103)', () => {
     }
   })
 
-  it('names the address under which the service is known', async () => {
+  it('the document names the address under which the service is known', async () => {
     const known = await startTestService({ CADRE_PUBLIC_URL: 'https://cadre.example.com' })
     try {
       const { headers, body } = await sender(localUrl(known), '')('GET', '/api/v1/docs', { key: null })
@@ -94,7 +94,7 @@ describe('the document (decision D103)', () => {
 })
 
 describe('probes', () => {
-  it('say to any client that the process lives and can serve', async () => {
+  it('probes say to any client that the process lives and can serve', async () => {
     for (const path of ['/livez', '/readyz']) {
       const { status, body } = await test.send('GET', path, { key: null })
       assert.deepEqual([status, body], [200, { status: 'ok' }])

@@ -65,7 +65,7 @@ describe('the deliveries of a webhook', () => {
   }
   const found = async (query: string): Promise<string[]> => (await list(query)).deliveries.map(({ id }: any) => id)
 
-  it('are listed, the newest first, with exactly their members', async () => {
+  it('the deliveries of a webhook are listed, the newest first, with exactly their members', async () => {
     const [one, two] = [await insert({ status: 'delivered', attempts: 2 }), await insert({ status: 'pending' })]
     const { deliveries, pagination } = await list()
     assert.deepEqual(
@@ -90,7 +90,7 @@ describe('the deliveries of a webhook', () => {
     assert.deepEqual([deliveries[1].attempts, deliveries[1].next_attempt_at], [2, null])
   })
 
-  it('are those of this webhook alone', async () => {
+  it('the deliveries of a webhook are those of this webhook alone', async () => {
     const mine = await insert()
     webhook = await register()
     assert.deepEqual((await list()).deliveries, [])
@@ -105,7 +105,7 @@ describe('the deliveries of a webhook', () => {
     assert.equal(await statusOf(mine), 'failed')
   })
 
-  it('are found by state, event and time of creation', async () => {
+  it('the deliveries of a webhook are found by state, event and time of creation', async () => {
     const timestamp = ago(3 * day_ms)
     const earlier = new Date(Date.parse(timestamp) - 1).toISOString()
     // Identifiers are made in the order of time.
@@ -138,12 +138,12 @@ describe('the deliveries of a webhook', () => {
     ['limit', 'limit=101'],
     ['page', 'page=0'],
   ] as const)
-    it(`are not listed for ${query}`, async () => {
+    it(`the deliveries of a webhook are not listed for ${query}`, async () => {
       const { status, body } = await test.send('GET', `${at('')}?${query}`)
       assert.deepEqual([status, body.error.code, body.error.details.field], [400, 'VALIDATION_ERROR', field])
     })
 
-  it('are read with the body that was sent and every attempt', async () => {
+  it('the deliveries of a webhook are read with the body that was sent and every attempt', async () => {
     const { body: started } = await test.send('POST', `${base}/${webhook}/test`)
     // Deliveries that no process sent; the attempt that was made may be written before or after.
     await disable()
@@ -184,7 +184,7 @@ describe('the deliveries of a webhook', () => {
     })
   })
 
-  it('are read without a body once their event is no longer kept', async () => {
+  it('the deliveries of a webhook are read without a body once their event is no longer kept', async () => {
     const id = await insert()
     const { status, body } = await test.send('GET', at(`/${id}`))
     assert.deepEqual([status, body.payload, body.attempts], [200, null, []])
@@ -192,7 +192,7 @@ describe('the deliveries of a webhook', () => {
 })
 
 describe('testing a webhook', () => {
-  it('begins a delivery to it alone, of an event that no other webhook gets', async () => {
+  it('testing a webhook begins a delivery to it alone, of an event that no other webhook gets', async () => {
     const other = await register()
     const { status, body } = await test.send('POST', `${base}/${webhook}/test`)
     assert.equal(status, 202)
@@ -209,7 +209,7 @@ describe('testing a webhook', () => {
     assert.equal((await test.send('GET', `${base}/${other}/deliveries`)).body.pagination.total, 0)
   })
 
-  it('sends a sample of any event, whatever it subscribed to or filters', async () => {
+  it('testing a webhook sends a sample of any event, whatever it subscribed to or filters', async () => {
     await test.send('PUT', `${base}/${webhook}`, { body: { filters: { severity: ['critical'], reason: ['x'] } } })
     for (const [event, data] of Object.entries(eventExamples)) {
       const { status, body } = await test.send('POST', `${base}/${webhook}/test`, { body: { event } })
@@ -222,7 +222,7 @@ describe('testing a webhook', () => {
   })
 
   for (const event of ['task.*', 'nope', '', 5, {}])
-    it(`of ${JSON.stringify(event)} is refused`, async () => {
+    it(`testing a webhook of ${JSON.stringify(event)} is refused`, async () => {
       const { status, body } = await test.send('POST', `${base}/${webhook}/test`, { body: { event } })
       assert.deepEqual([status, body.error.code, body.error.details.field], [400, 'INVALID_REQUEST', 'event'])
     })
@@ -258,14 +258,14 @@ describe('delivering again', () => {
       assert.equal((await test.sql`select 1 from webhook_lane where webhook_id = ${webhook}`).length, 1)
     })
 
-  it('of one of many at once is one delivery', async () => {
+  it('delivering again of one of many at once is one delivery', async () => {
     const id = await insert()
     const replies = await Promise.all(Array.from({ length: 8 }, () => test.send('POST', at(`/${id}/redeliver`))))
     assert.deepEqual([...new Set(replies.map(({ status }) => status))], [202])
     assert.equal((await test.send('GET', at(''))).body.pagination.total, 1)
   })
 
-  it('and disabling at once never leaves it pending', async () => {
+  it('delivering again and disabling at once never leaves it pending', async () => {
     for (let round = 0; round < 10; round++) {
       webhook = await register()
       const ids = await Promise.all([insert(), insert(), insert()])
@@ -283,7 +283,7 @@ describe('delivering again', () => {
 })
 
 describe('recovering', () => {
-  it('makes due what was given up at that moment or later, and nothing else', async () => {
+  it('recovering makes due what was given up at that moment or later, and nothing else', async () => {
     const since = ago(2 * day_ms)
     const before = await insert({ finished_at: new Date(Date.parse(since) - 1).toISOString() })
     const exact = await insert({ finished_at: since, created_at: ago(6 * day_ms) })
@@ -307,14 +307,14 @@ describe('recovering', () => {
     assert.deepEqual(still, unchanged)
   })
 
-  it('says so where there is nothing, or one', async () => {
+  it('recovering says so where there is nothing, or one', async () => {
     const { body } = await recover(ago(1000))
     assert.deepEqual([body.message, body.recovered], ['0 deliveries are due again', 0])
     await insert()
     assert.equal((await recover(ago(60_000))).body.message, '1 delivery is due again')
   })
 
-  it('is bounded, and goes on with another request', async () => {
+  it('recovering is bounded, and goes on with another request', async () => {
     await test.sql`update webhook set status = 'active' where id = ${webhook}`
     const more = 7
     await test.sql`
@@ -353,7 +353,7 @@ describe('recovering', () => {
     assert.deepEqual([one.body.recovered, two.body], [1, one.body])
   })
 
-  it('reaches back as long as deliveries are kept, and not into the future', async () => {
+  it('recovering reaches back as long as deliveries are kept, and not into the future', async () => {
     assert.equal((await recover(ago(bounds.recover_days * day_ms - 60_000))).status, 202)
     for (const since of [ago(bounds.recover_days * day_ms + 60_000), ago(-60_000), '0001-01-01', '9999-12-31']) {
       const { status, body } = await recover(since)
@@ -373,7 +373,7 @@ describe('recovering', () => {
 })
 
 describe('a webhook that is disabled', () => {
-  it('is not tested, and nothing is delivered to it again', async () => {
+  it('a webhook that is disabled is not tested, and nothing is delivered to it again', async () => {
     const id = await insert()
     await disable()
     for (const reply of [

@@ -36,7 +36,7 @@ const only = (id: string, status: string) =>
   })
 
 describe('a test of a webhook', () => {
-  it('arrives signed at it alone, and is shown as it was sent', async () => {
+  it('a test of a webhook arrives signed at it alone, and is shown as it was sent', async () => {
     const id = await registerWebhook(test, receiver.url('/tested'))
     await registerWebhook(test, receiver.url('/neighbour'))
     receiver.answer('/tested', { status: 201, headers: { 'x-mine': 'yes' }, body: 'thank you' })
@@ -60,7 +60,7 @@ describe('a test of a webhook', () => {
     assert.deepEqual(receiver.requests('/neighbour'), [])
   })
 
-  it('is counted in the list of webhooks, of many the latest 50', async () => {
+  it('a test of a webhook is counted in the list of webhooks, of many the latest 50', async () => {
     const id = await registerWebhook(test, receiver.url('/counted'))
     await sendTest(id)
     const delivery = await only(id, 'delivered')
@@ -81,7 +81,7 @@ describe('a test of a webhook', () => {
     assert.ok(failed >= 24 && failed <= 26, String(failed))
   })
 
-  it('arrives whatever the webhook subscribed to and filters', async () => {
+  it('a test of a webhook arrives whatever the webhook subscribed to and filters', async () => {
     const changes = { events: ['budget.*'], filters: { severity: ['critical'], reason: [] } }
     const id = await registerWebhook(test, receiver.url('/filtered'), changes)
     for (const event of ['error.occurred', 'agent.stopped', 'approval.requested']) await sendTest(id, event)
@@ -117,7 +117,7 @@ describe('while a secret is being replaced', () => {
 })
 
 describe('delivering again', () => {
-  it('sends the same event under the same identifier, signed with the current secret, to the current address', async () => {
+  it('delivering again sends the same event under the same identifier, signed with the current secret, to the current address', async () => {
     const id = await registerWebhook(test, receiver.url('/before'))
     await createProject('again')
     const [first] = await receiver.received('/before', 1)

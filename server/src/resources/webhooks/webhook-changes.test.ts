@@ -62,7 +62,7 @@ const deliveryOf = async (id: string) => {
 }
 
 describe('updating a webhook', () => {
-  it('replaces what is given, keeps the rest, and advances updated_at', async () => {
+  it('updating a webhook replaces what is given, keeps the rest, and advances updated_at', async () => {
     const id = await register()
     const { body: first } = await read(id)
     assert.deepEqual(
@@ -93,7 +93,7 @@ describe('updating a webhook', () => {
     }
   })
 
-  it('of nothing that it knows is refused', async () => {
+  it('updating a webhook of nothing that it knows is refused', async () => {
     const id = await register()
     const { body: nothing } = await put(id, undefined)
     assert.deepEqual([nothing.error.code, nothing.error.details.field], ['INVALID_REQUEST', 'body'])
@@ -117,7 +117,7 @@ describe('updating a webhook', () => {
     status: [null, '', 'paused', 5, 'ACTIVE'],
   }))
     for (const value of values)
-      it(`refuses ${field} ${JSON.stringify(value).slice(0, 40)}, and changes nothing`, async () => {
+      it(`updating a webhook refuses ${field} ${JSON.stringify(value).slice(0, 40)}, and changes nothing`, async () => {
         const id = await register()
         const { body: before } = await read(id)
         const { status, body } = await put(id, { url: 'https://moved.example.com/', [field]: value })
@@ -145,7 +145,7 @@ describe('updating a webhook', () => {
 })
 
 describe('disabling a webhook by hand', () => {
-  it('gives up what is pending, and leaves alone what has ended and other webhooks', async () => {
+  it('disabling a webhook by hand gives up what is pending, and leaves alone what has ended and other webhooks', async () => {
     const [id, other] = [await register(), await register()]
     const [waits, taken, failed, theirs] = [
       await insertDelivery(id, 'pending'),
@@ -163,7 +163,7 @@ describe('disabling a webhook by hand', () => {
     assert.deepEqual(await Promise.all([deliveryOf(taken), deliveryOf(failed), deliveryOf(theirs)]), ended)
   })
 
-  it('gives up also a backlog that no single statement should', async () => {
+  it('disabling a webhook by hand gives up also a backlog that no single statement should', async () => {
     const id = await register()
     await test.sql`
       insert into delivery (id, webhook_id, org_id, event_id, event, next_attempt_at)
@@ -193,7 +193,7 @@ describe('disabling a webhook by hand', () => {
     )
   })
 
-  it('is undone by making it active, which forgets why and since when it failed', async () => {
+  it('disabling a webhook by hand is undone by making it active, which forgets why and since when it failed', async () => {
     for (const reason of ['requested', 'gone', 'failing']) {
       const id = await register()
       await test.sql`
@@ -208,7 +208,7 @@ describe('disabling a webhook by hand', () => {
     }
   })
 
-  it('tells it of nothing that happens meanwhile', async () => {
+  it('disabling a webhook by hand tells it of nothing that happens meanwhile', async () => {
     const id = await register({ events: ['project.created'] })
     await put(id, { status: 'disabled' })
     await test.send('POST', '/api/v1/projects', { body: { name: 'unheard' } })
@@ -217,7 +217,7 @@ describe('disabling a webhook by hand', () => {
     assert.equal(event!.matched, true, 'there is nothing to deliver')
   })
 
-  it('and changing it otherwise, both at once, are both done', async () => {
+  it('disabling a webhook by hand and changing it otherwise, both at once, are both done', async () => {
     for (let round = 0; round < 10; round++) {
       const id = await register()
       const pending = await insertDelivery(id, 'pending')
@@ -240,7 +240,7 @@ describe('disabling a webhook by hand', () => {
 })
 
 describe('the revision of a webhook (decision D99)', () => {
-  it('is in ETag, advances with every change, and If-Match refuses an older one', async () => {
+  it('the revision of a webhook is in ETag, advances with every change, and If-Match refuses an older one', async () => {
     const created = await test.send('POST', base, { body: valid })
     const { id } = created.body
     const first = created.headers.get('etag')!
@@ -266,7 +266,7 @@ describe('the revision of a webhook (decision D99)', () => {
     assert.equal((await test.send('DELETE', `${base}/${id}`, { headers })).status, 200)
   })
 
-  it('lets one of many through who read the same', async () => {
+  it('the revision of a webhook lets one of many through who read the same', async () => {
     const id = await register()
     const tag = (await read(id)).headers.get('etag')!
     const replies = await Promise.all(
@@ -278,7 +278,7 @@ describe('the revision of a webhook (decision D99)', () => {
 })
 
 describe('rotating the secret', () => {
-  it('makes one, shows it once, and lets the one before it sign for 24 hours', async () => {
+  it('rotating the secret makes one, shows it once, and lets the one before it sign for 24 hours', async () => {
     const id = await register()
     const { status, body } = await rotate(id)
     assert.equal(status, 200)
@@ -293,7 +293,7 @@ describe('rotating the secret', () => {
     assert.notEqual((await rotate(id)).body.secret, body.secret)
   })
 
-  it('takes one that is given, and does not repeat it', async () => {
+  it('rotating the secret takes one that is given, and does not repeat it', async () => {
     const id = await register()
     const { status, body } = await rotate(id, { secret: 'canary-two' })
     assert.deepEqual([status, 'secret' in body], [200, false])
@@ -338,7 +338,7 @@ describe('rotating the secret', () => {
     }
   })
 
-  it('is answered again to the same Idempotency-Key, with the same secret, which is kept encrypted', async () => {
+  it('rotating the secret is answered again to the same Idempotency-Key, with the same secret, which is kept encrypted', async () => {
     const id = await register()
     const headers = { 'idempotency-key': newId('req') }
     const [one, two] = [await rotate(id, {}, headers), await rotate(id, {}, headers)]
@@ -350,7 +350,7 @@ describe('rotating the secret', () => {
     assert.equal(kept!.text.includes('whsec_'), false)
   })
 
-  it('leaves nothing of a secret that signs no more', async () => {
+  it('rotating the secret leaves nothing of a secret that signs no more', async () => {
     const [over, still] = [await register(), await register()]
     for (const id of [over, still]) await rotate(id, { secret: 'canary-two' })
     await test.sql`update webhook set previous_secret_until = now() - interval '1 second' where id = ${over}`
@@ -362,7 +362,7 @@ describe('rotating the secret', () => {
   })
 
   for (const secret of ['', 5, {}, ['canary'], `canary${'x'.repeat(256)}`, 'canary\u0000'])
-    it(`refuses ${JSON.stringify(secret).slice(0, 30)}`, async () => {
+    it(`rotating the secret refuses ${JSON.stringify(secret).slice(0, 30)}`, async () => {
       const id = await register()
       const { status, body } = await rotate(id, { secret })
       assert.deepEqual([status, body.error.code, body.error.details.field], [400, 'INVALID_REQUEST', 'secret'])
@@ -397,7 +397,7 @@ describe('deleting a webhook', () => {
     }
   })
 
-  it('of many at once is done by one', async () => {
+  it('deleting a webhook of many at once is done by one', async () => {
     const id = await register()
     const replies = await Promise.all(Array.from({ length: 6 }, () => test.send('DELETE', `${base}/${id}`)))
     assert.equal(replies.filter(({ status }) => status === 200).length, 1)
@@ -406,7 +406,7 @@ describe('deleting a webhook', () => {
 })
 
 describe('secrets of webhooks', () => {
-  it('are in no response to any caller', async () => {
+  it('secrets of webhooks are in no response to any caller', async () => {
     const id = await register()
     const { key } = await makeKey(test, await makePerson(test, 'viewer', test.owner.org_id), ['read'])
     const answers = [

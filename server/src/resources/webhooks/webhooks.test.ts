@@ -21,7 +21,7 @@ const valid = {
 const register = (changes: object = {}) => test.send('POST', '/api/v1/webhooks', { body: { ...valid, ...changes } })
 
 describe('registering a webhook (decision D92)', () => {
-  it('answers with everything but the secret', async () => {
+  it('registering a webhook answers with everything but the secret', async () => {
     const { status, body } = await register()
     assert.equal(status, 201)
     assert.match(body.id, /^wh_[0-7][0-9a-hjkmnp-tv-z]{25}$/)
@@ -38,7 +38,7 @@ describe('registering a webhook (decision D92)', () => {
     })
   })
 
-  it('keeps the secret encrypted, and the organization', async () => {
+  it('registering a webhook keeps the secret encrypted, and the organization', async () => {
     const { body } = await register()
     const [row] = await test.sql<{ text: string; secret: string; org_id: string; created_by: string }>`
       select w::text as text, encode(secret, 'escape') as secret, org_id, created_by from webhook w where id = ${body.id}`
@@ -46,7 +46,7 @@ describe('registering a webhook (decision D92)', () => {
     assert.deepEqual([row!.org_id, row!.created_by], [test.owner.org_id, test.owner.user_id])
   })
 
-  it('needs url, events and secret; filters default to none', async () => {
+  it('registering a webhook needs url, events and secret; filters default to none', async () => {
     for (const field of ['url', 'events', 'secret'] as const) {
       for (const value of [undefined, null]) {
         const { status, body } = await register({ [field]: value })
@@ -56,7 +56,7 @@ describe('registering a webhook (decision D92)', () => {
     for (const filters of [undefined, null, {}]) assert.deepEqual((await register({ filters })).body.filters, {})
   })
 
-  it('takes every event of the specification, those of tasks one by one or by group, and no other', async () => {
+  it('registering a webhook takes every event of the specification, those of tasks one by one or by group, and no other', async () => {
     const groups = ['task.*', 'approval.*', 'budget.*']
     const named = [...eventNames, ...moreEventNames, ...groups, ...taskEventNames]
     assert.equal(eventNames.length, 8)
@@ -90,7 +90,7 @@ describe('registering a webhook (decision D92)', () => {
     }
   })
 
-  it('takes the same address again', async () => {
+  it('registering a webhook takes the same address again', async () => {
     const [one, two] = [await register(), await register()]
     assert.deepEqual([one.status, two.status], [201, 201])
     assert.notEqual(one.body.id, two.body.id)
@@ -108,7 +108,8 @@ describe('registering a webhook (decision D92)', () => {
     'https://[2606:4700::1111]/',
     `https://example.com/${'x'.repeat(2048 - 20)}`,
   ]) {
-    it(`takes ${url.slice(0, 50)} as given`, async () => assert.equal((await register({ url })).body.url, url))
+    it(`registering a webhook takes ${url.slice(0, 50)} as given`, async () =>
+      assert.equal((await register({ url })).body.url, url))
   }
 
   for (const url of [
@@ -152,13 +153,13 @@ describe('registering a webhook (decision D92)', () => {
     5,
     ['https://example.com'],
   ]) {
-    it(`refuses ${JSON.stringify(url).slice(0, 50)}`, async () => {
+    it(`registering a webhook refuses ${JSON.stringify(url).slice(0, 50)}`, async () => {
       const { status, body } = await register({ url })
       assert.deepEqual([status, body.error.code, body.error.details.field], [400, 'INVALID_REQUEST', 'url'])
     })
   }
 
-  it('reaches this machine only where the service is for this machine only, and never the service itself', async () => {
+  it('registering a webhook reaches this machine only where the service is for this machine only, and never the service itself', async () => {
     assert.equal((await register({ url: 'http://127.0.0.1:9999/' })).status, 201)
     assert.equal((await register({ url: 'http://localhost:9999/' })).status, 201)
     const { port } = new URL(test.url)
@@ -175,7 +176,7 @@ describe('registering a webhook (decision D92)', () => {
     }
   })
 
-  it('bounds secret and filters', async () => {
+  it('registering a webhook bounds secret and filters', async () => {
     for (const secret of ['x', 'x'.repeat(256), '😀'.repeat(256), 'whsec_c2VjcmV0'])
       assert.equal((await register({ secret })).status, 201)
     for (const secret of ['', 'x'.repeat(257), 5, {}])
@@ -200,7 +201,7 @@ describe('registering a webhook (decision D92)', () => {
 })
 
 describe('webhooks of an organization', () => {
-  it('are bounded, also where many are registered at once', async () => {
+  it('webhooks of an organization are bounded, also where many are registered at once', async () => {
     const person = await makePerson(test)
     const { key } = await makeKey(test, person, ['projects:write'])
     const room = 3
@@ -224,11 +225,11 @@ describe('webhooks of an organization', () => {
 describe('a webhook to the machine of the service (decision D104)', () => {
   const local = { ...valid, url: 'http://127.0.0.1:9200/' }
 
-  it('is accepted where the service is reachable only locally', async () => {
+  it('a webhook to the machine of the service is accepted where the service is reachable only locally', async () => {
     assert.equal((await register(local)).status, 201)
   })
 
-  it('is refused behind a reverse proxy, although the service listens on loopback', async () => {
+  it('a webhook to the machine of the service is refused behind a reverse proxy, although the service listens on loopback', async () => {
     for (const env of [{ CADRE_PUBLIC_URL: 'https://cadre.example.com' }, { CADRE_TRUSTED_PROXIES: '127.0.0.1' }]) {
       const proxied = await startTestService(env)
       const send = sender(localUrl(proxied), proxied.owner.api_key)

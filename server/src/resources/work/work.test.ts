@@ -41,7 +41,7 @@ describe('remote work', () => {
     test.send('POST', `${base}/work/${path}`, { token, ...(body && { body }) })
   const task = async (id: string) => (await test.send('GET', `${base}/tasks/${id}`)).body
 
-  it('is claimed from its queue, journaled step by step and completed', async () => {
+  it('remote work is claimed from its queue, journaled step by step and completed', async () => {
     const agent = await makeAgent({ system_prompt: 'Be kind.' })
     const id = await give(agent.id)
     const work = await claim(agent.queue)
@@ -75,7 +75,7 @@ describe('remote work', () => {
   }
   const refund = { key: 'refund', type: 'tool_call', name: 'refund', input: { order: 4711 } }
 
-  it('goes to another worker with the next attempt when the lease ends, and the first can write no more', async () => {
+  it('remote work goes to another worker with the next attempt when the lease ends, and the first can write no more', async () => {
     const agent = await makeAgent()
     const id = await give(agent.id)
     const first = await claim(agent.queue)
@@ -98,7 +98,7 @@ describe('remote work', () => {
   })
 
   for (const safety of ['safe', 'keyed'] as const)
-    it(`begins a ${safety} step again that a worker before did not finish, with the same key`, async () => {
+    it(`remote work begins a ${safety} step again that a worker before did not finish, with the same key`, async () => {
       const agent = await makeAgent()
       const id = await give(agent.id)
       const first = (await ask((await claim(agent.queue)).lease.token, 'steps', { ...refund, safety })).body
@@ -111,7 +111,7 @@ describe('remote work', () => {
       assert.equal((await task(id)).error.code, 'enough')
     })
 
-  it('asks a person about an unsafe step that a worker before did not finish, and goes on with what the person says', async () => {
+  it('remote work asks a person about an unsafe step that a worker before did not finish, and goes on with what the person says', async () => {
     const agent = await makeAgent()
     const id = await give(agent.id)
     await ask((await claim(agent.queue)).lease.token, 'steps', refund)
@@ -130,7 +130,7 @@ describe('remote work', () => {
     assert.deepEqual([replayed.action, replayed.output], ['replay', 'It was refunded.'])
   })
 
-  it('waits for leave where the policy of a step says so, and begins with what was approved', async () => {
+  it('remote work waits for leave where the policy of a step says so, and begins with what was approved', async () => {
     const agent = await makeAgent({ tool_policies: { refund: 'ask', erase: 'deny' } })
     const id = await give(agent.id)
     const { token } = (await claim(agent.queue)).lease
@@ -148,7 +148,7 @@ describe('remote work', () => {
     assert.deepEqual([started.action, started.input], ['begin', { order: 4712 }])
   })
 
-  it('tells a worker to cancel by its heartbeat, and is canceled by what the worker ends it with', async () => {
+  it('remote work tells a worker to cancel by its heartbeat, and is canceled by what the worker ends it with', async () => {
     const agent = await makeAgent()
     const id = await give(agent.id)
     const { token } = (await claim(agent.queue)).lease
@@ -161,7 +161,7 @@ describe('remote work', () => {
     assert.equal((await task(id)).status, 'canceled')
   })
 
-  it('is held from workers while its agent is paused, and tells the one that has it to pause or to stop', async () => {
+  it('remote work is held from workers while its agent is paused, and tells the one that has it to pause or to stop', async () => {
     const agent = await makeAgent()
     await give(agent.id)
     const { token } = (await claim(agent.queue)).lease
@@ -176,7 +176,7 @@ describe('remote work', () => {
     assert.equal((await claim(agent.queue)).lease.attempt, 2)
   })
 
-  it('refuses an output that does not fit, and stays open', async () => {
+  it('remote work refuses an output that does not fit, and stays open', async () => {
     const output_schema = { type: 'object', properties: { total: { type: 'number' } }, required: ['total'] }
     const agent = await makeAgent({ output_schema })
     await give(agent.id)
@@ -187,7 +187,7 @@ describe('remote work', () => {
     assert.equal(good.body.status, 'completed')
   })
 
-  it('refuses a lease that was never given out and records it, and shows nothing of another project', async () => {
+  it('remote work refuses a lease that was never given out and records it, and shows nothing of another project', async () => {
     const agent = await makeAgent()
     await give(agent.id)
     const { token } = (await claim(agent.queue)).lease
@@ -206,7 +206,7 @@ describe('remote work', () => {
     assert.equal((await test.send('GET', `${base}/tasks`, { token })).status, 403)
   })
 
-  it('ends the leases of a key that is revoked', async () => {
+  it('remote work ends the leases of a key that is revoked', async () => {
     const agent = await makeAgent()
     await give(agent.id)
     const made = await test.send('POST', '/api/v1/auth/api-keys', { body: { name: 'w', scopes: ['work:execute'] } })
@@ -218,7 +218,7 @@ describe('remote work', () => {
     assert.deepEqual((await ask(token, 'heartbeat')).body.error.code, 'lease_lost')
   })
 
-  it('is claimed only from the queues of a key, which can give no others on', async () => {
+  it('remote work is claimed only from the queues of a key, which can give no others on', async () => {
     const agent = await makeAgent()
     await give(agent.id)
     const scopes = ['work:execute', 'api_keys:write']
@@ -236,7 +236,7 @@ describe('remote work', () => {
     assert.ok([200, 204].includes((await ask(wide.key)).status))
   })
 
-  it('leaves its answer in the thread, also where no call of a model that the service made wrote it', async () => {
+  it('remote work leaves its answer in the thread, also where no call of a model that the service made wrote it', async () => {
     const agent = await makeAgent()
     const thread_id = (await test.send('POST', `${base}/threads`, { body: { agent_id: agent.id } })).body.id
     const said = async () =>
@@ -270,14 +270,14 @@ describe('remote work', () => {
     ])
   })
 
-  it('is expired while a worker has it when its time is over', async () => {
+  it('remote work is expired while a worker has it when its time is over', async () => {
     const agent = await makeAgent()
     const id = await give(agent.id, { input: 'x', timeout_seconds: 1 })
     await claim(agent.queue)
     await eventually(async () => (await task(id)).status === 'expired')
   })
 
-  it('fails after as many lost workers as it may have', async () => {
+  it('remote work fails after as many lost workers as it may have', async () => {
     const agent = await makeAgent()
     const id = await give(agent.id, { input: 'x', max_attempts: 1 })
     await claim(agent.queue)
@@ -315,7 +315,7 @@ describe('the model gateway of remote work', () => {
     })
   const steps = async (id: string) => (await test.send('GET', `${base}/tasks/${id}/steps`)).body.steps
 
-  it('answers a call from the journal after the worker is lost, and charges it once', async () => {
+  it('the model gateway of remote work answers a call from the journal after the worker is lost, and charges it once', async () => {
     const { id, next } = await begin()
     const first = await next()
     const answered = await chat(first, 'one')
@@ -333,7 +333,7 @@ describe('the model gateway of remote work', () => {
     assert.deepEqual([usage.steps, usage.by_model['builtin/echo'].calls], [2, 2])
   })
 
-  it('takes equal calls of one worker for different ones once they were delivered, and replays each', async () => {
+  it('the model gateway of remote work takes equal calls of one worker for different ones once they were delivered, and replays each', async () => {
     const { id, next } = await begin()
     const first = await next()
     await chat(first, 'again')
@@ -357,13 +357,13 @@ describe('the model gateway of remote work', () => {
     assert.equal((await chat(second, 'again')).headers.get('cadre-replayed'), null)
   })
 
-  it('refuses a model that the agent does not have, in the form of the protocol', async () => {
+  it('the model gateway of remote work refuses a model that the agent does not have, in the form of the protocol', async () => {
     const { next } = await begin()
     const refused = await chat(await next(), 'x', { model: 'gpt-9' })
     assert.deepEqual([refused.status, refused.body.error.code], [404, 'model_not_found'])
   })
 
-  it('refuses a call without room in a budget, parks the task that fails of it, and offers it again with room', async () => {
+  it('the model gateway of remote work refuses a call without room in a budget, parks the task that fails of it, and offers it again with room', async () => {
     const { id, next } = await begin({}, { budget: { max_tokens: 1 } })
     const token = await next()
     const refused = await chat(token, 'x')
@@ -380,7 +380,7 @@ describe('the model gateway of remote work', () => {
     assert.equal((await chat(await next(), 'x')).status, 200)
   })
 
-  it('streams a response in the frames of the protocol, live and from the journal alike', async () => {
+  it('the model gateway of remote work streams a response in the frames of the protocol, live and from the journal alike', async () => {
     const { id, next } = await begin()
     const ask = (token: string) =>
       fetch(`${test.url}${base}/work/v1/responses`, {
@@ -401,7 +401,7 @@ describe('the model gateway of remote work', () => {
     assert.equal(textOf(await ask(await next())), textOf(live))
   })
 
-  it('serves the tools of the agent over MCP, journaled and under its policies', async () => {
+  it('the model gateway of remote work serves the tools of the agent over MCP, journaled and under its policies', async () => {
     const { id, next } = await begin({ tools: ['current_time'], tool_policies: {} })
     const token = await next()
     const rpc = (method: string, params: object) =>

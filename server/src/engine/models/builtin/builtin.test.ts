@@ -20,7 +20,7 @@ const saying = (answer: ModelAnswer): ModelMessage => ({
 })
 
 describe('builtin/echo', () => {
-  it('answers with the last message of the user, in pieces, and counts words', async () => {
+  it('builtin/echo answers with the last message of the user, in pieces, and counts words', async () => {
     const pieces: string[] = []
     const answer = await echo('', {
       system_prompt: 'Repeat after me.',
@@ -43,18 +43,18 @@ describe('builtin/echo', () => {
     assert.deepEqual(pieces, ['  ', 'two  ', 'three\n', 'four '])
   })
 
-  it('cuts its answer at max_tokens', async () => {
+  it('builtin/echo cuts its answer at max_tokens', async () => {
     const answer = await echo(' one  two three', { max_tokens: 2 })
     assert.deepEqual([answer.text, answer.finish_reason, answer.usage.output_tokens], ['one  two', 'length', 2])
     assert.equal((await echo('one two', { max_tokens: 2 })).finish_reason, 'stop')
   })
 
-  it('answers nothing to nothing', async () => {
+  it('builtin/echo answers nothing to nothing', async () => {
     for (const more of [{}, { messages: [] }])
       assert.deepEqual([(await echo('', more)).text, (await echo('', more)).finish_reason], ['', 'stop'])
   })
 
-  it('is done at once with the longest input, in a bounded number of pieces', async () => {
+  it('builtin/echo is done at once with the longest input, in a bounded number of pieces', async () => {
     for (const text of [
       'a '.repeat(500_000),
       ' '.repeat(1_000_000),
@@ -68,7 +68,7 @@ describe('builtin/echo', () => {
     }
   })
 
-  it('stops with the reason of its signal', async () => {
+  it('builtin/echo stops with the reason of its signal', async () => {
     const stop = new AbortController()
     const reason = new Error('stopped')
     await assert.rejects(echo('a b c', { signal: stop.signal, on_delta: () => stop.abort(reason) }), reason)
@@ -76,7 +76,7 @@ describe('builtin/echo', () => {
 })
 
 describe('builtin/script', () => {
-  it('plays texts, counts and an end', async () => {
+  it('builtin/script plays texts, counts and an end', async () => {
     const pieces: string[] = []
     const script = [
       { text: 'Hello ' },
@@ -93,7 +93,7 @@ describe('builtin/script', () => {
     assert.equal(pieces.join(''), 'Hello world.')
   })
 
-  it('plays the answer that the conversation has come to, however often it is called', async () => {
+  it('builtin/script plays the answer that the conversation has come to, however often it is called', async () => {
     const script: ModelMessage = {
       role: 'user',
       content: JSON.stringify([
@@ -126,7 +126,7 @@ describe('builtin/script', () => {
     assert.equal((await play('', { messages: [...messages, saying(second)] })).text, 'Looking.')
   })
 
-  it('begins anew with a new script, and gives no call an id twice', async () => {
+  it('builtin/script begins anew with a new script, and gives no call an id twice', async () => {
     const script = (name: string): ModelMessage => ({
       role: 'user',
       content: `[{"tool_calls": [{"name": "${name}"}]}]`,
@@ -139,7 +139,7 @@ describe('builtin/script', () => {
     )
   })
 
-  it('finds its script in the system prompt before it looks at the messages', async () => {
+  it('builtin/script finds its script in the system prompt before it looks at the messages', async () => {
     const system_prompt = '[{"text": "one"}, {"end": "stop"}, {"text": "two"}]'
     assert.equal((await play('[{"text": "other"}]', { system_prompt })).text, 'one')
     const messages: ModelMessage[] = [
@@ -150,7 +150,7 @@ describe('builtin/script', () => {
     assert.equal((await play('', { system_prompt, messages })).text, 'two')
   })
 
-  it('fails as often as the script says, or always, after what it said before', async () => {
+  it('builtin/script fails as often as the script says, or always, after what it said before', async () => {
     const pieces: string[] = []
     const on_delta = (piece: string): void => void pieces.push(piece)
     const script = [
@@ -185,7 +185,7 @@ describe('builtin/script', () => {
     assert.equal((await play(script)).text, 'abbbabbb')
   })
 
-  it('stops in the middle of a delay with the reason of its signal', async () => {
+  it('builtin/script stops in the middle of a delay with the reason of its signal', async () => {
     const stop = new AbortController()
     const reason = new Error('stopped')
     await assert.rejects(
@@ -224,7 +224,7 @@ describe('builtin/script', () => {
     [`[${'{"repeat":1,"steps":['.repeat(6)}{"text":""}${']}'.repeat(6)}]`, /nested/],
   ]
   for (const [script, message] of wrong) {
-    it(`refuses ${JSON.stringify(script).slice(0, 60)} and says why`, () =>
+    it(`builtin/script refuses ${JSON.stringify(script).slice(0, 60)} and says why`, () =>
       assert.rejects(play(script), fails('provider_refused_request', message)))
   }
 })
@@ -237,9 +237,9 @@ describe('the guide of the test models', () => {
     told,
   }))
 
-  it('has examples', () => assert.ok(examples.length >= 5))
+  it('the guide of the test models has examples', () => assert.ok(examples.length >= 5))
   for (const { script, told } of examples) {
-    it(`has an example that does what it says: ${told}`, async () => {
+    it(`the guide of the test models has an example that does what it says: ${told}`, async () => {
       const messages: ModelMessage[] = [{ role: 'user', content: script }]
       let attempt = 1
       for (const [, expected] of told.matchAll(/`([^`]+)`/g)) {

@@ -7,7 +7,7 @@ import { ToolError } from '../tool.ts'
 const tool = currentTime(() => new Date('2026-11-20T23:30:05.500Z'))
 const at = async (args: object) => JSON.parse((await tool.call({ ...args }, toolCall())).content)
 
-it('tells the time in UTC, or where it is asked for', async () => {
+it('current_time tells the time in UTC, or where it is asked for', async () => {
   assert.deepEqual(await at({}), { time: '2026-11-20T23:30:05+00:00', weekday: 'Friday', time_zone: 'UTC' })
   assert.deepEqual(await at({ time_zone: 'Europe/Berlin' }), {
     time: '2026-11-21T00:30:05+01:00',
@@ -17,7 +17,7 @@ it('tells the time in UTC, or where it is asked for', async () => {
   assert.equal((await at({ time_zone: 'Asia/Kathmandu' })).time, '2026-11-21T05:15:05+05:45')
 })
 
-it('says that there is no such time zone', async () => {
+it('current_time says that there is no such time zone', async () => {
   for (const time_zone of ['Mars/Olympus', '', '../etc', 'x'.repeat(64)])
     await assert.rejects(tool.call({ time_zone }, toolCall()), (error) => {
       assert.ok(error instanceof ToolError)

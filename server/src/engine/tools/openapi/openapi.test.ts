@@ -76,7 +76,7 @@ const param = (name: string, where: string, more: object = {}) => ({
 })
 
 describe('the operations of an OpenAPI document', () => {
-  it('are tools with what they do, and how safe their method is', async (t) => {
+  it('the operations of an OpenAPI document are tools with what they do, and how safe their method is', async (t) => {
     const { tools } = await opened(t, {
       '/pets': {
         get: { operationId: 'listPets', summary: 'All pets.', description: 'A page of them.' },
@@ -96,7 +96,7 @@ describe('the operations of an OpenAPI document', () => {
     )
   })
 
-  it('send each argument to its place, with the headers of the tool, which no argument replaces', async (t) => {
+  it('the operations of an OpenAPI document send each argument to its place, with the headers of the tool, which no argument replaces', async (t) => {
     const { call, tool, received } = await opened(
       t,
       {
@@ -172,7 +172,7 @@ describe('the operations of an OpenAPI document', () => {
     assert.deepEqual([key, trace, type, idempotency], ['s3cret', 'on', 'application/json', 'task_1:3'])
   })
 
-  it('cannot be led out of their path by an argument', async (t) => {
+  it('the operations of an OpenAPI document cannot be led out of their path by an argument', async (t) => {
     const { tool, received } = await opened(t, {
       '/pets/{id}': { parameters: [param('id', 'path')], get: { operationId: 'get' } },
     })
@@ -187,7 +187,7 @@ describe('the operations of an OpenAPI document', () => {
     )
   })
 
-  it('fail where the server says so, with its status', async (t) => {
+  it('the operations of an OpenAPI document fail where the server says so, with its status', async (t) => {
     const { call } = await opened(t, { '/missing': { get: { operationId: 'get' } } })
     const { error, content } = await call('get', {})
     assert.deepEqual(
@@ -196,7 +196,7 @@ describe('the operations of an OpenAPI document', () => {
     )
   })
 
-  it('have self-contained schemas in JSON Schema', async (t) => {
+  it('the operations of an OpenAPI document have self-contained schemas in JSON Schema', async (t) => {
     const body = { $ref: '#/components/requestBodies/Pet' }
     const { tool } = await opened(
       t,
@@ -241,7 +241,7 @@ describe('the operations of an OpenAPI document', () => {
     assert.match(checkArguments(tool('create'), {}) ?? '', /body/)
   })
 
-  it('are as safe as declared by the project', async () => {
+  it('the operations of an OpenAPI document are as safe as declared by the project', async () => {
     const document = { openapi: '3.0.3', servers: [{ url: 'https://api.test' }], paths: { '/': { get: {}, post: {} } } }
     assert.deepEqual(
       (await pin({ document }, { safety: 'keyed' })).map(({ safety }) => safety),
@@ -259,7 +259,7 @@ describe('an OpenAPI document', () => {
   })
   const urlsOf = (tools: PinnedTool[]) => tools.map(({ facts }) => facts?.url)
 
-  it('is read once from its URL, which its servers are relative to', async (t) => {
+  it('an OpenAPI document is read once from its URL, which its servers are relative to', async (t) => {
     const server = await startLocalServer(
       t,
       (_request, response) => void response.end(JSON.stringify(document({ servers: [{ url: '../v2/' }] }))),
@@ -269,7 +269,7 @@ describe('an OpenAPI document', () => {
     assert.equal(server.connections(), 1)
   })
 
-  it('names its server with variables, or is given another', async () => {
+  it('an OpenAPI document names its server with variables, or is given another', async () => {
     const servers = [
       { url: 'https://{region}.api.test/{base}', variables: { region: { default: 'eu' }, base: { default: 'v3' } } },
     ]
@@ -283,7 +283,7 @@ describe('an OpenAPI document', () => {
     )
   })
 
-  it('is refused where its server is private or no server of the web, and nothing is connected', async (t) => {
+  it('an OpenAPI document is refused where its server is private or no server of the web, and nothing is connected', async (t) => {
     const canary = await startLocalServer(t)
     const egress = makeEgress({})
     for (const url of [
@@ -311,7 +311,7 @@ describe('an OpenAPI document', () => {
     assert.equal(canary.connections(), 0)
   })
 
-  it('whose operations are at several servers is refused, because secrets go to one', async () => {
+  it('an OpenAPI document whose operations are at several servers is refused, because secrets go to one', async () => {
     const paths = {
       '/a': { get: { operationId: 'a' } },
       '/b': { get: { operationId: 'b', servers: [{ url: 'https://files.test' }] } },
@@ -320,7 +320,7 @@ describe('an OpenAPI document', () => {
     assert.deepEqual(urlsOf(await pin({ document: document({ paths }), operations: ['b'] })), ['https://files.test/b'])
   })
 
-  it('refers to nothing outside of itself: it is not asked for, and an operation that needs it is none', async (t) => {
+  it('an OpenAPI document refers to nothing outside of itself: it is not asked for, and an operation that needs it is none', async (t) => {
     const canary = await startLocalServer(t)
     const remote = { $ref: `${canary.url}/parameters.json#/id` }
     const paths = {
@@ -336,7 +336,7 @@ describe('an OpenAPI document', () => {
     assert.equal(canary.connections(), 0)
   })
 
-  it('that refers to itself ends there', async () => {
+  it('an OpenAPI document that refers to itself ends there', async () => {
     const schemas = {
       Node: { type: 'object', properties: { left: { $ref: '#/components/schemas/Node' }, value: { type: 'string' } } },
       Loop: { $ref: '#/components/schemas/Loop' },
@@ -365,7 +365,7 @@ describe('an OpenAPI document', () => {
     })
   })
 
-  it('that would be endless when written out, or is nested too deep, is bounded', async () => {
+  it('an OpenAPI document that would be endless when written out, or is nested too deep, is bounded', async () => {
     const bomb = Object.fromEntries(
       Array.from({ length: 18 }, (_, i) => {
         const next = { $ref: `#/components/schemas/S${i + 1}` }
@@ -393,7 +393,7 @@ describe('an OpenAPI document', () => {
     assert.ok(performance.now() - started < 2000)
   })
 
-  it('of 10,000 operations has some of them named', async () => {
+  it('an OpenAPI document of 10,000 operations has some of them named', async () => {
     const paths = Object.fromEntries(
       Array.from({ length: 10_000 }, (_, i) => [`/p${i}`, { get: { operationId: `op${i}` } }]),
     )
@@ -411,7 +411,7 @@ describe('an OpenAPI document', () => {
     )
   })
 
-  it('is refused where it is none', async (t) => {
+  it('an OpenAPI document is refused where it is none', async (t) => {
     await assert.rejects(
       pin({ document: { swagger: '2.0', paths: {} } }),
       refusedAt('openapi.document', /3\.0 or 3\.1/),
@@ -425,7 +425,7 @@ describe('an OpenAPI document', () => {
     await assert.rejects(pin({ url: server.url }), refusedAt('openapi.url', /longer than/))
   })
 
-  it('has operations left out that cannot be called, and says so of those that were named', async () => {
+  it('an OpenAPI document has operations left out that cannot be called, and says so of those that were named', async () => {
     const form = { required: true, content: { 'multipart/form-data': { schema: { type: 'object' } } } }
     const paths = {
       '/ok': { get: { operationId: 'ok', parameters: [{ ...param('__proto__', 'query') }] } },

@@ -29,7 +29,7 @@ describe('run_javascript', () => {
     ['Promise.resolve().then(() => console.log("later")); 1', 'console:\nlater\n\nresult:\n1'],
     ['JSON.stringify = () => "changed"; String.prototype.slice = null; ({ a: 1 })', '{"a":1}'],
   ] as const)
-    it(`gives the value of ${code}`, async () => assert.deepEqual(await run(code), { content }))
+    it(`run_javascript gives the value of ${code}`, async () => assert.deepEqual(await run(code), { content }))
 
   for (const [code, message] of [
     ['throw new TypeError("no")', 'TypeError: no (run.js:1)'],
@@ -39,19 +39,19 @@ describe('run_javascript', () => {
     ['x =', "SyntaxError: unexpected token in expression: '' (run.js:1)"],
     ['new Promise(() => {})', 'The result is a promise that nothing settles: there are no timers.'],
   ] as const)
-    it(`says what is wrong with ${code.replace('\n', ' ')}`, async () =>
+    it(`run_javascript says what is wrong with ${code.replace('\n', ' ')}`, async () =>
       assert.deepEqual(await run(code), {
         content: `error:\n${message}`,
         error: { code: 'javascript_error', message },
       }))
 
-  it('gives what was written before the error', async () => {
+  it('run_javascript gives what was written before the error', async () => {
     const { content, error } = await run('console.log("so far"); throw new Error("here")')
     assert.equal(content, 'console:\nso far\n\nerror:\nError: here (run.js:1)')
     assert.equal(error?.code, 'javascript_error')
   })
 
-  it('has nothing of its host', async () => {
+  it('run_javascript has nothing of its host', async () => {
     const names = [
       'process',
       'require',
@@ -74,12 +74,12 @@ describe('run_javascript', () => {
       assert.equal((await run(code)).error?.code, 'javascript_error', code)
   })
 
-  it('keeps nothing from one program to the next', async () => {
+  it('run_javascript keeps nothing from one program to the next', async () => {
     await run('globalThis.left = 1; Array.prototype.left = 1; 1')
     assert.equal((await run('typeof left + typeof [].left')).content, 'undefinedundefined')
   })
 
-  it('does not let a program change its environment for others', async () => {
+  it('run_javascript does not let a program change its environment for others', async () => {
     await run('try { env.KEY = "changed" } catch {} ; 1')
     assert.equal((await run('env.KEY')).content, 'a value')
   })
@@ -95,7 +95,7 @@ describe('a program without an end', () => {
     'for (;;) console.log("x".repeat(1000))',
   ]
   for (const code of sample(endless, 2))
-    it(`is ended: ${code}`, async () => {
+    it(`a program without an end is ended: ${code}`, async () => {
       const began = performance.now()
       const { error } = await run(code, 0.3)
       assert.equal(error?.code, 'timed_out')
@@ -103,11 +103,11 @@ describe('a program without an end', () => {
       assert.ok(performance.now() - began < 8000)
     })
 
-  it('gives what it had written', async () => {
+  it('a program without an end gives what it had written', async () => {
     assert.match((await run('console.log("begun"); for (;;);', 0.3)).content, /^console:\nbegun\n/)
   })
 
-  it('ends as soon as its call is aborted', async () => {
+  it('a program without an end ends as soon as its call is aborted', async () => {
     const abort = new AbortController()
     const reason = new Error('the task was canceled')
     const call = tool.call({ code: 'for (;;);', timeout_seconds: 60 }, toolCall({ signal: abort.signal }))
@@ -118,7 +118,7 @@ describe('a program without an end', () => {
     assert.equal((await run('1 + 1')).content, '2')
   })
 
-  it('is not begun where its call was aborted before, nor while others run', async () => {
+  it('a program without an end is not begun where its call was aborted before, nor while others run', async () => {
     const reason = new Error('too late')
     await assert.rejects(tool.call({ code: '1' }, toolCall({ signal: AbortSignal.abort(reason) })), reason)
     const abort = new AbortController()
@@ -143,7 +143,7 @@ describe('a program that takes too much', () => {
     'const f = () => Promise.resolve().then(f); f()',
   ]
   for (const code of sample(greedy, 2))
-    it(`runs out of memory, and we do not: ${code}`, async () => {
+    it(`a program that takes too much runs out of memory, and we do not: ${code}`, async () => {
       const before = process.memoryUsage.rss()
       const { error } = await run(code, 30)
       assert.equal(error?.code, 'out_of_memory', error?.message)
@@ -155,10 +155,10 @@ describe('a program that takes too much', () => {
     ['JSON.parse("[".repeat(1e6))', 'javascript_error'],
     ['eval("(".repeat(1e5) + ")".repeat(1e5))', 'sandbox_crashed'],
   ] as const)
-    it(`goes too deep, and comes back with an error: ${code}`, async () =>
+    it(`a program that takes too much goes too deep, and comes back with an error: ${code}`, async () =>
       assert.equal((await run(code)).error?.code, expected))
 
-  it('has its value and its console cut', async () => {
+  it('a program that takes too much has its value and its console cut', async () => {
     assert.equal((await run('"x".repeat(1e7)')).content.length, 50_000)
     const { content } = await run('for (let i = 0; i < 1e5; i++) console.log("x".repeat(100)); 1', 60)
     assert.ok(content.length < 51_000)

@@ -88,17 +88,18 @@ describe('values and schemas that take long are judged in the thread for schemas
   const inputs = (send: (input: object) => Promise<{ text: string }>): Promise<void> =>
     judge(async (takesLong) => (await send(takesLong ? slow : quick)).text, inTime)
 
-  it('as inputs of tasks', () => inputs((input) => call('POST', `${project}/agents/${agent}/tasks`, { input })))
+  it('values and schemas that take long are judged in the thread for schemas, not in that of the requests as inputs of tasks', () =>
+    inputs((input) => call('POST', `${project}/agents/${agent}/tasks`, { input })))
 
-  it('as inputs of schedules', () =>
+  it('values and schemas that take long are judged in the thread for schemas, not in that of the requests as inputs of schedules', () =>
     inputs((input) =>
       call('POST', `${project}/schedules`, { agent_id: agent, name: 'nightly', cron: '0 3 * * *', input }),
     ))
 
-  it('as inputs of test cases', () =>
+  it('values and schemas that take long are judged in the thread for schemas, not in that of the requests as inputs of test cases', () =>
     inputs((input) => call('POST', `${project}/agents/${agent}/test-cases`, { name: `case ${Math.random()}`, input })))
 
-  it('as deliveries of triggers', async () => {
+  it('values and schemas that take long are judged in the thread for schemas, not in that of the requests as deliveries of triggers', async () => {
     const input = { a: '{{body.a}}', b: '{{body.b}}' }
     const trigger = await make('/triggers', { agent_id: agent, name: 'news', source: 'hmac', hmac, secret, input })
     await inputs(async (body) => {
@@ -107,14 +108,14 @@ describe('values and schemas that take long are judged in the thread for schemas
     })
   })
 
-  it('as messages of A2A', () =>
+  it('values and schemas that take long are judged in the thread for schemas, not in that of the requests as messages of A2A', () =>
     inputs((data) => {
       const message = { messageId: crypto.randomUUID(), role: 'ROLE_USER', parts: [{ data }] }
       const body = { jsonrpc: '2.0', id: 1, method: 'SendMessage', params: { message } }
       return call('POST', `/a2a/agents/${agent}`, body, { 'a2a-version': '1.0' })
     }))
 
-  it('as runs of AG-UI', () =>
+  it('values and schemas that take long are judged in the thread for schemas, not in that of the requests as runs of AG-UI', () =>
     inputs((input) => {
       const messages = [{ id: crypto.randomUUID(), role: 'user', content: JSON.stringify(input) }]
       const ids = { threadId: crypto.randomUUID(), runId: crypto.randomUUID() }
@@ -122,27 +123,27 @@ describe('values and schemas that take long are judged in the thread for schemas
       return call('POST', `/agui/agents/${agent}`, { ...ids, ...empty, messages })
     }))
 
-  it('as arguments of a tool of /mcp', () =>
+  it('values and schemas that take long are judged in the thread for schemas, not in that of the requests as arguments of a tool of /mcp', () =>
     inputs((input) => {
       const params = { name: 'ask_typed', arguments: input }
       const headers = { accept: 'application/json, text/event-stream', 'mcp-protocol-version': '2025-11-25' }
       return call('POST', '/mcp', { jsonrpc: '2.0', id: 1, method: 'tools/call', params }, headers)
     }))
 
-  it('as input of responses and chats of OpenAI', async () => {
+  it('values and schemas that take long are judged in the thread for schemas, not in that of the requests as input of responses and chats of OpenAI', async () => {
     await inputs((input) => call('POST', '/v1/responses', { model: 'typed', input: JSON.stringify(input) }))
     const messages = (input: object) => [{ role: 'user', content: JSON.stringify(input) }]
     await inputs((input) => call('POST', '/v1/chat/completions', { model: 'typed', messages: messages(input) }))
   })
 
-  it('as outputs of remote workers', async () => {
+  it('values and schemas that take long are judged in the thread for schemas, not in that of the requests as outputs of remote workers', async () => {
     await make(`/agents/${remote}/tasks`, { input: 'Go.' })
     const { work } = await make('/work/claim', { queues: ['places'], wait: 20 })
     const headers = { authorization: `Bearer ${work.lease.token}` }
     await inputs((data) => call('POST', `${project}/work/complete`, { output: { content: '', data } }, headers))
   })
 
-  it('as schemas of answers and of tools that callers bring', async () => {
+  it('values and schemas that take long are judged in the thread for schemas, not in that of the requests as schemas of answers and of tools that callers bring', async () => {
     const messages = [{ role: 'user', content: 'Hello.' }]
     const ask = (path: string, of: (schema: object) => object): Promise<void> =>
       judge(async (takesLong) => {

@@ -40,7 +40,7 @@ describe('fifty hostile schemas at once', () => {
     return most
   }
 
-  it('keep /livez within 100 ms, and each is refused or taken', async () => {
+  it('fifty hostile schemas at once keep /livez within 100 ms, and each is refused or taken', async () => {
     const project = await createProject(test.send, 'hostile')
     const path = `/api/v1/projects/proj_${project.id}/tools`
     const bodies = Array.from({ length: 50 }, (_, i) => ({
@@ -58,7 +58,7 @@ describe('fifty hostile schemas at once', () => {
     assert.ok(most <= Math.max(100, 3 * usual), `${most} ms, and ${usual} ms where all schemas were known`)
   })
 
-  it('of one project do not hold up that of another for longer than one takes, and too many are refused', async () => {
+  it('fifty hostile schemas at once of one project do not hold up that of another for longer than one takes, and too many are refused', async () => {
     const party = { org_id: 'org_1', project_id: 1 }
     const greedy = Array.from({ length: 65 }, () => judgeSchemas([hostile()], party))
     const began = performance.now()

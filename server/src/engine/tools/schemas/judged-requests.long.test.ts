@@ -56,7 +56,7 @@ describe('values by a schema of a project', () => {
     }
   }
 
-  it('are judged in the thread for schemas where they are inputs of tasks, one by one or in a batch', async () => {
+  it('values by a schema of a project are judged in the thread for schemas where they are inputs of tasks, one by one or in a batch', async () => {
     const agent = await agentOf({ model: 'builtin/echo', input_schema: schema })
     const path = `${agent}/tasks`
     assert.match(await complaintWhileFull(() => call(path, { input: wrong })), /could not be checked/)
@@ -69,7 +69,7 @@ describe('values by a schema of a project', () => {
     assert.equal(status, 201)
   })
 
-  it('are judged there where they are edited arguments of an approval', async () => {
+  it('values by a schema of a project are judged there where they are edited arguments of an approval', async () => {
     const tool = { name: 'refund', description: 'Refunds an order.', kind: 'client', parameters: schema }
     assert.equal((await call('/tools', tool)).status, 201)
     const config = { model: 'builtin/script', tools: ['refund'], tool_policies: { refund: 'ask' } }

@@ -15,7 +15,7 @@ const hostile = (): Record<string, unknown> => ({
 const victim = (): object => ({ [`a${count}`]: `${'a'.repeat(40)}!` })
 
 describe('schemas of others are judged in a separate thread', () => {
-  it('and what it found out is what the checks say, without this thread doing it again', async () => {
+  it('schemas of others are judged in a separate thread and what it found out is what the checks say, without this thread doing it again', async () => {
     const schema = hostile()
     await judgeBody({ tools: [{ function: { parameters: schema } }] }, party)
     assert.match(schemaIssues('parameters', schema)[0]?.message ?? '', /pattern that takes too long/)

@@ -160,14 +160,14 @@ describe('after an attempt to deliver (decision D97)', () => {
     assert.equal(after(result(500), { of: { event: 'error.occurred' }, at: failing }).disabled, 'failing')
   })
 
-  it('says nothing of a webhook that has another address by now, or is disabled', () => {
+  it('after an attempt to deliver says nothing of a webhook that has another address by now, or is disabled', () => {
     const elsewhere = after(result(410, { request_url: 'https://old.example.com/' }))
     assert.deepEqual([elsewhere.disabled, elsewhere.delivery.status], [undefined, 'pending'])
     assert.deepEqual(elsewhere.webhook, webhook)
     assert.deepEqual(after(result(410), { at: { status: 'disabled' } }).errors, [])
   })
 
-  it('counts an attempt whose delivery was given up meanwhile, and takes it as delivered where it was taken', () => {
+  it('after an attempt to deliver counts an attempt whose delivery was given up meanwhile, and takes it as delivered where it was taken', () => {
     const givenUp = { status: 'failed', failure: 'webhook_disabled', next_attempt_at: null } as const
     const failed = after(result(500), { of: givenUp, at: { status: 'disabled' } })
     assert.deepEqual(

@@ -7,7 +7,7 @@ const hour_ms = 3_600_000
 const promised_ms = [0, 5000, 300_000, 1_800_000, ...[2, 5, 10, 14, 20, 24].map((hours) => hours * hour_ms)]
 
 describe('the schedule of attempts (decision D97)', () => {
-  it('has ten attempts in 3¼ days, each within a fifth of its time', () => {
+  it('the schedule of attempts has ten attempts in 3¼ days, each within a fifth of its time', () => {
     assert.equal(attemptsMax, 10)
     for (const [failed, wait_ms] of promised_ms.entries()) {
       assert.equal(waitAfter(failed, { rng: 0 }), Math.round(wait_ms * 0.8))
@@ -19,7 +19,7 @@ describe('the schedule of attempts (decision D97)', () => {
     assert.ok(days > 3 && days < 3.25, String(days))
   })
 
-  it('spreads evenly over what it may', () => {
+  it('the schedule of attempts spreads evenly over what it may', () => {
     const waits = Array.from({ length: 101 }, (_, i) => waitAfter(1, { rng: i / 100 })!)
     assert.deepEqual(
       [...waits].sort((a, b) => a - b),
@@ -28,7 +28,7 @@ describe('the schedule of attempts (decision D97)', () => {
     assert.equal(new Set(waits).size, 101)
   })
 
-  it('waits as long as the receiver asks, at most 24 hours, and never less than its schedule', () => {
+  it('the schedule of attempts waits as long as the receiver asks, at most 24 hours, and never less than its schedule', () => {
     assert.equal(waitAfter(1, { retry_after_ms: 120_000, rng: 0.5 }), 120_000)
     assert.equal(waitAfter(1, { retry_after_ms: 1000, rng: 0.5 }), 5000)
     assert.equal(waitAfter(1, { retry_after_ms: 1e12, rng: 0.5 }), 24 * hour_ms)
@@ -36,7 +36,7 @@ describe('the schedule of attempts (decision D97)', () => {
     assert.equal(waitAfter(10, { retry_after_ms: 1000, rng: 0.5 }), undefined)
   })
 
-  it('understands seconds and dates, and nothing else', () => {
+  it('the schedule of attempts understands seconds and dates, and nothing else', () => {
     const now = new Date('2026-11-20T09:30:00.000Z')
     const cases: [string | undefined, number | undefined][] = [
       ['0', 0],

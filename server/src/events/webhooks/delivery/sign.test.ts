@@ -12,7 +12,7 @@ const body = deliveryBody({
 })
 
 describe('the signature of a delivery (decision D96)', () => {
-  it('is the one of the standard, example by example', () => {
+  it('the signature of a delivery is the one of the standard, example by example', () => {
     // From the specification of Standard Webhooks 1.0.
     const at = new Date(1_649_367_553_000)
     const signed = signatureHeaders(['whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD'], {
@@ -27,7 +27,7 @@ describe('the signature of a delivery (decision D96)', () => {
     })
   })
 
-  it('is verified by the reference library, whatever the form of the secret', () => {
+  it('the signature of a delivery is verified by the reference library, whatever the form of the secret', () => {
     const at = new Date()
     for (const secret of [
       'whsec_c2VjcmV0LW9mLXRoZS13ZWJob29r',
@@ -47,7 +47,7 @@ describe('the signature of a delivery (decision D96)', () => {
     }
   })
 
-  it('is made with the bytes that base64 stands for, or with those of the text', () => {
+  it('the signature of a delivery is made with the bytes that base64 stands for, or with those of the text', () => {
     assert.deepEqual(signingKey('whsec_c2VjcmV0'), Buffer.from('secret'))
     assert.deepEqual(signingKey('c2VjcmV0'), Buffer.from('c2VjcmV0'))
     // Without its padding no library takes it for base64.
@@ -55,7 +55,7 @@ describe('the signature of a delivery (decision D96)', () => {
     assert.deepEqual(signingKey('whsec_c2VjcmV0cw=='), Buffer.from('secrets'))
   })
 
-  it('is made by every secret that is given, the current one first', () => {
+  it('the signature of a delivery is made by every secret that is given, the current one first', () => {
     const at = new Date()
     const headers = signatureHeaders(['new', 'old'], { id, at, body })
     const by = (secret: string) =>
@@ -65,7 +65,7 @@ describe('the signature of a delivery (decision D96)', () => {
       assert.doesNotThrow(() => new Webhook(Buffer.from(secret), { format: 'raw' }).verify(body, headers))
   })
 
-  it('covers a body of exactly three members', () => {
+  it('the signature of a delivery covers a body of exactly three members', () => {
     assert.equal(
       body,
       '{"event":"project.created","timestamp":"2026-11-20T09:30:00.000Z","data":{"project":{"id":42,"name":"Bücher 😀"}}}',

@@ -49,7 +49,7 @@ async function attempt(path: string, answer: Answer, url = receiver.url(path)): 
 }
 
 describe('a request to a webhook (decisions D93, D96)', () => {
-  it('carries the event, its time and its data, and nothing else, signed', async () => {
+  it('a request to a webhook carries the event, its time and its data, and nothing else, signed', async () => {
     const webhook_id = await registerWebhook(test, receiver.url('/exact?a=b'))
     await happen('Bücher 😀')
     const [request] = await receiver.received('/exact?a=b', 1)
@@ -81,7 +81,7 @@ describe('a request to a webhook (decisions D93, D96)', () => {
     assert.equal((await attempted(test.sql, webhook_id, 1)).status, 'delivered')
   })
 
-  it('has the same id and body on every attempt, and a new time and signature', async () => {
+  it('a request to a webhook has the same id and body on every attempt, and a new time and signature', async () => {
     receiver.answer('/again', { status: 500 }, { status: 500 }, { status: 204 })
     const webhook_id = await registerWebhook(test, receiver.url('/again'), { secret: 'plain text' })
     await happen()
@@ -103,7 +103,7 @@ describe('a request to a webhook (decisions D93, D96)', () => {
     )
   })
 
-  it('is signed with the previous secret too, until its time is over', async () => {
+  it('a request to a webhook is signed with the previous secret too, until its time is over', async () => {
     const webhook_id = await registerWebhook(test, receiver.url('/rotated'), { secret: 'the old one' })
     const { status } = await test.send('PUT', `/api/v1/webhooks/${webhook_id}`, { body: { secret: 'the new one' } })
     assert.equal(status, 200)
@@ -119,7 +119,7 @@ describe('a request to a webhook (decisions D93, D96)', () => {
 })
 
 describe('what is kept of an attempt', () => {
-  it('is what was sent and what came back, but nothing that could be used', async () => {
+  it('what is kept of an attempt is what was sent and what came back, but nothing that could be used', async () => {
     const made = await attempt('/kept', {
       status: 200,
       headers: { 'x-request-id': 'r1', 'set-cookie': ['session=canary'], 'x-auth-token': 'canary' },
@@ -139,7 +139,7 @@ describe('what is kept of an attempt', () => {
     assert.ok(made.duration_ms >= 0 && made.duration_ms < 10_000)
   })
 
-  it('takes answers as bytes, whatever they are', async () => {
+  it('what is kept of an attempt takes answers as bytes, whatever they are', async () => {
     const bytes = Buffer.from([0, 255, 0xc3, 0x28, 13, 10, 0])
     const made = await attempt('/bytes', { status: 500, headers: { 'x-odd': 'caf\u00e9 \u0080"\\' }, body: bytes })
     assert.deepEqual(made.response_body, bytes)
@@ -147,7 +147,7 @@ describe('what is kept of an attempt', () => {
     assert.equal(made.error, 'The receiver answered 500.')
   })
 
-  it('says in words why there was no success', async () => {
+  it('what is kept of an attempt says in words why there was no success', async () => {
     const dead = await startWebhookReceiver()
     const refusing = dead.url('/')
     await dead.close()
@@ -170,7 +170,7 @@ describe('what is kept of an attempt', () => {
     assert.deepEqual(receiver.requests('/elsewhere'), [])
   })
 
-  it('says so where the address is not allowed any more, and nothing is sent', async () => {
+  it('what is kept of an attempt says so where the address is not allowed any more, and nothing is sent', async () => {
     const webhook_id = await registerWebhook(test, 'https://hooks.example.com/')
     await test.sql`update webhook set url = 'http://10.0.0.1/' where id = ${webhook_id}`
     await happen()
@@ -179,7 +179,7 @@ describe('what is kept of an attempt', () => {
     assert.match(made!.error ?? '', /^The address is not allowed: the host is not a public address/)
   })
 
-  it('says so where the secret cannot be read, and nothing is sent', async () => {
+  it('what is kept of an attempt says so where the secret cannot be read, and nothing is sent', async () => {
     const webhook_id = await registerWebhook(test, receiver.url('/unreadable'))
     await test.sql`update webhook set secret = ${Buffer.of(0)} where id = ${webhook_id}`
     await happen()
@@ -191,7 +191,7 @@ describe('what is kept of an attempt', () => {
 })
 
 describe('an answer without end', () => {
-  it('is a success where it begins with 2xx and is merely too long', async () => {
+  it('an answer without end is a success where it begins with 2xx and is merely too long', async () => {
     const before = process.memoryUsage().rss
     const made = await attempt('/endless', 'endless')
     assert.deepEqual([made.response_status, made.error, made.response_body?.length], [200, null, 1024])
@@ -199,11 +199,15 @@ describe('an answer without end', () => {
     assert.ok(process.memoryUsage().rss - before < 50_000_000)
   })
 
-  it('is a failure after 15 s where it comes byte by byte, or not at all', { timeout: 60_000 }, async () => {
-    const [drip, never] = await Promise.all([attempt('/drip', 'drip'), attempt('/never', 'never')])
-    for (const made of [drip, never]) {
-      assert.equal(made.error, 'There was no complete answer within 15 s.')
-      assert.ok(made.duration_ms >= 14_900 && made.duration_ms < 20_000, String(made.duration_ms))
-    }
-  })
+  it(
+    'an answer without end is a failure after 15 s where it comes byte by byte, or not at all',
+    { timeout: 60_000 },
+    async () => {
+      const [drip, never] = await Promise.all([attempt('/drip', 'drip'), attempt('/never', 'never')])
+      for (const made of [drip, never]) {
+        assert.equal(made.error, 'There was no complete answer within 15 s.')
+        assert.ok(made.duration_ms >= 14_900 && made.duration_ms < 20_000, String(made.duration_ms))
+      }
+    },
+  )
 })

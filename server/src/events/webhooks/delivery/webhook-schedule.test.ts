@@ -55,7 +55,7 @@ const settled = () =>
   })
 
 describe('the schedule of a delivery (decision D97)', () => {
-  it('has ten attempts, each after its time; then it is given up, and an error of low severity says so', async () => {
+  it('the schedule of a delivery has ten attempts, each after its time; then it is given up, and an error of low severity says so', async () => {
     receiver.answer('/ten', { status: 500 })
     const webhook_id = await registerWebhook(test, receiver.url('/ten'))
     await happen()
@@ -81,7 +81,7 @@ describe('the schedule of a delivery (decision D97)', () => {
     assert.equal(errorsOf(webhook_id).length, 1)
   })
 
-  it('is not begun before it is due', async () => {
+  it('the schedule of a delivery is not begun before it is due', async () => {
     receiver.answer('/early', { status: 500 }, { status: 200 })
     const webhook_id = await registerWebhook(test, receiver.url('/early'))
     await happen()
@@ -102,7 +102,7 @@ describe('the schedule of a delivery (decision D97)', () => {
     assert.deepEqual([again.attempts, again.next_attempt_at], [1, first.next_attempt_at])
   })
 
-  it('is sent without a signal when it is due', async () => {
+  it('the schedule of a delivery is sent without a signal when it is due', async () => {
     receiver.answer('/second', { status: 503 }, { status: 200 })
     const webhook_id = await registerWebhook(test, receiver.url('/second'))
     await happen()
@@ -112,7 +112,7 @@ describe('the schedule of a delivery (decision D97)', () => {
     assert.equal((await attempted(test.sql, webhook_id, 2)).status, 'delivered')
   })
 
-  it('waits as long as the receiver asks, in seconds or until a date, at most 24 hours', async () => {
+  it('the schedule of a delivery waits as long as the receiver asks, in seconds or until a date, at most 24 hours', async () => {
     for (const [path, asked, min, max] of [
       ['/seconds', '120', 120, 121],
       ['/date', new Date(Date.now() + 3_600_000).toUTCString(), 3590, 3601],
@@ -252,7 +252,7 @@ describe('the health of a webhook (decision D97)', () => {
     assert.deepEqual(ids, [again.event_id, again.event_id])
   })
 
-  it('is disabled at once by a person: nothing more is sent, pending deliveries are given up', async () => {
+  it('the health of a webhook is disabled at once by a person: nothing more is sent, pending deliveries are given up', async () => {
     receiver.answer('/switched-off', { status: 500 })
     const webhook_id = await registerWebhook(test, receiver.url('/switched-off'))
     await happen()

@@ -73,7 +73,7 @@ async function link(
 }
 
 describe('a signed-in user who links an external identity', () => {
-  it('and is signed in by it from then on', async () => {
+  it('a signed-in user who links an external identity and is signed in by it from then on', async () => {
     const { browser, user_id } = await signedIn()
     const answer = await link(browser, okta, 'okta', { return_to: '/settings' })
     assert.deepEqual([answer.status, answer.headers.get('location')], [303, '/settings'])
@@ -100,7 +100,7 @@ describe('a signed-in user who links an external identity', () => {
     assert.equal((await api(browser, 'GET', 'user')).body.email_verified, true)
   })
 
-  it('with the password, or soon after signing in', async () => {
+  it('a signed-in user who links an external identity with the password, or soon after signing in', async () => {
     const { browser, user_id } = await signedIn()
     await makeOld(browser)
     const refused = await api(browser, 'POST', 'sso/okta/link')
@@ -114,14 +114,14 @@ describe('a signed-in user who links an external identity', () => {
     assert.equal((await link(browser, okta, 'okta', { current_password: password })).status, 303)
   })
 
-  it('and wrong passwords are limited as at signing in', async () => {
+  it('a signed-in user who links an external identity and wrong passwords are limited as at signing in', async () => {
     const { browser } = await signedIn()
     for (let i = 0; i < 5; i++)
       assert.equal((await api(browser, 'POST', 'sso/okta/link', { current_password: `wrong ${i}` })).status, 400)
     assert.equal((await api(browser, 'POST', 'sso/okta/link', { current_password: password })).status, 429)
   })
 
-  it('but not one that is linked with another user', async () => {
+  it('a signed-in user who links an external identity but not one that is linked with another user', async () => {
     const first = await signInWith(service, 'okta', okta)
     const { browser, user_id } = await signedIn(`other-${email}`)
     const answer = await link(browser, okta, 'okta')
@@ -131,7 +131,7 @@ describe('a signed-in user who links an external identity', () => {
     assert.deepEqual(await identitiesOf(await userOf(first.browser)), [okta.person.sub])
   })
 
-  it('but not for another session, nor after theirs has ended', async () => {
+  it('a signed-in user who links an external identity but not for another session, nor after theirs has ended', async () => {
     const { browser, user_id } = await signedIn()
     const { body, headers } = await api(browser, 'POST', 'sso/okta/link')
     const [attempt = ''] = headers.getSetCookie().map((text) => text.split(';')[0])
@@ -151,7 +151,7 @@ describe('a signed-in user who links an external identity', () => {
     assert.deepEqual(await identitiesOf(user_id), [])
   })
 
-  it('but not from another site', async () => {
+  it('a signed-in user who links an external identity but not from another site', async () => {
     const { browser } = await signedIn()
     const headers = { 'sec-fetch-site': 'cross-site' }
     const options = { cookie: browser.cookieHeader('/'), headers }
@@ -170,7 +170,7 @@ describe('a signed-in user who links an external identity', () => {
 })
 
 describe('an identity is unlinked', () => {
-  it('and it signs no one in any more', async () => {
+  it('an identity is unlinked and it signs no one in any more', async () => {
     const { browser, user_id } = await signedIn()
     await link(browser, okta, 'okta')
     const { body } = await api(browser, 'GET', 'identities')
@@ -185,7 +185,7 @@ describe('an identity is unlinked', () => {
     assert.equal(again.browser.cookie('cadre_session'), undefined)
   })
 
-  it('but not the last way to sign in', async () => {
+  it('an identity is unlinked but not the last way to sign in', async () => {
     const { browser } = await signInWith(service, 'okta', okta)
     const user_id = await userOf(browser)
     const [first] = (await api(browser, 'GET', 'identities')).body.identities
@@ -202,7 +202,7 @@ describe('an identity is unlinked', () => {
     assert.equal((await api(browser, 'DELETE', `identities/${first.id}`)).status, 200)
   })
 
-  it('but of two at once one stays', async () => {
+  it('an identity is unlinked but of two at once one stays', async () => {
     const { browser } = await signInWith(service, 'okta', okta)
     const user_id = await userOf(browser)
     await link(browser, google, 'google')
@@ -223,7 +223,7 @@ describe('an identity is unlinked', () => {
     assert.deepEqual(await identitiesOf(user_id), [google.person.sub])
   })
 
-  it('but none of another user', async () => {
+  it('an identity is unlinked but none of another user', async () => {
     const { browser } = await signInWith(service, 'okta', okta)
     const [identity] = (await api(browser, 'GET', 'identities')).body.identities
     const stranger = await signedIn(`stranger-${email}`)
@@ -240,7 +240,7 @@ describe('an account with the same address, which both sides know as verified', 
     return user_id
   }
 
-  it('is linked after its password, and only then', async () => {
+  it('an account with the same address, which both sides know as verified is linked after its password, and only then', async () => {
     const user_id = await verified()
     const { browser, answer } = await signInWith(service, 'okta', okta, { query: { return_to: '/projects' } })
     assert.equal(answer.status, 200)
@@ -259,7 +259,7 @@ describe('an account with the same address, which both sides know as verified', 
     assert.equal(await userOf((await signInWith(service, 'okta', okta)).browser), user_id)
   })
 
-  it('is guessed at no more often than at signing in', async () => {
+  it('an account with the same address, which both sides know as verified is guessed at no more often than at signing in', async () => {
     await verified()
     const { browser, answer } = await signInWith(service, 'okta', okta)
     for (let i = 0; i < 5; i++)
@@ -271,7 +271,7 @@ describe('an account with the same address, which both sides know as verified', 
     assert.equal(body.error.code, 'rate_limit_exceeded')
   })
 
-  it('is not linked in another browser, at another provider, or from another site', async () => {
+  it('an account with the same address, which both sides know as verified is not linked in another browser, at another provider, or from another site', async () => {
     const user_id = await verified()
     const { browser, answer } = await signInWith(service, 'okta', okta)
     const [, proof = ''] = /name="proof" value="([^"]+)"/.exec(answer.html) ?? []
@@ -294,7 +294,7 @@ describe('an account with the same address, which both sides know as verified', 
     assert.deepEqual(await identitiesOf(user_id), [])
   })
 
-  it('is not linked where it has changed meanwhile', async () => {
+  it('an account with the same address, which both sides know as verified is not linked where it has changed meanwhile', async () => {
     const user_id = await verified()
     const { browser, answer } = await signInWith(service, 'okta', okta)
     await service.sql`update app_user set email_verified = false where id = ${user_id}`
@@ -304,7 +304,7 @@ describe('an account with the same address, which both sides know as verified', 
     assert.deepEqual(await identitiesOf(user_id), [])
   })
 
-  it('is not asked for where the provider does not vouch, or there is no password', async () => {
+  it('an account with the same address, which both sides know as verified is not asked for where the provider does not vouch, or there is no password', async () => {
     const user_id = await verified()
     okta.person = { ...okta.person, email_verified: false }
     assert.equal((await signInWith(service, 'okta', okta)).answer.status, 409)
@@ -315,14 +315,14 @@ describe('an account with the same address, which both sides know as verified', 
 })
 
 describe('the page of the ways to sign in', () => {
-  it('needs a session', async () => {
+  it('the page of the ways to sign in needs a session', async () => {
     const page = await new Browser(service.url).get('/account/sign-in')
     assert.deepEqual([page.status, page.headers.get('location')], [303, '/login?return_to=%2Faccount%2Fsign-in'])
     const { browser } = await signedIn()
     assert.match((await browser.get('/login')).html, /href="\/account\/sign-in">How you sign in/)
   })
 
-  it('connects and disconnects without a script', async () => {
+  it('the page of the ways to sign in connects and disconnects without a script', async () => {
     const { browser, user_id } = await signedIn()
     const page = await browser.get('/account/sign-in')
     assert.match(page.html, /Connect Okta/)
@@ -342,7 +342,7 @@ describe('the page of the ways to sign in', () => {
     assert.deepEqual(await actionsOf(user_id), ['identity.linked', 'identity.unlinked'])
   })
 
-  it('asks for the password where the sign-in is not recent, or for a new sign-in where there is none', async () => {
+  it('the page of the ways to sign in asks for the password where the sign-in is not recent, or for a new sign-in where there is none', async () => {
     const { browser } = await signedIn()
     await makeOld(browser)
     const page = await browser.get('/account/sign-in')
@@ -361,7 +361,7 @@ describe('the page of the ways to sign in', () => {
     assert.ok(!asked.html.includes('action="/account/sign-in/disconnect"'), 'the last way stays')
   })
 
-  it('takes no form of another session or site', async () => {
+  it('the page of the ways to sign in takes no form of another session or site', async () => {
     const { browser, user_id } = await signedIn()
     await link(browser, okta, 'okta')
     const page = await browser.get('/account/sign-in')

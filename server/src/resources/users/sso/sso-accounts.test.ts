@@ -180,7 +180,7 @@ describe('where sign-up is open', () => {
     }
   })
 
-  it('of two first sign-ins at once one makes it and the other finds it', async () => {
+  it('where sign-up is open of two first sign-ins at once one makes it and the other finds it', async () => {
     const browsers = [new Browser(open.url), new Browser(open.url), new Browser(open.url)]
     const callbacks = await Promise.all(
       browsers.map(async (browser) => {
@@ -222,7 +222,7 @@ describe('where sign-up is open', () => {
 })
 
 describe("a company's own provider", () => {
-  it('makes every user it knows a member of the first organization', async () => {
+  it("a company's own provider makes every user it knows a member of the first organization", async () => {
     await makePerson(company)
     const { browser } = await signIn(company)
     const { id, organizations } = await get(company, browser)
@@ -238,7 +238,7 @@ describe("a company's own provider", () => {
     ])
   })
 
-  it('does not bring back a removed member', async () => {
+  it("a company's own provider does not bring back a removed member", async () => {
     const { browser } = await signIn(company)
     const { id } = await get(company, browser)
     assert.equal((await company.send('DELETE', `/api/v1/auth/members/${id}`)).status, 200)
@@ -247,7 +247,7 @@ describe("a company's own provider", () => {
     assert.deepEqual((await get(company, again.browser)).organizations, [])
   })
 
-  it('signs in people of its domains only, known or not, and only with a verified address', async () => {
+  it("a company's own provider signs in people of its domains only, known or not, and only with a verified address", async () => {
     const { browser } = await signIn(company)
     const { id } = await get(company, browser)
     for (const change of [
@@ -278,7 +278,7 @@ describe("a company's own provider", () => {
 })
 
 describe('an account', () => {
-  it('that is disabled is not signed in to', async () => {
+  it('an account that is disabled is not signed in to', async () => {
     await signIn(open)
     await open.sql`update app_user set disabled_at = now() where email = ${email}`
     const { browser, answer } = await signIn(open)
@@ -287,7 +287,7 @@ describe('an account', () => {
     assert.equal(browser.cookie('cadre_session'), undefined)
   })
 
-  it('without a password is not signed in to by one, and gets one within a quarter of an hour of signing in', async () => {
+  it('an account without a password is not signed in to by one, and gets one within a quarter of an hour of signing in', async () => {
     const { browser } = await signIn(open)
     const cookie = browser.cookieHeader('/')
     const login = (tried: string) =>
@@ -312,7 +312,7 @@ describe('an account', () => {
     )
   })
 
-  it('has its address verified by a provider that vouches for it, when it is the same', async () => {
+  it('an account has its address verified by a provider that vouches for it, when it is the same', async () => {
     const { browser } = await signIn(open)
     const { id } = await get(open, browser)
     await open.sql`update app_user set email_verified = false where id = ${id}`

@@ -238,7 +238,7 @@ describe('what the browser brings back is refused', () => {
   for (const [what, [why, journey]] of Object.entries(changes))
     it(what, () => attack([400, new RegExp(`^mismatch: .*${why.source}`)], {}, journey))
 
-  it('with a code that the provider never gave', () =>
+  it('what the browser brings back is refused with a code that the provider never gave', () =>
     attack(
       [502, /invalid_grant/],
       {},
@@ -258,14 +258,14 @@ describe('what the browser brings back is refused', () => {
     assertRefused(await victim.browser.get(callback.href), 400, victim.browser)
   })
 
-  it('with a cookie that was changed', async () => {
+  it('what the browser brings back is refused with a cookie that was changed', async () => {
     const { browser, callback } = await prepared()
     const cookie = browser.cookies.find(({ name }) => name === 'cadre_sso_okta')!
     cookie.value = `${cookie.value.slice(0, 60)}${cookie.value[60] === 'A' ? 'B' : 'A'}${cookie.value.slice(61)}`
     assertRefused(await browser.get(callback.href), 400, browser)
   })
 
-  it('for a code of one provider, at the callback of another (mix-up)', async () => {
+  it('what the browser brings back is refused for a code of one provider, at the callback of another (mix-up)', async () => {
     const { browser, callback } = await prepared()
     const elsewhere = new URL(callback.href.replace('/sso/okta/', '/sso/other/'))
     assertRefused(await browser.get(elsewhere.href), 400, new Browser(service.url))
@@ -276,7 +276,7 @@ describe('what the browser brings back is refused', () => {
     assert.ok(!other.requests.slice(-2).includes('POST /token'), 'the code was sent to no provider')
   })
 
-  it('for a code of one provider, at another, also where neither names itself on the way back (mix-up)', async (t) => {
+  it('what the browser brings back is refused for a code of one provider, at another, also where neither names itself on the way back (mix-up)', async (t) => {
     const [honest, evil] = await Promise.all([IdentityProvider.start(), IdentityProvider.start()])
     for (const one of [honest, evil])
       one.faults = {
@@ -304,7 +304,7 @@ describe('what the browser brings back is refused', () => {
     assert.equal(evil.requests.length, asked, 'the code was sent to no provider')
   })
 
-  it('as JSON, to clients that accept it', async () => {
+  it('what the browser brings back is refused as JSON, to clients that accept it', async () => {
     const { callback } = await prepared()
     const { status, body } = await service.send('GET', callback.pathname + callback.search, { key: null })
     assert.deepEqual([status, body.error.code, body.error.details[0].field], [400, 'validation_error', 'state'])
@@ -356,9 +356,11 @@ describe('metadata that cannot be trusted begins nothing', () => {
     answers: { '/.well-known/openid-configuration': answer },
   })
 
-  it('because it is not there', () => begin(instead((_request, response) => void response.writeHead(404).end())))
-  it('because it is no JSON', () => begin(instead((_request, response) => void response.end('{'))))
-  it('because it is too long', () =>
+  it('metadata that cannot be trusted begins nothing because it is not there', () =>
+    begin(instead((_request, response) => void response.writeHead(404).end())))
+  it('metadata that cannot be trusted begins nothing because it is no JSON', () =>
+    begin(instead((_request, response) => void response.end('{'))))
+  it('metadata that cannot be trusted begins nothing because it is too long', () =>
     begin(
       instead(
         (_request, response) =>
@@ -367,24 +369,25 @@ describe('metadata that cannot be trusted begins nothing', () => {
             .end(JSON.stringify({ issuer: fresh.issuer, x: 'x'.repeat(100_000) })),
       ),
     ))
-  it('because it is of another issuer', () =>
+  it('metadata that cannot be trusted begins nothing because it is of another issuer', () =>
     begin({ metadata: (metadata) => ({ ...metadata, issuer: other.issuer }) }))
-  it('because it is of a tenant below the issuer', () =>
+  it('metadata that cannot be trusted begins nothing because it is of a tenant below the issuer', () =>
     begin({ metadata: (metadata) => ({ ...metadata, issuer: `${fresh.issuer}/tenant` }) }))
   for (const name of ['authorization_endpoint', 'token_endpoint', 'jwks_uri', 'issuer']) {
-    it(`because it has no ${name}`, () => begin({ metadata: ({ [name]: _, ...metadata }) => metadata }))
-    it(`because its ${name} is no address`, () =>
+    it(`metadata that cannot be trusted begins nothing because it has no ${name}`, () =>
+      begin({ metadata: ({ [name]: _, ...metadata }) => metadata }))
+    it(`metadata that cannot be trusted begins nothing because its ${name} is no address`, () =>
       begin({ metadata: (metadata) => ({ ...metadata, [name]: 'file:///etc/passwd' }) }))
   }
 
-  it('because it is a redirect, which is not followed', async (t) => {
+  it('metadata that cannot be trusted begins nothing because it is a redirect, which is not followed', async (t) => {
     canary = await startLocalServer(t)
     await begin(instead((_request, response) => void response.writeHead(302, { location: canary.url }).end()))
     assert.equal(canary.connections(), 0)
   })
 
   for (const name of ['token_endpoint', 'jwks_uri', 'userinfo_endpoint']) {
-    it(`and its ${name} cannot be an address that the operator has not allowed`, async (t) => {
+    it(`metadata that cannot be trusted begins nothing and its ${name} cannot be an address that the operator has not allowed`, async (t) => {
       canary = await startLocalServer(t)
       // Each has separate metadata, which are cached once read.
       const evil = await IdentityProvider.start()
@@ -409,7 +412,7 @@ describe('metadata that cannot be trusted begins nothing', () => {
 })
 
 describe('a provider that does not answer', () => {
-  it('is given up in time, on the way there and on the way back', async (t) => {
+  it('a provider that does not answer is given up in time, on the way there and on the way back', async (t) => {
     const hang: RequestListener = () => undefined
     const silent = await IdentityProvider.start()
     t.after(() => silent.stop())

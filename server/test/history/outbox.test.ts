@@ -23,7 +23,7 @@ describe('the checker of deliveries', () => {
   const check = (seen: readonly SeenDelivery[], more: Partial<DeliveryHistory> = {}): string[] =>
     checkDeliveries({ events, hooks, seen, killed: [], ...more })
 
-  it('accepts each once, in any order, and again after a failure or a death', () => {
+  it('the checker of deliveries accepts each once, in any order, and again after a failure or a death', () => {
     assert.deepEqual(check(whole.toReversed()), [])
     for (const status of [null, 302, 500]) assert.deepEqual(check([delivery('/a', 1, { status }), ...whole]), [])
     const again = delivery('/a', 1, { at: 60_000 })
@@ -31,22 +31,22 @@ describe('the checker of deliveries', () => {
     assert.deepEqual(repetitions([...whole, again]), [[whole[0], again]])
     assert.deepEqual(repetitions([delivery('/a', 1, { status: 500 }), ...whole]), [])
   })
-  it('refuses an event that was not sent, or that was not accepted', () => {
+  it('the checker of deliveries refuses an event that was not sent, or that was not accepted', () => {
     refuses(check(whole.slice(1)), /\/a was not told evt_1/)
     refuses(check([...whole.slice(1), delivery('/a', 1, { status: 500 })]), /\/a was not told evt_1/)
   })
-  it('refuses what came again although it had been accepted, without a death before that was known', () => {
+  it('the checker of deliveries refuses what came again although it had been accepted, without a death before that was known', () => {
     const again = delivery('/a', 1, { at: 60_000 })
     for (const killed of [[], [500], [30_000], [60_500]])
       refuses(check([...whole, again], { killed }), /\/a had taken evt_1 and got it again after 59000 ms/)
     refuses(check([...whole, again, again], { killed: [1040] }), /after 0 ms/)
   })
-  it('refuses a signature, a body and an id that are not of this event', () => {
+  it('the checker of deliveries refuses a signature, a body and an id that are not of this event', () => {
     refuses(check([delivery('/a', 1, { isGenuine: false }), ...whole.slice(1)]), /not genuine/)
     refuses(check([delivery('/a', 1, { body: '{"name":"two"}' }), ...whole.slice(1)]), /where it is {"name":"one"}/)
     refuses(check([...whole, delivery('/a', 1, { event_id: 'evt_9' })]), /evt_9, which was never committed/)
   })
-  it('refuses what is for another organization, for no webhook, or was not subscribed to', () => {
+  it('the checker of deliveries refuses what is for another organization, for no webhook, or was not subscribed to', () => {
     refuses(check([...whole, delivery('/a', 3)]), /\/a got evt_3, which is of org_b/)
     refuses(check([...whole, delivery('/c', 1)]), /\/c got evt_1 and is no webhook's/)
     const failed = { id: 'evt_4', org_id: 'org_a', type: 'agent.failed', body: '{}' } as const
@@ -112,17 +112,17 @@ describe('the checker of the outbox', () => {
   const and = (...more: OutboxEvent[]): OutboxEvent[] => [...good.events, ...more]
   const check = (changes: Partial<OutboxHistory>): string[] => checkOutbox({ ...good, ...changes })
 
-  it('accepts what was done, what may have been, and the absence of what was refused', () => {
+  it('the checker of the outbox accepts what was done, what may have been, and the absence of what was refused', () => {
     assert.deepEqual(check({}), [])
   })
-  it('refuses what was acknowledged and has no event', () => {
+  it('the checker of the outbox refuses what was acknowledged and has no event', () => {
     const wrong = check({ events: without(0) })
     assert.deepEqual(wrong, ['create p1 was acknowledged and has no event', 'project 1 is there and has no event'])
     refuses(check({ events: without(2) }), /rename 2 was acknowledged and has no event/)
     const operations = [...good.operations, did('delete', '2')]
     assert.match(check({ events: without(3), operations })[0]!, /delete 2 was acknowledged and has no event/)
   })
-  it('refuses events of what was refused, never asked for, or not done', () => {
+  it('the checker of the outbox refuses events of what was refused, never asked for, or not done', () => {
     refuses(check({ events: and(project('updated', 7)) }), /rename 7 has an event and was never asked for/)
     refuses(check({ events: and(project('created', 4)) }), /project 4 has a created event and does not exist/)
     const refused = check({ events: and(project('created', 3)), projects: [...good.projects, { id: 3, name: 'p3' }] })
@@ -131,11 +131,11 @@ describe('the checker of the outbox', () => {
     const there = [...good.projects, { id: 2, name: 'q2' }]
     refuses(check({ projects: there }), /project 2 exists and has a deleted event/)
   })
-  it('refuses a second event of one thing', () => {
+  it('the checker of the outbox refuses a second event of one thing', () => {
     refuses(check({ events: and(project('updated', 2)) }), /rename 2 has 2 events/)
     refuses(check({ events: and(task('completed', 't1', 'completed')) }), /t1 is completed and has the events .* and /)
   })
-  it('refuses the end of a task that was not told, told otherwise, or is none', () => {
+  it('the checker of the outbox refuses the end of a task that was not told, told otherwise, or is none', () => {
     refuses(check({ events: without(4) }), /t1 is completed and has the events nothing/)
     refuses(
       check({ events: [...without(5), task('completed', 't2', 'completed')] }),
