@@ -8,6 +8,11 @@ export const paths = {
     search: search as never,
   }),
   start: (project_id: string): LinkProps => ({ to: '/p/$project_id/start', params: { project_id } }),
+  connect: (project_id: string, search: object = {}): LinkProps => ({
+    to: '/p/$project_id/connect',
+    params: { project_id },
+    search: search as never,
+  }),
   projects: (search: object = {}): LinkProps => ({ to: '/projects', search: search as never }),
   agents: (project_id: string, search: object = {}): LinkProps => ({
     to: '/p/$project_id/agents',
@@ -148,5 +153,6 @@ export const paths = {
   apps: (search: object = {}): LinkProps => ({ to: '/settings/apps', search: search as never }),
   audit: (search: object = {}): LinkProps => ({ to: '/settings/audit', search: search as never }),
   members: (search: object = {}): LinkProps => ({ to: '/settings/members', search: search as never }),
+  system: (search: object = {}): LinkProps => ({ to: '/settings/system', search: search as never }),
   preferences: (): LinkProps => ({ to: '/settings/preferences' }),
 } as const

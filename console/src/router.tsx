@@ -66,9 +66,11 @@ const tree = root.addChildren([
   page('/settings/apps', () => import('./pages/settings/apps.tsx')),
   page('/settings/audit', () => import('./pages/settings/audit/audit.tsx')),
   page('/settings/members', () => import('./pages/settings/members.tsx')),
+  page('/settings/system', () => import('./pages/settings/system/system.tsx')),
   page('/settings/preferences', () => import('./pages/settings/preferences.tsx')),
   project.addChildren([
     projectPage('/', () => import('./pages/home/home.tsx')),
+    projectPage('/connect', () => import('./pages/onboarding/connect.tsx')),
     projectPage('/start', () => import('./pages/onboarding/onboarding.tsx')),
     projectPage('/agents', () => import('./pages/agents/agents.tsx')),
     projectPage('/agents/new', () => import('./pages/agent-form/new-agent.tsx')),

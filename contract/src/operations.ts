@@ -25,6 +25,7 @@ import { projectStatisticsOperations } from './resources/project-statistics.ts'
 import { projectOperations } from './resources/projects.ts'
 import { rateLimitOperations } from './resources/rate-limits.ts'
 import { scheduleOperations } from './tasks/schedules.ts'
+import { systemOperations } from './resources/system.ts'
 import { sessionOperations } from './accounts/sessions.ts'
 import { ssoOperations } from './accounts/sso.ts'
 import { taskActionOperations } from './tasks/task-actions.ts'
@@ -82,6 +83,7 @@ export const operations: readonly Operation[] = [
   ...webhookOperations,
   ...deliveryOperations,
   ...utilityOperations,
+  ...systemOperations,
 ]
 
 /** What each group of operations is about; the order is the document's. */

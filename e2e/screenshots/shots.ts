@@ -64,6 +64,7 @@ export const shots: Record<string, Shot[]> = {
     { name: 'files', path: of('/files'), until: 'returns-policy.md' },
     { name: 'playground', path: of('/playground'), until: 'Playground' },
     { name: 'start', path: of('/start'), until: 'First' },
+    { name: 'connect', path: of('/connect'), until: 'OpenAI SDK' },
   ],
   tasks: [
     { name: 'tasks', path: of('/tasks'), until: 'Do you ship to Norway?', isKept: true },
@@ -73,6 +74,8 @@ export const shots: Record<string, Shot[]> = {
     { name: 'task-failed', path: task('failed'), until: 'invoice', isKept: true },
     { name: 'task-waiting', path: task('waiting'), until: 'Approve' },
     { name: 'task-running', path: task('running'), until: 'Sum up yesterday.' },
+    { name: 'task-step', path: task('completed', '?step=1'), until: 'Retry from this step' },
+    { name: 'task-logs', path: task('completed', '?view=logs'), until: 'Open in Logs' },
     { name: 'task-events', path: task('completed', '?view=events'), until: 'task.completed' },
     {
       name: 'tasks-compared',
@@ -110,6 +113,7 @@ export const shots: Record<string, Shot[]> = {
     { name: 'apps', path: at('/settings/apps'), until: 'Dashboard' },
     { name: 'app-new', path: at('/settings/apps?panel=new'), until: 'Redirect' },
     { name: 'audit', path: at('/settings/audit'), until: /agent\.(created|updated)/ },
+    { name: 'system', path: at('/settings/system'), until: 'Configuration' },
     { name: 'sessions', path: at('/settings/sessions'), until: 'Sessions' },
     { name: 'preferences', path: at('/settings/preferences'), until: 'Dates and numbers' },
     { name: 'missing', path: at('/nowhere'), until: 'Page not found' },

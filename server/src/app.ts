@@ -39,6 +39,7 @@ import { approvalRoutes } from './resources/approvals/approvals.routes.ts'
 import { auditRoutes } from './resources/audit/audit.routes.ts'
 import { budgetRoutes } from './resources/budgets/budgets.routes.ts'
 import { consoleRoutes } from './resources/utility/console/console.routes.ts'
+import { systemRoutes } from './resources/system/system.routes.ts'
 import { modelProviderRoutes } from './resources/model-providers/model-providers.routes.ts'
 import { testCaseRoutes } from './resources/test-cases/test-cases.routes.ts'
 import { fileRoutes } from './resources/files/files.routes.ts'
@@ -153,6 +154,7 @@ export async function buildApp(
     credentialRoutes(api, http, context)
     testCaseRoutes(api, http)
     modelProviderRoutes(api, http, context)
+    systemRoutes(api, http, context)
     logRoutes(api, http)
     metricRoutes(api, http)
     budgetRoutes(api, http, context.engine)

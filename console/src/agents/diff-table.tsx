@@ -13,7 +13,7 @@ export function DiffTable({ label, before, after }: { label: string; before: unk
         <thead>
           <tr className="border-b border-line text-left text-soft">
             <th scope="col" className="py-1 pr-3 font-medium">
-              Member
+              Field
             </th>
             <th scope="col" className="py-1 pr-3 font-medium">
               Before

@@ -5,11 +5,11 @@ import { CodeBlock } from '../ui/copy.tsx'
 import { quoted } from '../shell-words.ts'
 import { curlOf } from '../ui/copy-as-curl.tsx'
 
-const kinds = { curl: 'curl', sdk: 'TypeScript', cli: 'Command line' } as const
+const kinds = { curl: 'curl', sdk: 'TypeScript', cli: 'Command line', openai: 'OpenAI client' } as const
 type Kind = keyof typeof kinds
 
-/** The same in three languages; made when it is shown. */
-export type SnippetTexts = Record<Kind, () => string>
+/** The same in several languages; made when it is shown. OpenAI clients can do only some of it. */
+export type SnippetTexts = Record<Exclude<Kind, 'openai'>, () => string> & { openai?: () => string }
 
 /** Where the service is, as programs elsewhere name it. */
 export const serviceUrl = (): string => new URL(api.url('/'), location.href).href.replace(/\/$/, '')
@@ -27,6 +27,19 @@ export function sdkOf(...lines: string[]): string {
 /** A command of the command line, told where the service is. */
 export function shellOf(command: string): string {
   return [`export CADRE_BASE_URL=${serviceUrl()} CADRE_API_KEY=…`, command].join('\n')
+}
+
+/** A request to an agent by the library of OpenAI; an input that is neither a text nor messages is given as JSON. */
+export function openaiOf({ project, agent, input }: { project: string; agent: string; input: unknown }): string {
+  const given = typeof input === 'string' || Array.isArray(input) ? input : JSON.stringify(input)
+  return `import OpenAI from 'openai'
+
+const client = new OpenAI({ baseURL: ${JSON.stringify(`${serviceUrl()}/v1`)}, apiKey: process.env.CADRE_API_KEY })
+const response = await client.responses.create({
+  model: ${JSON.stringify(`${project}/${agent}`)},
+  input: ${JSON.stringify(given)},
+})
+console.log(response.output_text)`
 }
 
 /** A request of the API in three languages; `sdk` is the expression over `cadre` that does the same. */
@@ -50,14 +63,15 @@ export function textsOf({
   }
 }
 
-/** The same in three languages, with this service's address and a placeholder for the key. All on a page show the same one. */
+/** The same in several languages, with this service's address and a placeholder for the key. All on a page show the same one. */
 export function Snippets({ texts }: { texts: SnippetTexts }) {
   const [search, change] = useSearchState<{ show?: string | undefined }>()
-  const kind: Kind = search.show === 'sdk' || search.show === 'cli' ? search.show : 'curl'
+  const offered = (Object.keys(kinds) as Kind[]).filter((one) => texts[one] !== undefined)
+  const kind = offered.find((one) => one === search.show) ?? 'curl'
   return (
     <div className="min-w-0">
       <div role="group" aria-label="Language" className="mb-2 flex flex-wrap gap-1">
-        {(Object.keys(kinds) as Kind[]).map((one) => (
+        {offered.map((one) => (
           <Button
             key={one}
             kind={one === kind ? 'plain' : 'ghost'}
@@ -68,7 +82,7 @@ export function Snippets({ texts }: { texts: SnippetTexts }) {
           </Button>
         ))}
       </div>
-      <CodeBlock text={texts[kind]()} label={`Copy as ${kinds[kind]}`} />
+      <CodeBlock text={texts[kind]?.() ?? ''} label={`Copy as ${kinds[kind]}`} />
     </div>
   )
 }

@@ -74,6 +74,8 @@ export function useCommands(
       ['Metrics', paths.metrics(id)],
       ['Playground', paths.playground(id)],
       ['Usage and limits', paths.usage(id)],
+      ['Budgets', paths.usage(id, { tab: 'budgets' })],
+      ['Connect', paths.connect(id)],
       ['First steps', paths.start(id)],
     ]),
     ['Projects', paths.projects()],
@@ -84,6 +86,7 @@ export function useCommands(
     ['OAuth apps', paths.apps()],
     ['Members', paths.members()],
     ['Audit log', paths.audit()],
+    ['System', paths.system()],
     ['Preferences', paths.preferences()],
   ]
   const creations: [string, LinkProps][] = [
@@ -158,6 +161,15 @@ function identified(id: string | undefined, text: string): [string, string, Link
   const found = id === undefined ? undefined : ofProject(id, text)
   if (found) return [found]
   if (text.startsWith('wh_')) return [[text, 'Webhook', paths.webhook(text)]]
+  if (text.startsWith('key_')) return [[text, 'API key', paths.keys({ panel: text })]]
+  if (text.startsWith('client_')) return [[text, 'OAuth app', paths.apps({ panel: text })]]
+  if (/^proj_\d+$/.test(text)) return [[text, 'Project', paths.home(text.slice('proj_'.length))]]
+  if (text.startsWith('user_')) return [[text, 'Audit log', paths.audit({ actor: text })]]
+  if (text.startsWith('sess_')) return [[text, 'Audit log', paths.audit({ credential_id: text })]]
+  if (id !== undefined && text.startsWith('budget_')) return [[text, 'Budgets', paths.usage(id, { tab: 'budgets' })]]
+  // What has no page of its own is found by what was done to it.
+  if (/^(org|step|dlv|tdlv|appr|call|case|inv|file|ident)_/.test(text))
+    return [[text, 'Audit log', paths.audit({ target: text })]]
   if (text.startsWith('req_')) return [[text, 'Audit log', paths.audit({ request_id: text })]]
   return []
 }

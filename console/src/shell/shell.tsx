@@ -22,8 +22,10 @@ import {
   Menu as MenuIcon,
   MessagesSquare,
   MonitorSmartphone,
+  Plug,
   ScrollText,
   Search,
+  Server,
   Settings,
   Users,
   Webhook,
@@ -140,6 +142,7 @@ function Navigation({ project_id }: { project_id: string | undefined }) {
           { label: 'Triggers', icon: Zap, link: paths.triggers(project_id) },
           { label: 'Files', icon: FileIcon, link: paths.files(project_id) },
           { label: 'Playground', icon: FlaskConical, link: paths.playground(project_id) },
+          { label: 'Connect', icon: Plug, link: paths.connect(project_id) },
           ...(isStarted ? [] : [{ label: 'First steps', icon: Activity, link: paths.start(project_id) }]),
         ]
   const observe: Entry[] =
@@ -162,6 +165,7 @@ function Navigation({ project_id }: { project_id: string | undefined }) {
     { label: 'Webhooks', icon: Webhook, link: paths.webhooks() },
     { label: 'OAuth apps', icon: AppWindow, link: paths.apps() },
     { label: 'Audit log', icon: FileClock, link: paths.audit() },
+    { label: 'System', icon: Server, link: paths.system() },
     { label: 'Sessions', icon: MonitorSmartphone, link: paths.sessions() },
     { label: 'Preferences', icon: Settings, link: paths.preferences() },
   ]

@@ -64,6 +64,7 @@ export const auditActions = {
   'oauth_grant.created': 'A user let an OAuth app in.',
   'oauth_grant.revoked': "An OAuth app's access ended, for `detail.reason`.",
   'organization.created': 'An organization was created.',
+  'organization.purged': 'An administrator had what has outlived its retention removed at once.',
   'organization.updated': 'An organization was changed.',
   'project.created': 'A project was created.',
   'project.deleted': 'A project was deleted.',

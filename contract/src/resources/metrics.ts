@@ -190,6 +190,7 @@ export const getProjectMetrics = defineOperation({
               avg_response_time: seconds('Seconds from the start to the end of a task.'),
               p50_response_time: seconds('Seconds.'),
               p95_response_time: seconds('Seconds.'),
+              p99_response_time: seconds('Seconds.'),
             }),
             usage: Type.Object({
               calls: count('Calls of models and tools.'),
@@ -231,7 +232,12 @@ export const getProjectMetrics = defineOperation({
       example: {
         metrics: {
           tasks: { completed: 11, failed: 1, canceled: 0, success_rate: 0.9166666666666666 },
-          performance: { avg_response_time: 1.84, p50_response_time: 1.2, p95_response_time: 3.1 },
+          performance: {
+            avg_response_time: 1.84,
+            p50_response_time: 1.2,
+            p95_response_time: 3.1,
+            p99_response_time: 3.4,
+          },
           usage: { calls: 24, tokens: 7092, cost_usd: 0.0311, unpriced_calls: 0 },
           time_series: [
             {

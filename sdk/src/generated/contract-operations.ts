@@ -25,6 +25,7 @@ import type * as metrics from '../../../contract/src/resources/metrics.ts'
 import type * as projectStatistics from '../../../contract/src/resources/project-statistics.ts'
 import type * as projects from '../../../contract/src/resources/projects.ts'
 import type * as rateLimits from '../../../contract/src/resources/rate-limits.ts'
+import type * as system from '../../../contract/src/resources/system.ts'
 import type * as usage from '../../../contract/src/resources/usage.ts'
 import type * as utility from '../../../contract/src/resources/utility.ts'
 import type * as webhooks from '../../../contract/src/resources/webhooks.ts'
@@ -68,6 +69,7 @@ export type Modules = [
   typeof projectStatistics,
   typeof projects,
   typeof rateLimits,
+  typeof system,
   typeof usage,
   typeof utility,
   typeof webhooks,

@@ -229,6 +229,10 @@ export const service = {
   status: call('getStatus', 'GET', '/api/v1/status'),
   /** Read this document. */
   docs: call('getDocs', 'GET', '/api/v1/docs'),
+  /** Read the state of the installation. */
+  system: call('getSystem', 'GET', '/api/v1/system'),
+  /** Remove what has outlived its retention. */
+  purge: call('purgeSystem', 'POST', '/api/v1/system/purge'),
 }
 
 export const sessions = {

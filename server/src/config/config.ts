@@ -23,6 +23,8 @@ export type Config = { [Key in keyof Settings]: Settings[Key] extends Setting<in
   sso: SsoConfig[]
   /** Variables that were set, by their names; a secret that came from a file by the name without `_FILE`. */
   given: ReadonlySet<string>
+  /** What each setting is and where that comes from, to be shown; without values of secrets. */
+  readings: readonly Reading[]
   /** Every secret that was set, as text: so that it can be kept out of logs. */
   secrets: readonly string[]
   /** What was set and means nothing, a sentence each: to be logged, not to stop for. */
@@ -93,7 +95,7 @@ export function inspectConfig(env: Environment): Inspection {
   const warnings = reader.unknownNames().map((name) => unknown(name, readings))
   const given = new Set(readings.filter(({ variable }) => variable !== null).map(({ name }) => name))
   const { secrets } = reader
-  const config = { ...Object.fromEntries(values), providers, sso, given, secrets, warnings } as Config
+  const config = { ...Object.fromEntries(values), providers, sso, given, readings, secrets, warnings } as Config
   return { config: faults.length > 0 ? undefined : config, readings, faults, warnings }
 }
 

@@ -113,6 +113,20 @@ async function daysAgo(sql: Sql, days: number, form: 'YYYYMM' | 'YYYYMMDD'): Pro
   return row!.day
 }
 
+/**
+ * Removes what has outlived its retention, until nothing is left or the signal is aborted. Gives whether nothing is left. Sweeps of
+ * other processes may run at the same time.
+ */
+export async function purge(context: Context, signal: AbortSignal): Promise<boolean> {
+  for (const sweep of [dropOldLogs, dropOldMonths, sweepLogSums, sweepRecords, makeSweepTasks()]) {
+    for (let left: number | boolean = true; left === true || (typeof left === 'number' && left >= batch);) {
+      if (signal.aborted) return false
+      left = await sweep(context.sql, context)
+    }
+  }
+  return true
+}
+
 /** Removes hours of usage, and entries of the audit log, that are older than a year and a month. */
 export async function sweepRecords(sql: Sql): Promise<boolean> {
   const hours = await sql`

@@ -20,7 +20,7 @@ export function AboutFields({ draft, fault, change, metadataFault, onMetadataFau
   // As it was when it came to be shown: it does not close under who empties it.
   const [hasMetadata] = useState(() => Object.keys(draft.metadata).length > 0)
   return (
-    <Panel title="What it is">
+    <Panel title="General">
       <div className="space-y-4 p-4">
         <Field label="Name" fault={fault('name')} hint="Unique in the project.">
           <TextInput

@@ -16,8 +16,8 @@ const pageSize = 20
 
 /** Actions on an agent, and the permission that each needs. */
 const rights = [
-  ['see it', 'agents:read'],
-  ['give it tasks', 'tasks:write'],
+  ['view', 'agents:read'],
+  ['run tasks', 'tasks:write'],
   ['manage', 'agents:write'],
 ] as const satisfies readonly (readonly [string, Requirement])[]
 
@@ -88,7 +88,7 @@ export function AccessTab() {
 
 function May({ allows }: { allows: (right: Requirement) => boolean }) {
   const held = rights.filter(([, right]) => allows(right))
-  if (held.length === 0) return <span className="text-soft">nothing here</span>
+  if (held.length === 0) return <span className="text-soft">none</span>
   return (
     <span className="inline-flex flex-wrap gap-1">
       {held.map(([description, right]) => (
@@ -103,14 +103,14 @@ function May({ allows }: { allows: (right: Requirement) => boolean }) {
 const memberColumns: Column<Member>[] = [
   { id: 'name', header: 'Name', cell: ({ name }) => <span className="font-medium">{name}</span> },
   { id: 'role', header: 'Role', cell: ({ role }) => role },
-  { id: 'may', header: 'May', cell: ({ role }) => <May allows={(right) => roleAllows(role, right)} /> },
+  { id: 'may', header: 'Permissions', cell: ({ role }) => <May allows={(right) => roleAllows(role, right)} /> },
 ]
 
 const keyColumns = (seesAll: boolean): Column<Key>[] => [
   { id: 'name', header: 'Key', cell: ({ name }) => <span className="font-medium">{name}</span> },
   { id: 'preview', header: 'Begins with', cell: ({ key_preview }) => <code>{key_preview}</code> },
-  ...(seesAll ? [{ id: 'user', header: 'Whose', cell: ({ user }: Key) => user?.name }] : []),
-  { id: 'may', header: 'May', cell: ({ scopes }) => <May allows={(right) => hasScope(scopes, right)} /> },
+  ...(seesAll ? [{ id: 'user', header: 'Owner', cell: ({ user }: Key) => user?.name }] : []),
+  { id: 'may', header: 'Permissions', cell: ({ scopes }) => <May allows={(right) => hasScope(scopes, right)} /> },
   {
     id: 'used',
     header: 'Last used',

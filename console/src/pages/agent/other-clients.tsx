@@ -61,7 +61,30 @@ export function OtherClients({ project_id, agent }: TabProps) {
           />
         </div>
         <CodeBlock text={shown.text} label={`Copy for ${shown.client}`} />
+        {protocol === 'mcp' && <McpInstalls url={url} />}
       </div>
     </Panel>
+  )
+}
+
+/** Links that a client opens to add the server: the key is asked for there. */
+function McpInstalls({ url }: { url: string }) {
+  const code = {
+    name: 'cadre',
+    type: 'http',
+    url,
+    headers: { Authorization: 'Bearer ${input:cadre}' },
+    inputs: [{ id: 'cadre', type: 'promptString', description: 'Cadre API key', password: true }],
+  }
+  const cursor = { url, headers: { Authorization: 'Bearer ${env:CADRE_API_KEY}' } }
+  return (
+    <p className="flex flex-wrap gap-x-4 gap-y-1">
+      <a href={`vscode:mcp/install?${encodeURIComponent(JSON.stringify(code))}`}>Add to VS Code</a>
+      <a
+        href={`cursor://anysphere.cursor-deeplink/mcp/install?${new URLSearchParams({ name: 'cadre', config: btoa(JSON.stringify(cursor)) })}`}
+      >
+        Add to Cursor
+      </a>
+    </p>
   )
 }

@@ -40,13 +40,13 @@ export function Overview({ project_id, agent }: TabProps) {
       )}
       <div className="grid grid-cols-1 items-start gap-4 lg:grid-cols-2">
         <Panel
-          title="Tasks of the last 7 days"
+          title="Tasks in the last 7 days"
           actions={<Link {...paths.agent(project_id, agent.id, { tab: 'metrics' })}>Trends</Link>}
         >
           <div className="min-h-56">
             {data && (
               <Chart
-                title="Tasks of the last 7 days"
+                title="Tasks in the last 7 days"
                 times={points.map(({ timestamp }) => Date.parse(timestamp) / 1000)}
                 bars={endedBars(points)}
                 marks={marks}
@@ -66,7 +66,7 @@ export function Overview({ project_id, agent }: TabProps) {
             {formatCount(agent.stats.total_tasks)} tasks in all. Last activity <Time at={agent.last_activity} />.
           </p>
         </Panel>
-        <Panel title="What it is">
+        <Panel title="Details">
           <div className="p-4">
             <Facts>
               <dt>Model</dt>
@@ -114,7 +114,7 @@ export function Overview({ project_id, agent }: TabProps) {
           {config.system_prompt ? (
             <NumberedText label="Instructions" text={config.system_prompt} />
           ) : (
-            <p className="p-4 text-soft">None: the model gets the input alone.</p>
+            <p className="p-4 text-soft">No instructions. The model gets only the input.</p>
           )}
         </Panel>
       </div>

@@ -61,13 +61,13 @@ export function TasksTab({ project_id, agent }: TabProps) {
           value={status ?? ''}
           onChange={(event) => change({ status: event.target.value || undefined, offset: undefined })}
         >
-          <option value="">Every state</option>
+          <option value="">Any state</option>
           {taskStates.map((state) => (
             <option key={state}>{state}</option>
           ))}
         </FilterSelect>
         <ButtonLink kind="primary" {...paths.playground(project_id, { agent: agent.id })}>
-          Give it a task
+          Run a task
         </ButtonLink>
       </div>
       <Panel>

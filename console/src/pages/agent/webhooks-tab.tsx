@@ -89,7 +89,7 @@ const columns: Column<Webhook>[] = [
   },
   {
     id: 'failed',
-    header: 'Failed of the latest 50',
+    header: 'Failed, last 50',
     align: 'right',
     cell: ({ recent_deliveries: { delivered, failed, pending } }) =>
       delivered + failed + pending === 0 ? <span className="text-soft">–</span> : failed,

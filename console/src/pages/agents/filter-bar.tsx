@@ -48,7 +48,7 @@ export function FilterBar({
         value={filters.status ?? ''}
         onChange={(event) => change({ status: event.target.value || undefined })}
       >
-        <option value="">Every state</option>
+        <option value="">Any state</option>
         {agentStates.map((state) => (
           <option key={state} value={state}>
             {state}

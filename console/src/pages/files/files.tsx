@@ -11,6 +11,7 @@ import { useSearchText } from '../../search-state.ts'
 import { formatSize } from '../../format.ts'
 import { contentUrl, tooLarge } from '../../task-parts/files.tsx'
 import { Button, IconButton } from '../../ui/button.tsx'
+import { curlOf } from '../../ui/copy-as-curl.tsx'
 import { CopyButton } from '../../ui/copy.tsx'
 import { Trash2 } from 'lucide-react'
 import type { Column } from '../../ui/data-table.tsx'
@@ -195,7 +196,13 @@ export default function Files() {
             go={(to) => setParams({ offset: to ? String(to) : undefined })}
             empty={
               isEmpty ? (
-                <EmptyState title="Give agents files to read" actions={add('Upload a file')}>
+                <EmptyState
+                  title="Give agents files to read"
+                  actions={add('Upload a file')}
+                  command={`${curlOf('POST', `/api/v1/projects/${project_id}/files`, {
+                    query: { name: 'invoice.csv' },
+                  })} -H 'Content-Type: text/csv' --data-binary @invoice.csv`}
+                >
                   <p>
                     Upload an invoice, a photo or a table, and give it to a task by its identifier. Files that agents
                     create appear here too. Drop files here: up to {formatSize(fileBounds.bytes)} each, kept for{' '}

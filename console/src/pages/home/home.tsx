@@ -21,6 +21,7 @@ import { Time } from '../../ui/time.tsx'
 import { Figures } from '../metrics/figures.tsx'
 import { metricsQuery, type Metrics } from '../metrics/metrics-query.ts'
 import { endedBars } from '../metrics/series.tsx'
+import { Allowances } from './allowances.tsx'
 import { AllAgentsDialog } from './all-agents-dialog.tsx'
 import { Waiting } from './waiting.tsx'
 
@@ -144,7 +145,7 @@ function Overview({ project_id, errors }: { project_id: string; errors: number }
                 }}
               />
             ) : (
-              <div className="h-60" />
+              <div className="h-62" />
             )}
           </Panel>
           <RecentTasks project_id={project_id} />
@@ -154,6 +155,7 @@ function Overview({ project_id, errors }: { project_id: string; errors: number }
             <Waiting project_id={project_id} errors={errors} />
           </div>
           <Failures project_id={project_id} failures={data?.now.failures} />
+          <Allowances project_id={project_id} />
         </div>
       </div>
     </>
@@ -164,7 +166,7 @@ function Overview({ project_id, errors }: { project_id: string; errors: number }
 function Failures({ project_id, failures }: { project_id: string; failures: Metrics['failures'] | undefined }) {
   return (
     <Panel
-      title="Failures of the last 24 hours"
+      title="Failures in the last 24 hours"
       actions={<Link {...paths.tasks(project_id, { status: 'failed', since: '24h' })}>All</Link>}
     >
       {failures?.length === 0 && (

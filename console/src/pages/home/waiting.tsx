@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query'
 import { Link, type LinkProps } from '@tanstack/react-router'
 import { CircleCheck } from 'lucide-react'
 import { api } from '../../api/client.ts'
-import { usePendingApprovals } from '../../api/queries.ts'
+import { usePendingApprovals, useWaiting } from '../../api/queries.ts'
 import { paths } from '../../paths.ts'
 import { ErrorBox } from '../../ui/error-box.tsx'
 import { Panel } from '../../ui/page.tsx'
@@ -14,6 +14,7 @@ const day_ms = 86_400_000
 /** What waits for a person, and what failed of late: each leads to the list of it. */
 export function Waiting({ project_id, errors }: { project_id: string; errors: number }) {
   const approvals = usePendingApprovals(project_id)
+  const waits = useWaiting(project_id)
   const failures = useQuery({
     queryKey: ['project', project_id, 'tasks', 'failures of a day'],
     queryFn: async () => {
@@ -28,9 +29,27 @@ export function Waiting({ project_id, errors }: { project_id: string; errors: nu
   const lines: { link: LinkProps; texts: [string, string]; count: number; tone: string }[] = [
     {
       link: paths.approvals(project_id),
-      texts: ['question waits for an answer', 'questions wait for an answer'],
+      texts: ['approval waits for you', 'approvals wait for you'],
       count: approvals,
       tone: 'text-warn',
+    },
+    {
+      link: paths.toolCalls(project_id),
+      texts: ['tool call waits for its result', 'tool calls wait for their results'],
+      count: waits.tool_calls,
+      tone: 'text-warn',
+    },
+    {
+      link: paths.tools(project_id, { status: 'drifted' }),
+      texts: ['tool has changed and needs approval', 'tools have changed and need approval'],
+      count: waits.tools,
+      tone: 'text-warn',
+    },
+    {
+      link: paths.credentials(project_id),
+      texts: ['credential does not work', 'credentials do not work'],
+      count: waits.credentials,
+      tone: 'text-bad',
     },
     {
       link: paths.agents(project_id, { status: 'error' }),
@@ -40,13 +59,13 @@ export function Waiting({ project_id, errors }: { project_id: string; errors: nu
     },
     {
       link: paths.tasks(project_id, { status: 'failed', since: '24h' }),
-      texts: ['task of the last 24 hours failed', 'tasks of the last 24 hours failed'],
+      texts: ['task failed in the last 24 hours', 'tasks failed in the last 24 hours'],
       count: failures.data ?? 0,
       tone: 'text-bad',
     },
     {
       link: paths.tasks(project_id, { status: 'running' }),
-      texts: ['task runs now', 'tasks run now'],
+      texts: ['task is running', 'tasks are running'],
       count: open.data ?? 0,
       tone: 'text-info',
     },
@@ -57,8 +76,8 @@ export function Waiting({ project_id, errors }: { project_id: string; errors: nu
       <ErrorBox error={failures.error ?? open.error} />
       {waiting.length === 0 && (
         <p className="flex items-center gap-2 p-4 text-soft">
-          <CircleCheck size={16} aria-hidden className="text-good" /> Nothing. Approvals, agents in error and failed
-          tasks appear here.
+          <CircleCheck size={16} aria-hidden className="text-good" /> Nothing. Approvals, tool calls, failed tasks and
+          agents in error appear here.
         </p>
       )}
       <ul>

@@ -30,7 +30,8 @@ interface LineProps {
   onChoose: () => void
   isChoosing: boolean
   onAt: (at: string) => void
-  onTask: (task: string) => void
+  /** Shows the lines of one task alone; undefined where only those are shown. */
+  onTask: ((task: string) => void) | undefined
   /** Where a line stands among those that do not match, too; undefined where all are shown. */
   aroundOf: ((at: string) => object) | undefined
 }
@@ -98,10 +99,12 @@ export function Line({
             {line.agent_id !== undefined && <Link {...paths.agent(project, line.agent_id)}>Open the agent</Link>}
             {typeof task === 'string' && (
               <>
-                <Button size="small" onClick={() => onTask(task)}>
-                  Only this task
-                </Button>
-                <A to={`/p/${project}/tasks/${task}`}>Open the task</A>
+                {onTask && (
+                  <Button size="small" onClick={() => onTask(task)}>
+                    Only this task
+                  </Button>
+                )}
+                {onTask && <A to={`/p/${project}/tasks/${task}`}>Open the task</A>}
               </>
             )}
           </div>

@@ -26,7 +26,8 @@ interface Props {
   /** The line that the address names: see `placeOf`. */
   at: string | undefined
   onAt: (at: string) => void
-  onTask: (task: string) => void
+  /** Shows the lines of one task alone; undefined where only those are shown. */
+  onTask: ((task: string) => void) | undefined
   /** Where a line stands among those that do not match, too; undefined where all are shown. */
   aroundOf: ((at: string) => object) | undefined
 }

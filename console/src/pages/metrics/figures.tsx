@@ -70,6 +70,55 @@ export function Figures({ now, before }: { now: Metrics; before: Metrics }) {
   )
 }
 
+/** Further figures of a period: how long tasks took, how much was asked of models, and what waits in the queue now. */
+export function MoreFigures({
+  now,
+  before,
+  minutes,
+  queued,
+}: {
+  now: Metrics
+  before: Metrics
+  /** Of the period. */
+  minutes: number
+  /** Tasks that have not begun; undefined where that is not known yet. */
+  queued: number | undefined
+}) {
+  const isTimed = now.tasks.completed + now.tasks.failed > 0 && before.tasks.completed + before.tasks.failed > 0
+  const time = (pick: (of: Metrics['performance']) => number) => ({
+    value: now.tasks.completed + now.tasks.failed === 0 ? '–' : seconds(pick(now.performance)),
+    before: isTimed
+      ? {
+          now: pick(now.performance),
+          was: pick(before.performance),
+          text: seconds(pick(before.performance)),
+          isGoodUp: false,
+        }
+      : undefined,
+  })
+  const rate = (pick: (of: Metrics['usage']) => number) => ({
+    value: formatShort(pick(now.usage) / minutes),
+    before: {
+      now: pick(now.usage),
+      was: pick(before.usage),
+      text: formatShort(pick(before.usage) / minutes),
+    },
+  })
+  return (
+    <Tiles label="More figures">
+      <Tile label="Average duration" {...time(({ avg_response_time }) => avg_response_time)} />
+      <Tile
+        label="p99 duration"
+        hint="99% of tasks finished within this time"
+        {...time(({ p99_response_time }) => p99_response_time)}
+      />
+      <Tile label="Tokens per minute" hint="Input and output" {...rate(({ tokens }) => tokens)} />
+      <Tile label="Calls per minute" hint="Of models and tools" {...rate(({ calls }) => calls)} />
+      <Tile label="Queue" hint="Tasks that have not begun" value={queued === undefined ? '…' : formatCount(queued)} />
+    </Tiles>
+  )
+}
+
 /** Values without gaps: where nothing is known, the one before stands. */
 function carried(values: readonly (number | null)[]): number[] {
   let last = values.find((value) => value !== null) ?? 0

@@ -13,7 +13,7 @@ import { useTimeZone } from '../../ui/time.tsx'
 import { useSearchText } from '../../search-state.ts'
 import { Options } from '../parts/options.tsx'
 import { PageFrame } from '../parts/page-frame.tsx'
-import { Figures } from './figures.tsx'
+import { Figures, MoreFigures } from './figures.tsx'
 import { intervalOf, metricsQuery, secondsOf, type Metrics } from './metrics-query.ts'
 import { intervalRefusal, intervals, ranges, type IntervalName, type RangeName } from './periods.ts'
 import { Series } from './series.tsx'
@@ -52,6 +52,15 @@ export default function MetricsPage() {
     queryKey: ['project', project_id, 'metrics', 'resources', agent_id, period],
     enabled: agent_id !== undefined && period !== undefined,
     queryFn: async () => (await api.agents.metrics(project_id, agent_id!, period)).metrics.time_series,
+  })
+  const queued = useQuery({
+    queryKey: ['project', project_id, 'tasks', 'queued', agent_id],
+    queryFn: async () => {
+      const query = { status: 'queued', limit: 1 } as const
+      const list =
+        agent_id === undefined ? api.tasks.list(project_id, query) : api.tasks.listOfAgent(project_id, agent_id, query)
+      return (await list.page()).total
+    },
   })
   const marks = useVersionMarks(project_id, agent_id)
   const refused = useMemo(
@@ -117,6 +126,14 @@ export default function MetricsPage() {
       {metrics.isPending && <MetricsSkeleton />}
       <ErrorBox error={metrics.error} retry={() => void metrics.refetch()} />
       {metrics.data && <Figures now={metrics.data.now} before={metrics.data.before} />}
+      {metrics.data && (
+        <MoreFigures
+          now={metrics.data.now}
+          before={metrics.data.before}
+          minutes={ranges[range].seconds / 60}
+          queued={queued.data}
+        />
+      )}
       {metrics.data && hasNothing(metrics.data.now) && (
         <p className="mb-3 text-soft">
           No tasks finished in this period.{' '}
@@ -154,9 +171,10 @@ function MetricsSkeleton() {
   return (
     <div role="status" aria-label="Loading metrics">
       <div className="mb-4 h-[8.1rem] animate-pulse rounded-lg bg-quiet max-sm:h-96" />
+      <div className="mb-4 h-[5.9rem] animate-pulse rounded-lg bg-quiet max-sm:h-72" />
       <div className="grid grid-cols-1 gap-4 xl:grid-cols-2">
         {[0, 1, 2, 3].map((nth) => (
-          <div key={nth} className="h-[16.8rem] animate-pulse rounded-lg bg-quiet" />
+          <div key={nth} className="h-[17.1rem] animate-pulse rounded-lg bg-quiet" />
         ))}
       </div>
     </div>

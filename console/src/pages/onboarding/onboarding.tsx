@@ -3,7 +3,7 @@ import { Link } from '@tanstack/react-router'
 import { Circle, CircleCheck } from 'lucide-react'
 import type { ReactNode } from 'react'
 import type { Agent } from '#sdk/types.ts'
-import { Snippets, textsOf } from '../../agents/snippets.tsx'
+import { openaiOf, Snippets, textsOf } from '../../agents/snippets.tsx'
 import { api } from '../../api/client.ts'
 import { projectQuery, useProjectId } from '../../api/queries.ts'
 import { paths } from '../../paths.ts'
@@ -55,12 +55,10 @@ export default function OnboardingPage() {
         <ol className="max-w-3xl space-y-3">
           <Step isDone={project.data !== undefined} title="A project">
             <p className="text-soft">
-              This is <strong className="text-text">{project.data?.name ?? '…'}</strong>. There is room for more on the
-              page of{' '}
+              You are in <strong className="text-text">{project.data?.name ?? '…'}</strong>.{' '}
               <Link {...paths.projects()} className="underline">
-                projects
+                All projects
               </Link>
-              .
             </p>
           </Step>
           <Step isDone={agent !== undefined} title="An agent">
@@ -77,13 +75,17 @@ export default function OnboardingPage() {
             <p className="text-soft">
               {(keys.data?.total ?? 0) > 0
                 ? 'You have one. Its secret was shown once, when it was created.'
-                : 'Programs authenticate with a key. Its secret is shown once.'}{' '}
-              <Link {...paths.keys()}>API keys</Link>
+                : 'Programs authenticate with a key. Its secret is shown once.'}
             </p>
+            {(keys.data?.total ?? 0) > 0 ? (
+              <Link {...paths.keys()}>API keys</Link>
+            ) : (
+              <ButtonLink {...paths.keys({ panel: 'new' })}>Create a key</ButtonLink>
+            )}
           </Step>
           <Step isDone={isKeyUsed} title="Run it from your code">
             {agent ? (
-              <FromProgram project_id={project_id} agent={agent} />
+              <FromProgram project_id={project_id} project={project.data?.name ?? ''} agent={agent} />
             ) : (
               <p className="text-soft">Create the agent first.</p>
             )}
@@ -110,25 +112,30 @@ function Step({ isDone, title, children }: { isDone: boolean; title: string; chi
   )
 }
 
-function FromProgram({ project_id, agent }: { project_id: string; agent: Agent }) {
+function FromProgram({ project_id, project, agent }: { project_id: string; project: string; agent: Agent }) {
   return (
     <>
       <p className="text-soft">
-        It reads the key from the environment: <code>export CADRE_API_KEY=cadre_…</code>. The SDK and the command{' '}
-        <code>cadre</code> come with the source of the service; its README and the guide of the command line say how to
-        install them. curl needs neither.
+        The key is read from the environment: <code>export CADRE_API_KEY=cadre_…</code>.{' '}
+        <Link {...paths.connect(project_id)} className="underline">
+          Connect
+        </Link>{' '}
+        says how to install the SDK and the command line. curl needs neither.
       </p>
       <Snippets
-        texts={textsOf({
-          method: 'POST',
-          path: `/api/v1/projects/${project_id}/agents/${agent.id}/tasks?wait=30`,
-          body: { input: 'Hello, agent' },
-          sdk: [
-            `const task = await cadre.tasks.create('${project_id}', '${agent.id}', { input: 'Hello, agent' })`,
-            `const done = await cadre.tasks.wait('${project_id}', task.id)`,
-            'console.log(done.output?.content)',
-          ].join('\n'),
-        })}
+        texts={{
+          openai: () => openaiOf({ project, agent: agent.name, input: 'Hello, agent' }),
+          ...textsOf({
+            method: 'POST',
+            path: `/api/v1/projects/${project_id}/agents/${agent.id}/tasks?wait=30`,
+            body: { input: 'Hello, agent' },
+            sdk: [
+              `const task = await cadre.tasks.create('${project_id}', '${agent.id}', { input: 'Hello, agent' })`,
+              `const done = await cadre.tasks.wait('${project_id}', task.id)`,
+              'console.log(done.output?.content)',
+            ].join('\n'),
+          }),
+        }}
       />
     </>
   )

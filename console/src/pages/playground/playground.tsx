@@ -1,9 +1,10 @@
+import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { useEffect, useRef, useState } from 'react'
 import { useAgentNames, useNewestAgents } from '../../agents/agent-names.ts'
 import { readSchema } from '../../agents/schema-text.ts'
-import { serviceUrl } from '../../agents/snippets.tsx'
-import { useProjectId } from '../../api/queries.ts'
+import { openaiOf, serviceUrl } from '../../agents/snippets.tsx'
+import { projectQuery, useProjectId } from '../../api/queries.ts'
 import { paths } from '../../paths.ts'
 import { Button } from '../../ui/button.tsx'
 import { Choices } from '../../ui/choices.tsx'
@@ -39,6 +40,7 @@ export default function Playground() {
   const [isBeginning, setBeginning] = useState(false)
   const attachments = useAttachments(project_id)
   const agents = useNewestAgents(project_id)
+  const project = useQuery(projectQuery(project_id))
   const first = useRuns(project_id)
   const second = useRuns(project_id)
   const agent_id = params.agent ?? agents.data?.[0]?.id
@@ -149,6 +151,18 @@ export default function Playground() {
               label="Copy as a program over the SDK"
             >
               SDK
+            </CopyButton>
+            <CopyButton
+              text={() =>
+                openaiOf({
+                  project: project.data?.name ?? '',
+                  agent: (agent_id === undefined ? undefined : names.get(agent_id)) ?? '',
+                  input,
+                })
+              }
+              label="Copy as a program over the OpenAI library"
+            >
+              OpenAI
             </CopyButton>
           </>
         }

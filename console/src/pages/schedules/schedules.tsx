@@ -10,6 +10,7 @@ import { formatCount, zoneName } from '../../format.ts'
 import { paths } from '../../paths.ts'
 import { useSearchText } from '../../search-state.ts'
 import { Button } from '../../ui/button.tsx'
+import { curlOf } from '../../ui/copy-as-curl.tsx'
 import type { Column } from '../../ui/data-table.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
 import { EmptyState } from '../../ui/empty-state.tsx'
@@ -169,7 +170,13 @@ export default function Schedules() {
           go={(to) => setParams({ offset: to ? String(to) : undefined })}
           empty={
             isEmpty ? (
-              <EmptyState title="Run agents on a schedule" actions={add('Create a schedule')}>
+              <EmptyState
+                title="Run agents on a schedule"
+                actions={add('Create a schedule')}
+                command={curlOf('POST', `/api/v1/projects/${project_id}/schedules`, {
+                  body: { agent_id: 'agent_…', name: 'Daily report', cron: '30 7 * * 1-5', input: 'Sum up yesterday.' },
+                })}
+              >
                 <p>
                   A schedule creates tasks at set times: a report every weekday at 07:30, or a check every 15 minutes.
                   Daylight saving, restarts and slow tasks are handled.

@@ -73,7 +73,11 @@ export default function Keys() {
       {keys.isPending && <Skeleton label="Loading keys" />}
       <ErrorBox error={keys.error} retry={() => void keys.refetch()} />
       {isEmpty && (
-        <EmptyState title="No keys yet" actions={add('Create the first key')}>
+        <EmptyState
+          title="No keys yet"
+          actions={add('Create the first key')}
+          command="cadre keys create --name ci --scopes tasks:write"
+        >
           <p>
             Programs authenticate with an API key in the header <code>X-API-Key</code>. Create one per program, so that
             you can revoke one without affecting the others.

@@ -1,6 +1,18 @@
+import { useQuery } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
 import { Link as LinkIcon, RotateCcw, X } from 'lucide-react'
 import { useEffect } from 'react'
-import { exactTime, formatCost, formatDuration, formatTokens, stepDuration_ms, asText } from '../../format.ts'
+import { api } from '../../api/client.ts'
+import { paths } from '../../paths.ts'
+import {
+  clockTime,
+  exactTime,
+  formatCost,
+  formatDuration,
+  formatTokens,
+  stepDuration_ms,
+  asText,
+} from '../../format.ts'
 import { useTimeZone } from '../../ui/time.tsx'
 import { Button } from '../../ui/button.tsx'
 import { CopyButton, CopyId } from '../../ui/copy.tsx'
@@ -76,6 +88,7 @@ export function StepInspector({
             </section>
           )}
           <Content step={step} />
+          <StepLogs live={live} step={step} />
         </div>
       )}
     </aside>
@@ -178,5 +191,48 @@ function Content({ step }: { step: Step }) {
         <ValueView label="Output" value={output?.content ?? output} />
       </section>
     </>
+  )
+}
+
+/** Log lines that are shown of a step; all are in Logs. */
+const shownLines = 20
+
+/** What the agent logged while the step ran: lines have no step, so those of the same time stand for it. */
+function StepLogs({ live, step }: { live: TaskLive; step: Step }) {
+  const [zone] = useTimeZone()
+  const { data, error } = useQuery({
+    queryKey: ['project', live.project, 'tasks', live.id, 'logs of step', step.index, step.finished_at],
+    queryFn: () =>
+      api.projects
+        .logs(live.project, {
+          task_id: live.id,
+          start_time: step.started_at,
+          ...(step.finished_at === null ? {} : { end_time: step.finished_at }),
+          limit: shownLines,
+        })
+        .page(),
+  })
+  return (
+    <section>
+      <Heading>Logs</Heading>
+      <ErrorBox error={error} />
+      {data?.total === 0 && <p className="text-sm text-soft">Nothing was logged during this step.</p>}
+      <ul className="font-mono text-xs">
+        {data?.items.map((line, at) => (
+          <li key={at} className="flex gap-2 py-0.5">
+            <span className="shrink-0 text-soft tabular-nums">{clockTime(line.timestamp, zone)}</span>
+            <span className={line.level === 'error' ? 'text-bad' : line.level === 'warn' ? 'text-warn' : 'text-soft'}>
+              {line.level}
+            </span>
+            <span className="min-w-0 break-words">{line.message}</span>
+          </li>
+        ))}
+      </ul>
+      {data !== undefined && data.total > 0 && (
+        <p className="mt-1 text-sm">
+          <Link {...paths.logs(live.project, { task: live.id })}>All log lines of the task</Link>
+        </p>
+      )}
+    </section>
   )
 }

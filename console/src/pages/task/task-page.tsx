@@ -8,6 +8,7 @@ import { useOwnStream } from '../../api/live.tsx'
 import { ApprovalCard } from '../approvals/approval-card.tsx'
 import { AttemptsView } from './attempts-view.tsx'
 import { EventsView } from './events-view.tsx'
+import { LogsView } from './logs-view.tsx'
 import { Button } from '../../ui/button.tsx'
 import { Choices } from '../../ui/choices.tsx'
 import { EmptyState } from '../../ui/empty-state.tsx'
@@ -34,6 +35,7 @@ import { WaterfallZoom } from './waterfall/waterfall-zoom.tsx'
 const views = [
   ['transcript', 'Transcript'],
   ['waterfall', 'Waterfall'],
+  ['logs', 'Logs'],
   ['events', 'Events'],
   ['attempts', 'Attempts'],
 ] as const
@@ -198,7 +200,7 @@ export function TaskPage() {
       )}
       <div className="flex min-h-0 flex-1">
         <div className="flex min-h-0 min-w-0 flex-1 flex-col">
-          {filter.only?.length === 0 && !filter.isSearching && view !== 'events' && view !== 'attempts' ? (
+          {filter.only?.length === 0 && !filter.isSearching && (view === 'waterfall' || view === 'transcript') ? (
             <EmptyState title={text === undefined ? 'No step has failed' : 'No matching steps'}>
               <p>{filter.isPart ? 'Among those that were searched.' : 'All steps were looked at.'}</p>
             </EmptyState>
@@ -218,6 +220,7 @@ export function TaskPage() {
               )}
             </>
           )}
+          {view === 'logs' && <LogsView live={live} />}
           {view === 'events' && <EventsView live={live} />}
           {view === 'attempts' && <AttemptsView live={live} />}
         </div>

@@ -1,6 +1,6 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
-import { toolKindNames, toolKinds } from '#contract/tools/tools.ts'
+import { toolKindNames, toolKinds, toolStates } from '#contract/tools/tools.ts'
 import type { ListedTool, ToolStatistics } from '#sdk/types.ts'
 import { api } from '../../api/client.ts'
 import { useProjectId } from '../../api/queries.ts'
@@ -9,13 +9,16 @@ import { paths } from '../../paths.ts'
 import { useSearchText } from '../../search-state.ts'
 import { Button, ButtonLink } from '../../ui/button.tsx'
 import { Choices } from '../../ui/choices.tsx'
+import { curlOf } from '../../ui/copy-as-curl.tsx'
 import type { Column } from '../../ui/data-table.tsx'
 import { EmptyState } from '../../ui/empty-state.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
+import { FilterSelect } from '../../ui/field.tsx'
 import { Panel } from '../../ui/page.tsx'
 import { PagedTable } from '../../ui/paged-table.tsx'
 import { Badge, Status } from '../../ui/status.tsx'
 import { Time } from '../../ui/time.tsx'
+import { Options } from '../parts/options.tsx'
 import { PageFrame } from '../parts/page-frame.tsx'
 import { useDisabledReason } from '../parts/disabled-reason.ts'
 import { safetyTones, safetyWords } from './tool-words.ts'
@@ -28,7 +31,8 @@ export default function Tools() {
   const [params, setParams] = useSearchText()
   const offset = Number(params.offset ?? 0)
   const kind = toolKinds.find((one) => one === params.kind)
-  const query = { limit: pageSize, offset, ...(kind ? { kind } : {}) }
+  const status = toolStates.find((one) => one === params.status)
+  const query = { limit: pageSize, offset, ...(kind ? { kind } : {}), ...(status ? { status } : {}) }
   const tools = useQuery({
     queryKey: ['project', project_id, 'tools', query],
     queryFn: () => api.tools.list(project_id, query).page(query),
@@ -40,7 +44,7 @@ export default function Tools() {
   const statistics = useToolStatistics(project_id, ids)
   const numbers = statistics.data
   const mayNot = useDisabledReason('agents')
-  const isEmpty = tools.data?.total === 0 && kind === undefined
+  const isEmpty = tools.data?.total === 0 && kind === undefined && status === undefined
   const add = (label: string, search: object = {}, isPrimary = true) =>
     mayNot === undefined ? (
       <ButtonLink kind={isPrimary ? 'primary' : 'plain'} {...paths.newTool(project_id, search)}>
@@ -139,13 +143,20 @@ export default function Tools() {
       actions={isEmpty ? undefined : add('New tool')}
     >
       {!isEmpty && (
-        <div className="mb-3 overflow-x-auto">
+        <div className="mb-3 flex flex-wrap items-center gap-2">
           <Choices
             label="Kind"
             value={kind ?? 'all'}
             options={[['all', 'All'], ...toolKinds.map((one) => [one, toolKindNames[one]] as const)]}
             onChange={(next) => setParams({ kind: next === 'all' ? undefined : next, offset: undefined })}
           />
+          <FilterSelect
+            label="State"
+            value={status ?? ''}
+            onChange={({ target }) => setParams({ status: target.value || undefined, offset: undefined })}
+          >
+            <Options of={{ '': 'Any state', active: 'Active', drifted: 'Changed' }} />
+          </FilterSelect>
         </div>
       )}
       <ErrorBox
@@ -167,6 +178,15 @@ export default function Tools() {
             isEmpty ? (
               <EmptyState
                 title="Give agents tools"
+                command={curlOf('POST', `/api/v1/projects/${project_id}/tools`, {
+                  body: {
+                    name: 'weather',
+                    description: 'Reads the weather of a city.',
+                    kind: 'http',
+                    parameters: { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] },
+                    http: { method: 'GET', url: 'https://weather.example.com/{city}' },
+                  },
+                })}
                 actions={
                   <>
                     {add('Create a tool')}
@@ -181,7 +201,7 @@ export default function Tools() {
                 </p>
               </EmptyState>
             ) : (
-              <p className="p-4 text-soft">No tool of this kind.</p>
+              <p className="p-4 text-soft">No matching tools.</p>
             )
           }
         />

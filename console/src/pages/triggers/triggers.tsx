@@ -8,6 +8,7 @@ import { useProjectId } from '../../api/queries.ts'
 import { paths } from '../../paths.ts'
 import { useSearchText } from '../../search-state.ts'
 import { Button } from '../../ui/button.tsx'
+import { curlOf } from '../../ui/copy-as-curl.tsx'
 import type { Column } from '../../ui/data-table.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
 import { EmptyState } from '../../ui/empty-state.tsx'
@@ -99,7 +100,13 @@ export default function Triggers() {
         limit={pageSize}
         go={(to) => setParams({ offset: to ? String(to) : undefined })}
         empty={
-          <EmptyState title="No triggers yet" actions={add('Create the first trigger')}>
+          <EmptyState
+            title="No triggers yet"
+            actions={add('Create the first trigger')}
+            command={curlOf('POST', `/api/v1/projects/${project_id}/triggers`, {
+              body: { agent_id: 'agent_…', name: 'New issues', source: 'github' },
+            })}
+          >
             <p>
               A trigger creates a task when something happens elsewhere: an issue is opened, a message is posted, a
               payment fails, an e-mail arrives. Only senders that know its secret can use it.

@@ -2,6 +2,7 @@ import { formatCost, formatCount } from '../../format.ts'
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { api } from '../../api/client.ts'
 import { Button } from '../../ui/button.tsx'
+import { curlOf } from '../../ui/copy-as-curl.tsx'
 import { ConfirmDialog } from '../../ui/dialog.tsx'
 import { EmptyState } from '../../ui/empty-state.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
@@ -41,7 +42,13 @@ export function Budgets({ project }: { project: string }) {
       {budgets.isPending && <Skeleton label="Loading budgets" />}
       <ErrorBox error={budgets.error} retry={() => void budgets.refetch()} />
       {budgets.data?.total === 0 && (
-        <EmptyState title="No budgets" actions={add}>
+        <EmptyState
+          title="No budgets"
+          actions={add}
+          command={curlOf('POST', `/api/v1/projects/${project}/budgets`, {
+            body: { scope: 'project', max_cost_usd: 10, period: 'day' },
+          })}
+        >
           A budget limits what an agent, a key, a project or the organization may spend, in dollars or tokens. Tasks
           wait when it is used up.
         </EmptyState>

@@ -11,22 +11,12 @@ import { DataTable } from '../../ui/data-table.tsx'
 import { PageFrame } from '../parts/page-frame.tsx'
 import { Budgets } from './budgets.tsx'
 import { Limits } from './limits.tsx'
+import { storedKinds } from './stored-kinds.ts'
 import { UsageTable } from './usage-table.tsx'
 import type { Operations } from '#sdk/types.ts'
 
 const tabs = { usage: 'Usage', limits: 'Limits', budgets: 'Budgets', retention: 'Retention and storage' } as const
 type Tab = keyof typeof tabs
-
-const kinds: Record<string, string> = {
-  tasks: 'Tasks that have ended, with their steps and events',
-  agent_logs: 'Agents’ logs',
-  events: 'Events for webhooks',
-  webhook_deliveries: 'Deliveries of webhooks',
-  trigger_deliveries: 'Deliveries to triggers',
-  usage: 'Usage by the hour',
-  audit_log: 'Audit log',
-  refusals: 'Refused requests by hour',
-}
 
 type Standing = Operations['getRateLimits']['result']
 
@@ -77,7 +67,7 @@ export default function UsagePage() {
           <DataTable
             label="Retention"
             columns={[
-              { id: 'what', header: 'Data', cell: ({ kind }) => kinds[kind] ?? kind },
+              { id: 'what', header: 'Data', cell: ({ kind }) => storedKinds[kind] ?? kind },
               {
                 id: 'kept_at_least',
                 header: 'Retention',
@@ -98,7 +88,8 @@ export default function UsagePage() {
             keyOf={({ kind }) => kind}
           />
           <p className="mt-3 max-w-prose text-sm text-soft">
-            The operator sets the first two by <code className="font-mono">CADRE_TASK_RETENTION_DAYS</code> and{' '}
+            The operator sets the retention of tasks and logs by{' '}
+            <code className="font-mono">CADRE_TASK_RETENTION_DAYS</code> and{' '}
             <code className="font-mono">CADRE_LOG_RETENTION_DAYS</code>.
           </p>
           <p className="mt-2 max-w-prose text-sm text-soft">

@@ -5,6 +5,7 @@ import { api } from '../../api/client.ts'
 import { paths } from '../../paths.ts'
 import { Button } from '../../ui/button.tsx'
 import { CopyId } from '../../ui/copy.tsx'
+import { curlOf } from '../../ui/copy-as-curl.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
 import { EmptyState } from '../../ui/empty-state.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
@@ -101,7 +102,13 @@ export default function Webhooks() {
       {webhooks.isPending && <Skeleton label="Loading webhooks" />}
       <ErrorBox error={webhooks.error} retry={() => void webhooks.refetch()} />
       {isEmpty && (
-        <EmptyState title="No webhooks yet" actions={add('Create the first webhook')}>
+        <EmptyState
+          title="No webhooks yet"
+          actions={add('Create the first webhook')}
+          command={curlOf('POST', '/api/v1/webhooks', {
+            body: { url: 'https://hooks.example.com/cadre', events: ['task.completed', 'task.failed'] },
+          })}
+        >
           <p>
             A webhook sends a signed request to your service when a task ends, an agent fails or an approval is needed.
             If your service is down, it is retried for days.

@@ -1,7 +1,10 @@
 import { useEffect, useId, useRef, useState, type KeyboardEvent, type PointerEvent, type ReactNode } from 'react'
-import { axisTime, exactTime, formatShort } from '../../format.ts'
-import { ticksUpTo } from './chart-ticks.ts'
+import { axisTime, exactTime, formatShort, zoneName } from '../../format.ts'
+import { useSearchState } from '../../search-state.ts'
+import { Button } from '../button.tsx'
 import { useTimeZone } from '../time.tsx'
+import { ChartTable } from './chart-table.tsx'
+import { ticksUpTo } from './chart-ticks.ts'
 
 /** Colors of the theme that a chart draws with. */
 export type ChartColor =
@@ -54,7 +57,7 @@ const label_px = 84
 
 /**
  * Values over time. The cursor is moved by the pointer or, once the chart has the focus, by the arrow keys; what it points at is written
- * below in words, and Enter or a click opens that moment.
+ * below in words, and Enter or a click opens that moment. The same values are a table where the address says so.
  */
 export function Chart({
   title,
@@ -73,6 +76,9 @@ export function Chart({
   const [width, setWidth] = useState(0)
   const [own, setOwn] = useState<number | null>(null)
   const [zone] = useTimeZone()
+  const [search, change] = useSearchState<{ table?: string | undefined }>()
+  const name = title.toLowerCase().replaceAll(/\W+/g, '-')
+  const isTable = search.table === name
   const help = useId()
   const cursor = shared.setCursor ? (shared.cursor ?? null) : own
   const setCursor = shared.setCursor ?? setOwn
@@ -83,7 +89,7 @@ export function Chart({
     watch.observe(element)
     setWidth(element.clientWidth)
     return () => watch.disconnect()
-  }, [])
+  }, [isTable])
 
   const step = times.length > 1 ? times[1]! - times[0]! : 3600
   const stacked = times.map((_, at) => bars.reduce((sum, { values }) => sum + (values[at] ?? 0), 0))
@@ -124,166 +130,237 @@ export function Chart({
 
   return (
     <div className="px-3 pt-3 pb-2">
-      <div
-        ref={box}
-        role="group"
-        aria-label={`${title}: a chart`}
-        aria-describedby={help}
-        tabIndex={0}
-        onKeyDown={onKey}
-        className="rounded"
-        style={{ height: height_px }}
-      >
-        {width > 0 && (
-          <svg
-            width={width}
-            height={height_px}
-            aria-hidden
-            onPointerMove={(event) => setCursor(indexAt(event))}
-            onPointerLeave={() => setCursor(null)}
-            onClick={() => cursor !== null && open?.(cursor)}
-            className={open ? 'cursor-pointer' : ''}
-          >
-            {ticks.map((value) => (
-              <g key={value}>
-                <line x1={left_px} x2={width - right_px} y1={y(value)} y2={y(value)} stroke="var(--line)" />
-                <text x={left_px - 8} y={y(value) + 4} textAnchor="end" className="fill-(--soft) text-[11px]">
-                  {format(value)}
-                </text>
-              </g>
-            ))}
-            {times.map((at, index) =>
-              index % every === Math.floor(every / 2) && x(index) < width - 24 ? (
-                <text
-                  key={at}
-                  x={x(index)}
-                  y={height_px - 6}
-                  textAnchor="middle"
-                  className="fill-(--soft) text-[11px] tabular-nums"
-                >
-                  {axisTime(at * 1000, zone, unit)}
-                </text>
-              ) : null,
-            )}
-            {band && <path d={bandPath(band.low, band.high, x, y)} fill={`var(${band.color})`} fillOpacity={0.18} />}
-            {times.map((at, index) => {
-              let below = 0
-              return bars.map(({ label, values, color }) => {
-                const value = values[index] ?? 0
-                if (value <= 0) return null
-                const base = y(below)
-                below += value
-                return (
-                  <rect
-                    key={`${at} ${label}`}
-                    x={left_px + index * slot + Math.min(2, slot * 0.15)}
-                    width={Math.max(1, slot - 2 * Math.min(2, slot * 0.15))}
-                    y={Math.min(y(below), base - 1)}
-                    height={Math.max(1, base - y(below))}
-                    rx={slot > 8 ? 1.5 : 0}
-                    fill={`var(${color})`}
-                  />
-                )
-              })
-            })}
-            {lines.map(({ label, values, color, isDashed }) => (
-              <g key={label}>
-                <path
-                  d={linePath(values, x, y)}
-                  fill="none"
-                  stroke={`var(${color})`}
-                  strokeWidth={1.75}
-                  strokeLinejoin="round"
-                  strokeDasharray={isDashed ? '4 4' : undefined}
-                />
-                {values.map((value, at) =>
-                  value != null && values[at - 1] == null && values[at + 1] == null ? (
-                    <circle key={at} cx={x(at)} cy={y(value)} r={2.5} fill={`var(${color})`} />
-                  ) : null,
-                )}
-              </g>
-            ))}
-            {levels.map(({ label, value, color }) => (
-              <g key={label}>
-                <line
-                  x1={left_px}
-                  x2={width - right_px}
-                  y1={y(value)}
-                  y2={y(value)}
-                  stroke={`var(${color})`}
-                  strokeDasharray="6 4"
-                />
-                <text x={width - right_px} y={y(value) - 4} textAnchor="end" className="fill-(--soft) text-[11px]">
-                  {label}
-                </text>
-              </g>
-            ))}
-            {marks.map(({ at, label }) => {
-              const place = left_px + ((at - (times[0] ?? 0)) / step) * slot
-              if (place < left_px || place > width - right_px) return null
-              const isLate = place > width - 48
-              return (
-                <g key={`${at} ${label}`}>
-                  <line
-                    x1={place}
-                    x2={place}
-                    y1={top_px}
-                    y2={height_px - bottom_px}
-                    stroke="var(--soft)"
-                    strokeDasharray="2 3"
-                  />
+      {isTable ? (
+        <ChartTable
+          title={title}
+          times={times}
+          columns={[
+            ...bars,
+            ...(band
+              ? [
+                  { label: `${band.label}, low`, values: band.low },
+                  { label: `${band.label}, high`, values: band.high },
+                ]
+              : []),
+            ...lines,
+          ]}
+          format={format}
+          height_px={height_px}
+        />
+      ) : (
+        <div
+          ref={box}
+          role="group"
+          aria-label={`${title}: a chart`}
+          aria-describedby={help}
+          tabIndex={0}
+          onKeyDown={onKey}
+          className="rounded"
+          style={{ height: height_px }}
+        >
+          {width > 0 && (
+            <svg
+              width={width}
+              height={height_px}
+              aria-hidden
+              onPointerMove={(event) => setCursor(indexAt(event))}
+              onPointerLeave={() => setCursor(null)}
+              onClick={() => cursor !== null && open?.(cursor)}
+              className={open ? 'cursor-pointer' : ''}
+            >
+              {ticks.map((value) => (
+                <g key={value}>
+                  <line x1={left_px} x2={width - right_px} y1={y(value)} y2={y(value)} stroke="var(--line)" />
+                  <text x={left_px - 8} y={y(value) + 4} textAnchor="end" className="fill-(--soft) text-[11px]">
+                    {format(value)}
+                  </text>
+                </g>
+              ))}
+              {times.map((at, index) =>
+                index % every === Math.floor(every / 2) && x(index) < width - 24 ? (
                   <text
-                    x={place + (isLate ? -4 : 4)}
-                    y={top_px + 9}
-                    textAnchor={isLate ? 'end' : 'start'}
-                    className="fill-(--soft) text-[11px]"
+                    key={at}
+                    x={x(index)}
+                    y={height_px - 6}
+                    textAnchor="middle"
+                    className="fill-(--soft) text-[11px] tabular-nums"
                   >
+                    {axisTime(at * 1000, zone, unit)}
+                  </text>
+                ) : null,
+              )}
+              {band && <path d={bandPath(band.low, band.high, x, y)} fill={`var(${band.color})`} fillOpacity={0.18} />}
+              {times.map((at, index) => {
+                let below = 0
+                return bars.map(({ label, values, color }) => {
+                  const value = values[index] ?? 0
+                  if (value <= 0) return null
+                  const base = y(below)
+                  below += value
+                  return (
+                    <rect
+                      key={`${at} ${label}`}
+                      x={left_px + index * slot + Math.min(2, slot * 0.15)}
+                      width={Math.max(1, slot - 2 * Math.min(2, slot * 0.15))}
+                      y={Math.min(y(below), base - 1)}
+                      height={Math.max(1, base - y(below))}
+                      rx={slot > 8 ? 1.5 : 0}
+                      fill={`var(${color})`}
+                    />
+                  )
+                })
+              })}
+              {lines.map(({ label, values, color, isDashed }) => (
+                <g key={label}>
+                  <path
+                    d={linePath(values, x, y)}
+                    fill="none"
+                    stroke={`var(${color})`}
+                    strokeWidth={1.75}
+                    strokeLinejoin="round"
+                    strokeDasharray={isDashed ? '4 4' : undefined}
+                  />
+                  {values.map((value, at) =>
+                    value != null && values[at - 1] == null && values[at + 1] == null ? (
+                      <circle key={at} cx={x(at)} cy={y(value)} r={2.5} fill={`var(${color})`} />
+                    ) : null,
+                  )}
+                </g>
+              ))}
+              {levels.map(({ label, value, color }) => (
+                <g key={label}>
+                  <line
+                    x1={left_px}
+                    x2={width - right_px}
+                    y1={y(value)}
+                    y2={y(value)}
+                    stroke={`var(${color})`}
+                    strokeDasharray="6 4"
+                  />
+                  <text x={width - right_px} y={y(value) - 4} textAnchor="end" className="fill-(--soft) text-[11px]">
                     {label}
                   </text>
                 </g>
-              )
-            })}
-            {cursor !== null && cursor < times.length && (
-              <line
-                x1={x(cursor)}
-                x2={x(cursor)}
-                y1={top_px}
-                y2={height_px - bottom_px}
-                stroke="var(--edge)"
-                data-crosshair
-              />
-            )}
-            <rect x={0} y={0} width={width} height={height_px} fill="transparent" />
-          </svg>
-        )}
+              ))}
+              {placed(
+                marks.map(({ at, label }) => ({ at, label, place: left_px + ((at - (times[0] ?? 0)) / step) * slot })),
+                [left_px, width - right_px],
+              ).map(({ at, label, place }) => {
+                const isLate = place > width - 64
+                return (
+                  <g key={`${at} ${label}`}>
+                    <line
+                      x1={place}
+                      x2={place}
+                      y1={top_px}
+                      y2={height_px - bottom_px}
+                      stroke="var(--soft)"
+                      strokeDasharray="2 3"
+                    />
+                    <text
+                      x={place + (isLate ? -4 : 4)}
+                      y={top_px + 9}
+                      textAnchor={isLate ? 'end' : 'start'}
+                      className="fill-(--soft) text-[11px]"
+                    >
+                      {label}
+                    </text>
+                  </g>
+                )
+              })}
+              {cursor !== null && cursor < times.length && (
+                <line
+                  x1={x(cursor)}
+                  x2={x(cursor)}
+                  y1={top_px}
+                  y2={height_px - bottom_px}
+                  stroke="var(--edge)"
+                  data-crosshair
+                />
+              )}
+              <rect x={0} y={0} width={width} height={height_px} fill="transparent" />
+            </svg>
+          )}
+        </div>
+      )}
+      <div className="mt-1 flex items-start gap-2">
+        <p
+          id={help}
+          aria-live="polite"
+          className="flex min-h-6 flex-1 flex-wrap items-center gap-x-4 text-xs text-soft"
+        >
+          {cursor !== null && times[cursor] !== undefined && (
+            <span className="font-medium text-text">{exactTime(times[cursor] * 1000, zone)}</span>
+          )}
+          {bars.map(({ label, values, color }) => (
+            <Key key={label} color={color} shape="bar">
+              {label}
+              {valuesText(values, cursor, format)}
+            </Key>
+          ))}
+          {band && (
+            <Key color={band.color} shape="band">
+              {band.label}
+              {cursor !== null &&
+                (band.high[cursor] == null
+                  ? ': nothing'
+                  : `: ${format(band.low[cursor] ?? 0)} to ${format(band.high[cursor])}`)}
+            </Key>
+          )}
+          {lines.map(({ label, values, color, isDashed }) => (
+            <Key key={label} color={color} shape={isDashed ? 'dashes' : 'line'}>
+              {label}
+              {valuesText(values, cursor, format)}
+            </Key>
+          ))}
+        </p>
+        <ZoneSwitch />
+        <Button
+          kind="ghost"
+          size="small"
+          aria-pressed={isTable}
+          aria-label={`${title} as a table`}
+          onClick={() => change({ table: isTable ? undefined : name }, { replace: true })}
+        >
+          {isTable ? 'Chart' : 'Table'}
+        </Button>
       </div>
-      <p id={help} aria-live="polite" className="mt-1 flex min-h-5 flex-wrap gap-x-4 text-xs text-soft">
-        {cursor !== null && times[cursor] !== undefined && (
-          <span className="font-medium text-text">{exactTime(times[cursor] * 1000, zone)}</span>
-        )}
-        {bars.map(({ label, values, color }) => (
-          <Key key={label} color={color} shape="bar">
-            {label}
-            {valuesText(values, cursor, format)}
-          </Key>
-        ))}
-        {band && (
-          <Key color={band.color} shape="band">
-            {band.label}
-            {cursor !== null &&
-              (band.high[cursor] == null
-                ? ': nothing'
-                : `: ${format(band.low[cursor] ?? 0)} to ${format(band.high[cursor])}`)}
-          </Key>
-        )}
-        {lines.map(({ label, values, color, isDashed }) => (
-          <Key key={label} color={color} shape={isDashed ? 'dashes' : 'line'}>
-            {label}
-            {valuesText(values, cursor, format)}
-          </Key>
-        ))}
-      </p>
     </div>
+  )
+}
+
+/** Labels of marks that are nearer than this would overlap. */
+const mark_px = 30
+
+/** Marks within the chart, from left to right; those that are near share one label at the last of them. */
+function placed<Mark extends { label: string; place: number }>(marks: readonly Mark[], [from, to]: [number, number]) {
+  const shown = marks.filter(({ place }) => place >= from && place <= to).toSorted((a, b) => a.place - b.place)
+  let first: Mark | undefined
+  return shown.map((mark, nth) => {
+    first ??= mark
+    const next = shown[nth + 1]
+    if (next && next.place - mark.place < mark_px) return { ...mark, label: '' }
+    const label = first === mark ? mark.label : `${first.label}–${mark.label}`
+    first = undefined
+    return { ...mark, label }
+  })
+}
+
+/** The zone of the times, and the way to the other one; where they are the same there is no other. */
+function ZoneSwitch() {
+  const [zone, setZone] = useTimeZone()
+  const [name, other] = [zoneName(zone), zoneName(zone === 'UTC' ? 'local' : 'UTC')]
+  if (name === other) return <span className="px-2 text-xs leading-6 text-soft">{name}</span>
+  return (
+    <Button
+      kind="ghost"
+      size="small"
+      title={`Show times in ${other}`}
+      aria-label={`Times are in ${name}: show them in ${other}`}
+      onClick={() => setZone(zone === 'UTC' ? 'local' : 'UTC')}
+    >
+      {name}
+    </Button>
   )
 }
 

@@ -78,17 +78,20 @@ export function metricRoutes(app: FastifyInstance, http: HttpContext): void {
       ])
       const endedAt = new Map(ended.map((row) => [row.at, row]))
       const usedAt = new Map(used.map((row) => [row.at, row]))
-      const { avg_response_time, p50_response_time, p95_response_time, ...counts } = numbersAt(endedAt, null)
+      const { avg_response_time, p50_response_time, p95_response_time, p99_response_time, ...counts } = numbersAt(
+        endedAt,
+        null,
+      )
       const { completed, failed } = counts
       const points = Math.ceil(Date.parse(period.end_time) / 1000 / bucket_seconds) - first
       return {
         metrics: {
           tasks: { ...counts, success_rate: completed + failed === 0 ? 0 : completed / (completed + failed) },
-          performance: { avg_response_time, p50_response_time, p95_response_time },
+          performance: { avg_response_time, p50_response_time, p95_response_time, p99_response_time },
           usage: usageAt(usedAt, null),
           time_series: Array.from({ length: points }, (_, n) => {
             const at = (first + n) * bucket_seconds
-            const { avg_response_time: _average, ...numbers } = numbersAt(endedAt, at)
+            const { avg_response_time: _average, p99_response_time: _p99, ...numbers } = numbersAt(endedAt, at)
             const { unpriced_calls: _unpriced, ...usage } = usageAt(usedAt, at)
             return { timestamp: new Date(at * 1000).toISOString(), ...numbers, ...usage }
           }),
@@ -129,6 +132,7 @@ function numbersAt(known: ReadonlyMap<Moment, EndedNumbers>, moment: Moment): Om
     avg_response_time: 0,
     p50_response_time: 0,
     p95_response_time: 0,
+    p99_response_time: 0,
   }
   const { at: _, ...numbers } = { at: moment, ...none, ...known.get(moment) }
   return numbers

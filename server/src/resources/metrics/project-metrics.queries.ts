@@ -17,6 +17,7 @@ export interface EndedNumbers {
   avg_response_time: number
   p50_response_time: number
   p95_response_time: number
+  p99_response_time: number
 }
 
 /**
@@ -69,19 +70,21 @@ export async function listEndedNumbers(
       union all
       select null, seconds, sum(sum(n)) over (order by seconds) from durations group by seconds
     ), places as (
-      select at, share, share * (timed - 1) as place from numbers, unnest(array[0.5, 0.95]) share where timed > 0
+      select at, share, share * (timed - 1) as place from numbers, unnest(array[0.5, 0.95, 0.99]) share where timed > 0
     ), percentiles as (
       select p.at, share, (min(seconds) filter (where up_to > floor(place)) * (1 - (place - floor(place)))
         + min(seconds) filter (where up_to > ceil(place)) * (place - floor(place)))::float8 as seconds
       from places p join times t on coalesce(t.at, 'infinity') = coalesce(p.at, 'infinity') group by p.at, share, place
-    ), both_of_them as (
-      select at, max(seconds) filter (where share = 0.5) as p50, max(seconds) filter (where share = 0.95) as p95
+    ), of_moments as (
+      select at, max(seconds) filter (where share = 0.5) as p50, max(seconds) filter (where share = 0.95) as p95,
+        max(seconds) filter (where share = 0.99) as p99
       from percentiles group by at
     )
     select extract(epoch from n.at)::float8 as at, coalesce(completed, 0) as completed, coalesce(failed, 0) as failed,
       coalesce(canceled, 0) as canceled, coalesce(took / nullif(timed, 0), 0)::float8 as avg_response_time,
-      coalesce(p50, 0) as p50_response_time, coalesce(p95, 0) as p95_response_time
-    from numbers n left join both_of_them b on coalesce(b.at, 'infinity') = coalesce(n.at, 'infinity')`)
+      coalesce(p50, 0) as p50_response_time, coalesce(p95, 0) as p95_response_time,
+      coalesce(p99, 0) as p99_response_time
+    from numbers n left join of_moments b on coalesce(b.at, 'infinity') = coalesce(n.at, 'infinity')`)
 }
 
 export interface UsedNumbers {

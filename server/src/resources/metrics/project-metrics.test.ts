@@ -75,8 +75,9 @@ it('metrics of an agent within a project are those of the agent, summed up or no
       assert.equal(busy.metrics.tasks.completed, agent.tasks.completed)
       assert.equal(busy.metrics.tasks.failed, agent.tasks.failed)
       assert.ok(Math.abs(busy.metrics.performance.avg_response_time - agent.performance.avg_response_time) < 1e-6)
-      const { p95_response_time } = busy.metrics.performance
+      const { p95_response_time, p99_response_time } = busy.metrics.performance
       assert.ok(Math.abs(p95_response_time / agent.performance.p95_response_time - 1) < 0.02, String(p95_response_time))
+      assert.ok(Math.abs(p99_response_time / agent.performance.p99_response_time - 1) < 0.02, String(p99_response_time))
       assert.deepEqual(
         busy.metrics.time_series.map(({ timestamp, completed }: any) => [timestamp, completed]),
         agent.time_series.map(({ timestamp, tasks_completed }: any) => [timestamp, tasks_completed]),

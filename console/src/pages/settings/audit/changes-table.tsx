@@ -7,7 +7,7 @@ export function ChangesTable({ changes }: { changes: ReturnType<typeof changesOf
       <table aria-label="Changes" className="w-full table-fixed text-sm">
         <thead>
           <tr className="border-b border-line text-left text-soft">
-            {['Member', 'Before', 'After'].map((name) => (
+            {['Field', 'Before', 'After'].map((name) => (
               <th key={name} scope="col" className="px-3 py-1.5 font-medium">
                 {name}
               </th>

@@ -76,7 +76,7 @@ export function EntryDialog({ entry, search, close }: { entry: AuditEntry; searc
       )}
       {Object.keys(detail).length > 0 && (
         <div className="mt-4">
-          <h3 className="mb-1 text-sm font-medium">Besides</h3>
+          <h3 className="mb-1 text-sm font-medium">Details</h3>
           <CodeBlock text={JSON.stringify(detail, null, 2)} label="Copy details" />
         </div>
       )}
