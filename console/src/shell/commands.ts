@@ -167,7 +167,7 @@ function identified(id: string | undefined, text: string): [string, string, Link
   if (text.startsWith('user_')) return [[text, 'Audit log', paths.audit({ actor: text })]]
   if (text.startsWith('sess_')) return [[text, 'Audit log', paths.audit({ credential_id: text })]]
   if (id !== undefined && text.startsWith('budget_')) return [[text, 'Budgets', paths.usage(id, { tab: 'budgets' })]]
-  // What has no page of its own is found by what was done to it.
+  // Others have no page: they are found by what was done to them.
   if (/^(org|step|dlv|tdlv|appr|call|case|inv|file|ident)_/.test(text))
     return [[text, 'Audit log', paths.audit({ target: text })]]
   if (text.startsWith('req_')) return [[text, 'Audit log', paths.audit({ request_id: text })]]

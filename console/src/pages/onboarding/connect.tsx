@@ -143,7 +143,7 @@ function Choice({ name, text }: { name: string; text: string }) {
   )
 }
 
-/** Clients of other protocols, for one agent: each has addresses of its own. */
+/** Clients of other protocols, for one agent: each has separate addresses. */
 function Clients({ project_id }: { project_id: string }) {
   const [params, setParams] = useSearchText()
   const newest = useNewestAgents(project_id)

@@ -11,7 +11,7 @@ export interface WorkerRow {
   is_alive: boolean
 }
 
-/** Processes that are told of at most: rows of processes that are gone are removed by the upkeep. */
+/** Processes that are listed at most: rows of processes that are gone are removed by the upkeep. */
 const workersMax = 100
 
 export async function listWorkers(sql: Sql): Promise<WorkerRow[]> {
