@@ -1829,6 +1829,7 @@ CREATE INDEX webhook_own ON webhook USING btree (org_id, id DESC) WHERE push_tas
 CREATE UNIQUE INDEX webhook_push ON webhook USING btree (push_task_id, push_id) WHERE push_task_id IS NOT NULL;
 CREATE INDEX webhook_lane_due ON webhook_lane USING btree (is_troubled, due_at) WHERE owner IS NULL AND due_at IS NOT NULL;
 CREATE INDEX webhook_lane_owner ON webhook_lane USING btree (owner) WHERE owner IS NOT NULL;
+CREATE INDEX work_holds ON work USING btree (task_id) WHERE holds <> '{}'::jsonb;
 CREATE UNIQUE INDEX work_lease ON work USING btree (lease_hash) WHERE lease_hash IS NOT NULL;
 CREATE INDEX work_leases ON work USING btree (lease_until) WHERE status = 'claimed'::text;
 CREATE INDEX work_pending ON work USING btree (project_id, queue, priority DESC, task_id) WHERE status = 'pending'::text;

@@ -482,6 +482,11 @@ export interface Reservation {
   tokens: number
   cost_usd: number
   budget_ids: string[]
+  /**
+   * Of a task that its worker let go while calls of it were being made: it stays reserved until they are settled, or the task ends,
+   * whoever has the task meanwhile.
+   */
+  late?: true
   /** Of a task that waits for a budget: what it needs to go on. */
   needs?: Needs
 }

@@ -46,7 +46,8 @@ export async function settleChanges(tx: Sql, changes: readonly TaskChange[]): Pr
 
 /** The part of `settleChanges` that decides: the money of the tasks is open, and is changed in place. */
 export function settled(changes: readonly TaskChange[]): TaskChange[] {
-  for (const change of changes) if (endsCall(change) || releases(change)) settleTask(change.task, change.calls ?? [])
+  for (const change of changes)
+    if (endsCall(change) || releases(change)) settleTask(change.task, change.calls ?? [], change.hold)
   return changes.map((change) => {
     const near = change.task.ledger?.near ?? []
     if (near.length === 0) return change
@@ -62,21 +63,28 @@ export function settled(changes: readonly TaskChange[]): TaskChange[] {
 export function budgetSignals(changes: readonly TaskChange[]): { waits: boolean; roomMade: boolean } {
   return {
     waits: changes.some(({ hold }) => hold?.needs !== undefined),
-    roomMade: changes.some(({ task }) => task.ledger?.settled === true && (task.hold?.budget_ids.length ?? 0) > 0),
+    roomMade: changes.some(
+      ({ task: { ledger, hold } }) =>
+        ledger?.settled === true && hold !== null && (hold.budget_ids.length > 0 || hold.late),
+    ),
   }
 }
 
 /** What a task holds after a change. */
 export function reservationAfter(change: TaskChange): Reservation | null {
   if (change.hold !== undefined) return change.hold
-  return endsCall(change) || releases(change) ? null : change.task.hold
+  if (endsCall(change) || releases(change)) return null
+  const { hold } = change.task
+  // It goes on: what it needs it asks for anew.
+  return hold?.late && hold.needs && change.job ? { ...hold, needs: undefined } : hold
 }
 
-function settleTask(task: LockedTask, calls: readonly CallUse[]): void {
+/** Takes back what a task held, but for what it goes on to hold, and counts what its calls used. */
+function settleTask(task: LockedTask, calls: readonly CallUse[], kept: Reservation | null = null): void {
   const { ledger, hold } = task
   if (!ledger || ledger.settled) return
   ledger.settled = true
-  ledger.near.push(...settle(ledger.budgets, hold, spentBy(calls)))
+  ledger.near.push(...settle(ledger.budgets, holdWithout(hold, kept), spentBy(calls)))
 }
 
 function endsCall({ calls = [] }: TaskChange): boolean {
@@ -85,7 +93,16 @@ function endsCall({ calls = [] }: TaskChange): boolean {
 
 /** Whether a task that held something holds it no longer: it ended, no worker works on it, or it holds something else. */
 function releases({ task, status = task.status, job, hold }: TaskChange): boolean {
-  return task.hold !== null && (isFinished(status) || job !== undefined || hold !== undefined)
+  if (task.hold === null) return false
+  return isFinished(status) || hold !== undefined || (job !== undefined && !task.hold.late)
+}
+
+/** What is left of a reservation without a part of it. */
+export function holdWithout(hold: Reservation | null, part: Reservation | null): Reservation | null {
+  if (!hold || !part) return hold
+  const tokens = Math.max(0, hold.tokens - part.tokens)
+  const cost = Math.max(0, billionthsOf(hold.cost_usd) - billionthsOf(part.cost_usd))
+  return { ...hold, tokens, cost_usd: dollarsOf(cost) }
 }
 
 /** What calls of models used together: a cost that is not known cannot be counted. */

@@ -1,7 +1,7 @@
 import { billionthsOf, dollarsOf } from '#contract/models/model-prices.ts'
 import type { CallUse, LockedTask, Need, Reservation } from '../task.ts'
 import { reserve, settle, type ReservationResult } from './budgets.ts'
-import { spentBy } from './ledger.ts'
+import { holdWithout, nothingReserved, spentBy } from './ledger.ts'
 
 /** Reserves what a call needs beside what other calls of its task hold. The task's money is open. */
 export function reserveBeside(task: LockedTask, need: Need): ReservationResult {
@@ -19,8 +19,10 @@ export function reserveBeside(task: LockedTask, need: Need): ReservationResult {
 
 /** What a task holds with one call more. */
 export function holdWith(hold: Reservation | null, more: Reservation | null): Reservation | null {
-  if (!hold || hold.needs || !more) return more ?? (hold?.needs ? null : hold)
+  const isNothing = !hold || (hold.needs !== undefined && !hold.late)
+  if (isNothing || !more) return more ?? (isNothing ? null : hold)
   return {
+    ...(hold.late && { late: true }),
     tokens: hold.tokens + more.tokens,
     cost_usd: dollarsOf(billionthsOf(hold.cost_usd) + billionthsOf(more.cost_usd)),
     budget_ids: [...new Set([...hold.budget_ids, ...more.budget_ids])],
@@ -39,7 +41,13 @@ export function settleOne(
     ledger.near.push(...settle(ledger.budgets, part ?? null, spentBy(calls)))
   }
   if (!hold || !part) return hold
-  const tokens = Math.max(0, hold.tokens - part.tokens)
-  const cost = Math.max(0, billionthsOf(hold.cost_usd) - billionthsOf(part.cost_usd))
-  return tokens === 0 && cost === 0 ? null : { ...hold, tokens, cost_usd: dollarsOf(cost) }
+  const left = holdWithout(hold, part)!
+  if (left.tokens > 0 || left.cost_usd > 0) return left
+  return hold.needs ? { ...nothingReserved, budget_ids: [], needs: hold.needs } : null
+}
+
+/** What calls hold that are still being made although their worker let their task go; null where there are none. */
+export function lateHold(parts: readonly Reservation[]): Reservation | null {
+  const hold = parts.reduce<Reservation | null>((sum, part) => holdWith(sum, part), null)
+  return hold && { ...hold, late: true }
 }

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino'
+import { billionthsOf } from '#contract/models/model-prices.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 import { overLimit } from '../run/budget-guard.ts'
 import { findBudgets, type Spender } from '../budgets/budget-rows.ts'
@@ -53,6 +54,11 @@ export function hasRoom({ id, budget, usage, hold }: Waiter, budgets: readonly B
   if (overLimit({ budget }, usage, { steps, tool_calls })) return false
   if (!call) return true
   const own = ownBudget(id, budget, usage)
+  // What late calls of the task hold is written nowhere else.
+  if (own && hold) {
+    own.held_tokens += hold.tokens
+    own.held_cost += billionthsOf(hold.cost_usd)
+  }
   // A call whose cost is not known begins, to fail with a clear word.
   return reserve(own ? [...budgets, own] : budgets, call).outcome !== 'refused'
 }

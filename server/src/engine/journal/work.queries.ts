@@ -16,7 +16,7 @@ export interface WorkRow {
   claimed_by: string | null
   credential_id: string | null
   worker: string | null
-  /** What each call of a model that is under way holds of budgets, by its step. */
+  /** What each call of a model that is under way holds of budgets, by its step; those of earlier leases too. */
   holds: Record<string, Reservation>
   /** Steps whose results this worker has got. */
   delivered: string[]
@@ -31,14 +31,23 @@ export async function offerWork(tx: Sql, offers: readonly (NewWork & WorkOf)[]):
     select task_id, project_id, agent_id, queue, priority, 'pending'
     from jsonb_to_recordset(${jsonb(offers)}::jsonb) as o(task_id text, project_id bigint, agent_id text, queue text, priority int)
     on conflict (task_id) do update set status = 'pending', queue = excluded.queue, priority = excluded.priority, offered_at = now(),
-      lease_until = null, lease_hash = null, holds = '{}', delivered = '[]', waits_since = null, wants = null`
+      lease_until = null, lease_hash = null, delivered = '[]', waits_since = null, wants = null`
 }
 
 type WorkOf = Pick<LockedTask, 'project_id' | 'agent_id' | 'priority'> & { task_id: string }
 
-/** Ends the offers and leases of tasks that are locked. */
+/** Ends the offers and leases of tasks that are locked. What calls hold that are still being made stays noted. */
 export async function closeWork(tx: Sql, task_ids: readonly string[]): Promise<void> {
-  await tx`update work set status = 'closed', holds = '{}' where task_id = any(${[...task_ids]}) and status <> 'closed'`
+  await tx`update work set status = 'closed' where task_id = any(${[...task_ids]}) and status <> 'closed'`
+}
+
+/** Open tasks of which calls hold something although no worker waits for them: a batch, after a task. */
+export async function listLateHolds(sql: Sql, after: string, limit: number): Promise<string[]> {
+  const rows = await sql<{ task_id: string }>`
+    select w.task_id from work w join task t on t.id = w.task_id
+    where w.holds <> '{}' and w.task_id > ${after} and t.finished_at is null and (t.hold ->> 'late')::boolean
+    order by w.task_id limit ${limit}`
+  return rows.map(({ task_id }) => task_id)
 }
 
 /** The most urgent task offered in these queues whose agent may work, locked; tasks that others have locked are passed over. */
@@ -71,7 +80,7 @@ export async function leaseWork(tx: Sql, task_id: string, lease: NewLease): Prom
   const [row] = await tx<{ until: string }>`
     update work set status = 'claimed', lease_id = ${lease_id}, lease_hash = ${lease_hash}, lease_seconds = ${lease_seconds},
       lease_until = now() + make_interval(secs => ${lease_seconds}), attempt = ${attempt}, claimed_by = ${claimed_by},
-      claimed_at = now(), credential_id = ${credential_id}, worker = ${worker}, holds = '{}', delivered = '[]', waits_since = null, wants = null
+      claimed_at = now(), credential_id = ${credential_id}, worker = ${worker}, delivered = '[]', waits_since = null, wants = null
     where task_id = ${task_id} returning lease_until as until`
   return row!.until
 }

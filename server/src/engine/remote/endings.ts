@@ -3,6 +3,7 @@ import { isFinished, type TaskState } from '#contract/tasks/task-lifecycle.ts'
 import type { WorkCommand } from '#contract/tasks/work.ts'
 import { cleanText, cleanValue } from '../../platform/clean-text.ts'
 import { newId } from '../../platform/ids.ts'
+import { nothingReserved } from '../budgets/ledger.ts'
 import { lastText, type ModelCallOutput } from '../conversation/conversation.ts'
 import type { StoredMessage } from '../conversation/turns.ts'
 import { canceled, cutShort, readReceipt } from '../journal/cancel.ts'
@@ -17,6 +18,7 @@ import { judgeValue } from '../tools/schemas/schema-judge.ts'
 import type { Step, TaskChange } from '../task.ts'
 import type { Calls } from './calls.ts'
 import { unreadMessages } from './claims.ts'
+import { keepLate } from './late-holds.ts'
 import { underLease, type Change, type Held, type Lease, type RemoteContext } from './lease.ts'
 import { offeredAgain, parked } from './waits.ts'
 
@@ -103,6 +105,7 @@ function answerOf(steps: readonly Step[], content: string): Change | undefined {
 /** Ends the task as failed, or puts it aside where it waits for something that made its worker give up. */
 export async function failWork(
   context: RemoteContext,
+  calls: Calls,
   lease: Lease,
   error: { code: string; message: string; retryable?: boolean },
 ): Promise<Ended> {
@@ -110,7 +113,7 @@ export async function failWork(
     const { task, row, steps } = held
     if (task.cancel) return end(held, await cancellation(held))
     const waits = parked(task, row, steps)
-    if (waits) return end(held, waits)
+    if (waits) return end(held, await keeping(calls, held, waits))
     const { code, message, retryable = false } = error
     const progress = { steps, usage: task.usage, unfinished: '' }
     const failure = { code: cleanText(code), message: cleanText(message), retryable, step_id: steps.at(-1)?.id ?? null }
@@ -129,6 +132,7 @@ export async function checkPolicy({ sql, bus }: RemoteContext, { task_id }: Leas
 /** Puts the task aside until what it waits for is there; where that is nothing, it is offered again at once. */
 export async function parkWork(
   context: RemoteContext,
+  calls: Calls,
   lease: Lease,
   { reason, until }: { reason?: string | undefined; until?: string | null | undefined },
 ): Promise<Ended> {
@@ -143,8 +147,18 @@ export async function parkWork(
     }
     const asked = reason === 'input' ? questionOf(held) : undefined
     const change = parked(task, row, asked ? [...steps, asked] : steps, moment) ?? offeredAgain(task, row)
-    return end(held, joined({ logs: [log], ...(asked && { steps: [asked] }) }, change))
+    const noted = joined({ logs: [log], ...(asked && { steps: [asked] }) }, change)
+    return end(held, await keeping(calls, held, noted))
   })
+}
+
+/** A change that puts a task aside, with what its calls hold that are still being made. */
+async function keeping(calls: Calls, found: Parameters<typeof keepLate>[1], change: Change): Promise<Change> {
+  const { hold } = found.task
+  if (!hold && !change.hold) return change
+  const late = await keepLate(calls, found)
+  const needs = change.hold?.needs
+  return { ...change, hold: needs ? { ...(late ?? { ...nothingReserved, budget_ids: [] }), needs } : late }
 }
 
 /** The step that a message of a person answers. */
@@ -203,7 +217,7 @@ export async function loseWork(context: RemoteContext, calls: Calls): Promise<bo
       const progress = { steps, usage: task.usage, unfinished: lastText(steps, '') ?? '' }
       const { events = [], ...change }: Change = isExpired
         ? { ...expired(task, progress), job: { kind: 'end' } }
-        : lost(task, row.worker)
+        : await keeping(calls, { tx, task, row, steps }, lost(task, row.worker))
       const done: TaskChange[] = [{ ...change, task, events: [...cut, ...events] }]
       return { published: await applyChanges(tx, queue, done), deferred: agentsWithDeferred(done) }
     })

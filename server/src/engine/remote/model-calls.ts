@@ -24,6 +24,7 @@ import { canonicalJson } from '../tools/call-hash.ts'
 import type { LockedTask, Step, TaskError } from '../task.ts'
 import type { Calls, Looking, WaitedCall } from './calls.ts'
 import { checkPolicy } from './endings.ts'
+import { dropDead } from './late-holds.ts'
 import {
   refuseCanceled,
   underLease,
@@ -165,7 +166,7 @@ async function begin(
     return { change: failed(task, error, { steps, usage: task.usage, unfinished: '' }), result: { is: 'ended', error } }
   }
   const step = stepOf(context, held, asked, key, before)
-  const room = await reserveFor(context, held, asked, step)
+  const room = await reserveFor(context, calls, held, asked, step)
   if ('decision' in room) return room.decision
   run.max_output_tokens = room.max_output_tokens
   run.asked = asked.ask
@@ -270,10 +271,12 @@ type Room = { hold: Held['task']['hold']; max_output_tokens: number | undefined 
 /** Reserves what the call may use. A budget without room parks the task in the end; the worker gets the answer at once. */
 async function reserveFor(
   { run: { models, prices } }: RemoteContext,
-  { tx, task, row, run, steps }: Held,
+  calls: Calls,
+  held: Held,
   { ask, max_tokens: asked_tokens }: AskedCall,
   step: Step,
 ): Promise<Room> {
+  const { tx, task, row, run, steps } = held
   const model = resolvedName(models, step.name)
   if (model === undefined) return { hold: task.hold, max_output_tokens: asked_tokens }
   const wanted = { steps: 1, tool_calls: 0 }
@@ -283,6 +286,7 @@ async function reserveFor(
   const bound = Math.min(own.max_tokens ?? Infinity, asked_tokens ?? Infinity)
   const { max_tokens } = answerTokens(Number.isFinite(bound) ? { ...own, max_tokens: bound } : own, facts)
   if (!task.ledger || task.ledger.budgets.length === 0) return { hold: task.hold, max_output_tokens: max_tokens }
+  await dropDead(calls, held)
   const need = {
     input_tokens: estimateInput({ ...ask, steps: [] }),
     max_output_tokens: max_tokens,

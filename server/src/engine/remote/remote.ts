@@ -11,6 +11,7 @@ import type { Wait } from '../task.ts'
 import { makeCalls } from './calls.ts'
 import { claimWork, type ClaimedTask, type WorkClaim } from './claims.ts'
 import { completeWork, failWork, heartbeatWork, loseWork, parkWork, type Ended, type Heartbeat } from './endings.ts'
+import { dropDeadHolds } from './late-holds.ts'
 import { underLease, type Lease, type RemoteContext } from './lease.ts'
 import { callModel, modelNamed, modelsOf, type AskedCall, type CallAnswer } from './model-calls.ts'
 import { beginStep, finishStep, type AskedStep, type StepAnswer, type StepResult } from './steps.ts'
@@ -79,7 +80,7 @@ export function openRemoteWork(
     claim: (request) => claimWork(context, request),
     nameOf: ({ queue }) => queue,
     release: async ({ task_id, attempt }, { project_id }) => {
-      await parkWork(context, { task_id, project_id, attempt }, {})
+      await parkWork(context, calls, { task_id, project_id, attempt }, {})
     },
     listOffered: (keys) => listOfferedQueues(sql, keys),
   })
@@ -95,8 +96,8 @@ export function openRemoteWork(
       finishStep: (lease, step_id, result) => finishStep(context, lease, step_id, result),
       tell: (lease, events) => tell(context, lease, events),
       complete: (lease, output) => completeWork(context, lease, output),
-      fail: (lease, error) => failWork(context, lease, error),
-      park: (lease, why) => parkWork(context, lease, why),
+      fail: (lease, error) => failWork(context, calls, lease, error),
+      park: (lease, why) => parkWork(context, calls, lease, why),
       async models(lease) {
         const run = await underLease(context, lease, {}, async (held) => ({ result: held.run }))
         return { names: modelsOf(run), named: (name) => modelNamed(run, name) }
@@ -114,6 +115,7 @@ export function openRemoteWork(
     },
     async sweep() {
       while (await loseWork(context, calls)) continue
+      await dropDeadHolds(context, calls)
     },
     close: () => line.close(),
   }

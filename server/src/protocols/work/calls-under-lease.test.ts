@@ -35,15 +35,15 @@ describe('calls of models and tools under a lease', () => {
     assert.equal(status, 200, JSON.stringify(body))
     return body.work.lease.token as string
   }
-  const begin = async (config: object = {}) => {
+  const begin = async (config: object = {}, more: object = {}) => {
     const queue = `u${++count}`
     const model = 'openai/gpt-4o-mini'
     const agent = await make('/agents', {
       name: queue,
       config: { model, runtime: { kind: 'remote', queue }, ...config },
     })
-    const { id } = await make(`/agents/${agent.id}/tasks`, { input: 'Go.' })
-    return { id: id as string, queue, token: await claim(queue) }
+    const { id } = await make(`/agents/${agent.id}/tasks`, { input: 'Go.', ...more })
+    return { id: id as string, agent_id: agent.id as string, queue, token: await claim(queue) }
   }
   const post = (token: string, path: string, body: object, signal?: AbortSignal) =>
     fetch(`${test.url}${base}/work/${path}`, {
@@ -311,6 +311,74 @@ describe('calls of models and tools under a lease', () => {
     assert.equal(replayed.headers.get('cadre-replayed'), 'true')
     assert.equal(await contentOf(replayed), 'Kept.')
     assert.equal(models.requests.length - asked, 1)
+  })
+
+  for (const whose of ['task', 'agent'] as const)
+    it(`the service keeps reserved what a call may use whose lease has ended, in the budget of its ${whose}, until its answer is settled`, async () => {
+      const max_tokens = 1000
+      const begun = await begin({}, whose === 'task' ? { budget: { max_tokens } } : {})
+      const { id, queue, token } = begun
+      if (whose === 'agent') await make('/budgets', { scope: 'agent', subject: begun.agent_id, max_tokens })
+      const gate = Promise.withResolvers<void>()
+      const asked = models.requests.length
+      models.next({ do: 'hold', pieces: 0, until: gate.promise, text: 'Late.' })
+      const ask = (content: string) => ({
+        model: 'gpt-4o-mini',
+        messages: [{ role: 'user', content }],
+        max_tokens: 600,
+      })
+      const first = post(token, 'v1/chat/completions', ask('One.'))
+      await models.waitForRequests(asked + 1)
+      const second = await loseLease(id, queue)
+      const refused = await post(second, 'v1/chat/completions', ask('Two.'))
+      assert.deepEqual(
+        [refused.status, ((await refused.json()) as { error: { code: string } }).error.code],
+        [429, 'insufficient_quota'],
+      )
+      const parked = await post(second, 'park', {})
+      assert.equal(((await parked.json()) as { status: string }).status, 'waiting')
+      const wait = async () => (await test.send('GET', `${base}/tasks/${id}`)).body.wait?.reason
+      assert.equal(await wait(), 'budget')
+      const held = async () => {
+        const [row] = await test.sql<{ hold: { tokens: number } | null }>`select hold from task where id = ${id}`
+        return row!.hold?.tokens ?? 0
+      }
+      assert.ok((await held()) >= 600)
+      gate.resolve()
+      assert.equal((await first).status, 409)
+      // What the call did not use is there again, and the task is offered.
+      const third = await claim(queue)
+      assert.equal(models.requests.length, asked + 1)
+      models.next({ do: 'answer', text: 'In time.' })
+      assert.equal(await contentOf(await post(third, 'v1/chat/completions', ask('Two.'))), 'In time.')
+      assert.equal(await held(), 0)
+      const { usage } = (await test.send('GET', `${base}/tasks/${id}`)).body
+      assert.equal(usage.by_model['openai/gpt-4o-mini'].calls, 2)
+      if (whose === 'agent') {
+        const [row] = await test.sql<{ spent_tokens: number; held_tokens: number }>`
+          select spent_tokens, held_tokens from budget where subject = ${begun.agent_id}`
+        assert.deepEqual(row, { spent_tokens: usage.input_tokens + usage.output_tokens, held_tokens: 0 })
+      }
+    })
+
+  it('the service takes back what a call held whose process died after the lease had ended', async () => {
+    const { id, token } = await begin({}, { budget: { max_tokens: 1000 } })
+    const step = { id: 'step_01jcm3x5v8f9a2b4c6d8e0g2h4', key: `model_${'0'.repeat(32)}_1` }
+    const hold = { tokens: 700, cost_usd: 0, budget_ids: [], late: true }
+    const input = { key: step.key, claim: 1, holder: 'worker_that_died', message_id: 'msg_1', messages: 1 }
+    await post(token, 'park', { until: new Date(Date.now() + 60_000).toISOString() })
+    await test.sql`
+      insert into task_step (task_id, index, id, agent_id, type, status, attempt, failures, name, input, started_at)
+      select id, 0, ${step.id}, agent_id, 'model_call', 'started', 1, 0, 'openai/gpt-4o-mini', ${JSON.stringify(input)}::jsonb, now()
+      from task where id = ${id}`
+    await test.sql`update work set holds = ${JSON.stringify({ [step.id]: hold })}::jsonb where task_id = ${id}`
+    await test.sql`update task set hold = ${JSON.stringify(hold)}::jsonb where id = ${id}`
+    await eventually(async () => {
+      const [row] = await test.sql<{ hold: object | null; holds: object }>`
+        select hold, holds from task t join work w on w.task_id = t.id where t.id = ${id}`
+      return row!.hold === null && Object.keys(row!.holds).length === 0
+    })
+    assert.equal((await test.send('GET', `${base}/tasks/${id}`)).body.status, 'waiting')
   })
 
   it('the service makes an unsafe call once when the lease ends meanwhile, and asks no person about it', async (t) => {
