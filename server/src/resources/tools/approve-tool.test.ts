@@ -110,12 +110,35 @@ describe('tools of servers and documents', () => {
     assert.deepEqual([reply.status, reply.body.updated_at], [200, row.updated_at])
   })
 
-  it('tools of servers and documents cannot be registered where their server is none, and nothing is kept', async (t) => {
-    const server = await startLocalServer(t, (_request, response) => void response.writeHead(500).end())
+  it('tools cannot be registered where their server is none: nothing is kept, and the audit log says that it was asked', async (t) => {
+    const seen: (string | undefined)[] = []
+    const server = await startLocalServer(t, (request, response) => {
+      seen.push(request.headers.authorization)
+      response.writeHead(500).end()
+    })
+    const secret = 'a-secret-that-went-out'
+    const credential = { name: 'OUT', value: secret, allowed_hosts: ['127.0.0.1'] }
+    assert.equal((await test.send('POST', `${base}/credentials`, { body: credential })).status, 201)
+    const mcp = { url: server.url, headers: { authorization: 'Bearer ${credentials.OUT}' } }
     const reply = await test.send('POST', `${base}/tools`, {
-      body: { name: 'none', description: 'None.', kind: 'mcp', mcp: { url: server.url } },
+      body: { name: 'none', description: 'None.', kind: 'mcp', mcp },
     })
     assert.deepEqual([reply.status, reply.body.error.details[0].field], [400, 'mcp.url'])
     assert.equal((await test.sql`select 1 from tool where name = 'none'`).length, 0)
+    assert.equal(seen[0], `Bearer ${secret}`)
+    const asked = async (): Promise<{ detail: Record<string, unknown> }[]> =>
+      (await test.send('GET', '/api/v1/auth/audit?action=project.tool_previewed')).body.entries.filter(
+        ({ detail }: { detail: { name: string } }) => detail.name === 'none',
+      )
+    const entries = await asked()
+    assert.deepEqual(
+      entries.map(({ detail: { kind, url } }) => [kind, url]),
+      [['mcp', server.url]],
+    )
+    assert.ok(!JSON.stringify(entries).includes(secret))
+    // What sends nothing leaves nothing.
+    const named = { name: 'none', description: 'None.', kind: 'mcp', mcp: { url: 'http://10.0.0.1/' } }
+    assert.equal((await test.send('POST', `${base}/tools`, { body: named })).status, 400)
+    assert.equal((await asked()).length, 1)
   })
 })

@@ -5,12 +5,11 @@ import { previewTool, tryTool as tryOperation, unnamedTool } from '#contract/too
 import type { ToolDefinition } from '#contract/tools/tools.ts'
 import type { Context } from '../../context.ts'
 import { previewOpenapi } from '../../engine/tools/openapi/openapi.ts'
-import { recordAudit } from '../../events/audit/audit.ts'
-import { handle, type Handling, type Loading } from '../../http/handle.ts'
+import { handle, type Loading } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
-import { projectId } from '#contract/core/project-id.ts'
 import { requireProject } from '../projects/projects.queries.ts'
 import { findDefinitions, lookUp } from './find-definitions.ts'
+import { recordAsked } from './record-asked.ts'
 import { draftTool, type ToolDraft } from './tool-content.ts'
 import { tryTool } from './try-tool.ts'
 
@@ -24,7 +23,7 @@ export function toolTrialRoutes(app: FastifyInstance, http: HttpContext, context
       const draft = draftOf(egress, body)
       if (draft.kind !== 'openapi' && draft.kind !== 'mcp')
         throw invalid({ field: 'kind', message: 'must be openapi or mcp', code: 'invalid_choice' })
-      await record(sql, actor, 'project.tool_previewed', id, draft)
+      await recordAsked(sql, actor, 'project.tool_previewed', id, draft)
       return { tools: draft.kind === 'mcp' ? await mcpTools(context, id, draft) : await operations(context, id, draft) }
     },
   })
@@ -39,7 +38,7 @@ export function toolTrialRoutes(app: FastifyInstance, http: HttpContext, context
           message: 'must not be client: your own processes call it',
           code: 'invalid_choice',
         })
-      await record(sql, actor, 'project.tool_tried', id, draft)
+      await recordAsked(sql, actor, 'project.tool_tried', id, draft)
       const pinned = await findDefinitions(context, id, draft)
       const { tool, arguments: args = {}, environment_variables: environment } = body
       return tryTool(context, { org_id, project_id: id }, { draft, pinned, tool, args, environment })
@@ -50,17 +49,6 @@ export function toolTrialRoutes(app: FastifyInstance, http: HttpContext, context
 function draftOf(egress: Context['egress'], body: BodyOf<typeof previewTool> | BodyOf<typeof tryOperation>): ToolDraft {
   const draft = draftTool(egress, body)
   return { ...draft, name: draft.name || unnamedTool }
-}
-
-function record(
-  sql: Handling<typeof previewTool, unknown>['sql'],
-  actor: Handling<typeof previewTool, unknown>['actor'],
-  action: 'project.tool_previewed' | 'project.tool_tried',
-  project_id: number,
-  { name, kind, definition: { url, base_url } }: ToolDraft,
-): Promise<void> {
-  const detail = { name, kind, ...(url === undefined ? {} : { url }), ...(base_url === undefined ? {} : { base_url }) }
-  return recordAudit(sql, actor, { action, target: projectId(project_id), project_id, detail })
 }
 
 async function mcpTools(context: Context, project_id: number, draft: ToolDraft) {

@@ -15,7 +15,7 @@ import type { Sql } from '../../platform/postgres/database.ts'
 import { newId } from '../../platform/ids.ts'
 import { requireProject } from '../projects/projects.queries.ts'
 import { bindToHosts, requireAllowedHosts } from './credential-hosts.ts'
-import { findDefinitions } from './find-definitions.ts'
+import { writeDefinitions } from './record-asked.ts'
 import { toolTrialRoutes } from './tool-trials.routes.ts'
 import { listToolStatistics } from './tool-statistics.queries.ts'
 import { draftTool } from './tool-content.ts'
@@ -42,15 +42,16 @@ export function toolRoutes(app: FastifyInstance, http: HttpContext, context: Con
     run: async ({ sql, loaded: { id: project_id }, body, principal, actor }) => {
       const draft = draftTool(egress, body)
       await requireFreeName(sql, project_id, draft.name)
-      const pinned = await findDefinitions(context, project_id, draft)
-      await requireAllowedHosts(sql, project_id, draft, pinned)
-      const content = { ...draft, pinned }
-      return sql.begin(async (tx) => {
-        const tool = { ...content, id: newId('tool'), project_id, created_by: principal.user_id }
-        await bindToHosts(tx, actor, project_id, draft, pinned)
-        const row = await insertTool(tx, tool, bounds.tools_per_project)
-        await recordAudit(tx, actor, { action: 'tool.created', target: row.id, project_id, after: auditedTool(row) })
-        return toolView(row)
+      return writeDefinitions(context, actor, project_id, draft, async (pinned) => {
+        await requireAllowedHosts(sql, project_id, draft, pinned)
+        const content = { ...draft, pinned }
+        return sql.begin(async (tx) => {
+          const tool = { ...content, id: newId('tool'), project_id, created_by: principal.user_id }
+          await bindToHosts(tx, actor, project_id, draft, pinned)
+          const row = await insertTool(tx, tool, bounds.tools_per_project)
+          await recordAudit(tx, actor, { action: 'tool.created', target: row.id, project_id, after: auditedTool(row) })
+          return toolView(row)
+        })
       })
     },
   })
@@ -81,36 +82,37 @@ export function toolRoutes(app: FastifyInstance, http: HttpContext, context: Con
       await requireFreeName(sql, loaded.project_id, draft.name, loaded.id)
       const pinsAnew = loaded.kind !== 'client' && body[loaded.kind] !== undefined
       // Another safety approves nothing: the definitions stay those that were pinned.
-      const pinned = pinsAnew
-        ? await findDefinitions(context, loaded.project_id, draft)
-        : (loaded.pinned?.map((tool) => ({ ...tool, safety: body.safety ?? tool.safety })) ?? null)
-      if (pinsAnew) await requireAllowedHosts(sql, loaded.project_id, draft, pinned)
-      return change(sql, actor, 'tool.updated', loaded, { ...draft, pinned }, pinsAnew)
+      const kept = loaded.pinned?.map((tool) => ({ ...tool, safety: body.safety ?? tool.safety })) ?? null
+      if (!pinsAnew) return change(sql, actor, 'tool.updated', loaded, { ...draft, pinned: kept }, false)
+      return writeDefinitions(context, actor, loaded.project_id, draft, async (pinned) => {
+        await requireAllowedHosts(sql, loaded.project_id, draft, pinned)
+        return change(sql, actor, 'tool.updated', loaded, { ...draft, pinned }, true)
+      })
     },
   })
 
   handle(app, http, operations.approveTool, {
     load: loadTool,
-    run: async ({ sql, loaded, body, actor }) => {
-      const pinned = await findDefinitions(context, loaded.project_id, loaded)
-      if (pinned === null || loaded.pinned === null) return toolView(loaded)
-      await requireAllowedHosts(sql, loaded.project_id, loaded, pinned)
-      const { fingerprint } = body
-      if (fingerprint === undefined || fingerprint === definitionsFingerprint(pinned))
-        return change(sql, actor, 'tool.approved', loaded, { ...loaded, pinned }, true)
-      const drift = driftOf(loaded.pinned, pinned)
-      if (drift) await markDrifted(sql, loaded, { ...drift })
-      throw new Problem(
-        'resource_conflict',
-        {
-          resource_type: 'tool',
-          resource_id: loaded.id,
-          conflicting_field: 'fingerprint',
-          conflicting_value: fingerprint,
-        },
-        { message: 'The definitions have changed since they were read. Read the tool again.' },
-      )
-    },
+    run: ({ sql, loaded, body, actor }) =>
+      writeDefinitions(context, actor, loaded.project_id, loaded, async (pinned) => {
+        if (pinned === null || loaded.pinned === null) return toolView(loaded)
+        await requireAllowedHosts(sql, loaded.project_id, loaded, pinned)
+        const { fingerprint } = body
+        if (fingerprint === undefined || fingerprint === definitionsFingerprint(pinned))
+          return change(sql, actor, 'tool.approved', loaded, { ...loaded, pinned }, true)
+        const drift = driftOf(loaded.pinned, pinned)
+        if (drift) await markDrifted(sql, loaded, { ...drift })
+        throw new Problem(
+          'resource_conflict',
+          {
+            resource_type: 'tool',
+            resource_id: loaded.id,
+            conflicting_field: 'fingerprint',
+            conflicting_value: fingerprint,
+          },
+          { message: 'The definitions have changed since they were read. Read the tool again.' },
+        )
+      }),
   })
 
   handle(app, http, operations.deleteTool, {
