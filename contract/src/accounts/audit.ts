@@ -68,7 +68,8 @@ export const auditActions = {
   'organization.updated': 'An organization was changed.',
   'project.created': 'A project was created.',
   'project.deleted': 'A project was deleted.',
-  'project.tool_previewed': 'A server or document was asked for its tools, and no tool was registered or changed by it.',
+  'project.tool_previewed':
+    'A server or document was asked for its tools, and no tool was registered or changed by it.',
   'project.tool_tried': 'A tool was called by hand, as `detail` says.',
   'project.updated': 'A project was renamed.',
   'schedule.created': 'A schedule was created.',

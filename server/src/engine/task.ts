@@ -484,7 +484,7 @@ export interface Reservation {
   budget_ids: string[]
   /**
    * Of a task that its worker let go while calls of it were being made: it stays reserved until they are settled, or the task ends,
-   * whoever has the task meanwhile.
+   * also while another worker has the task.
    */
   late?: true
   /** Of a task that waits for a budget: what it needs to go on. */

@@ -2,15 +2,30 @@ import type { Static } from 'typebox'
 import { bounds } from '#contract/core/limits.ts'
 import type { Issue } from '#contract/core/problems.ts'
 import { isBuiltinTool, type TaskTool } from '#contract/tools/tools.ts'
-import type { CallerTool } from '../../engine/task.ts'
+import type { AgentConfig, CallerTool } from '../../engine/task.ts'
 import { clientSafety } from '../../engine/tools/client/client-tools.ts'
 import { schemaIssues } from '../../engine/tools/data-schema.ts'
+import { withDelegates } from '../../engine/tools/delegate/delegates.ts'
+import { noTools } from '../../engine/tools/tool.ts'
+import type { Sql } from '../../platform/postgres/database.ts'
 
 type Given = Static<typeof TaskTool>
 
-/** What is wrong with the tools that a request gives its task; `agentTools` are the names that its agent has already. */
-export function taskToolIssues(agentTools: unknown, tools: readonly Given[]): Issue[] {
-  const taken = new Set(Array.isArray(agentTools) ? agentTools : [])
+/** Names of tools that an agent of this configuration has: those that it names, and those of agents that it may give tasks. */
+export async function agentToolNames(
+  sql: Sql,
+  project_id: number,
+  config: Record<string, unknown>,
+): Promise<Set<unknown>> {
+  const { tools, delegates = [] } = config as Pick<AgentConfig, 'tools' | 'delegates'>
+  const names = Array.isArray(tools) ? tools : []
+  if (delegates.length === 0) return new Set(names)
+  const delegated = await withDelegates(sql, noTools, project_id, delegates)
+  return new Set([...names, ...delegated.tools.keys()])
+}
+
+/** What is wrong with the tools that a request gives its task; `taken` are the names that its agent has already. */
+export function taskToolIssues(taken: ReadonlySet<unknown>, tools: readonly Given[]): Issue[] {
   const seen = new Set<string>()
   return tools.flatMap(({ name, parameters, result_schema }, at) => {
     const isTwice = seen.has(name)

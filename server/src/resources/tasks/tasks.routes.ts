@@ -15,7 +15,7 @@ import { requireInputFiles, withFiles, type ReceivedUrls } from '../../engine/fi
 import type { AskedAgent } from './asked-agents.ts'
 import { batchRoutes } from './batch.routes.ts'
 import { eraseRoutes } from './erase.routes.ts'
-import { callerTool, taskToolIssues } from './task-tools.ts'
+import { agentToolNames, callerTool, taskToolIssues } from './task-tools.ts'
 import { makeTaskFiles } from './task-files.ts'
 import { cancelAsAsked, loadTask, madeBy, requireAskedAccepting } from './task-requests.ts'
 import {
@@ -156,7 +156,7 @@ async function askedFor(
   const [first, ...others] = [
     ...inputIssues(config['input_schema'], body.input),
     ...schemaIssues('output_schema', body.output_schema),
-    ...taskToolIssues(config['tools'], tools ?? []),
+    ...(tools ? taskToolIssues(await agentToolNames(sql, loaded.project_id, config), tools) : []),
   ]
   if (first) throw invalid(first, ...others)
   await requireInputFiles(sql, loaded.project_id, body.input)

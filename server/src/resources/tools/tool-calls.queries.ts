@@ -80,17 +80,18 @@ export async function listToolCallPage(
   return { calls, total: count?.total ?? 0 }
 }
 
-/** The schema that a result of a call has to fit: of the project's tool, else of the task's own. */
+/** The schema that a result of a call has to fit: of the task's own tool, else of the project's. */
 export async function findResultSchema(
   sql: Sql,
   { project_id, task_id, name }: { project_id: number; task_id: string; name: string },
 ): Promise<Record<string, unknown> | undefined> {
-  const [row] = await sql<{ own: Record<string, unknown> | null; caller: Caller | null; is_own: boolean }>`
-    select t.definition -> 'result_schema' as own, t.id is not null as is_own, k.caller
+  const [row] = await sql<{ of_project: Record<string, unknown> | null; caller: Caller | null }>`
+    select t.definition -> 'result_schema' as of_project, k.caller
     from task k left join tool t on t.project_id = ${project_id} and t.name = ${name} and t.kind = 'client'
     where k.id = ${task_id}`
-  if (row?.is_own) return row.own ?? undefined
-  return row?.caller?.tools?.find((tool) => tool.name === name)?.result_schema
+  // The project may have a tool of this name that the agent does not use.
+  const own = row?.caller?.tools?.find((tool) => tool.name === name)
+  return own ? own.result_schema : (row?.of_project ?? undefined)
 }
 
 /** A call as it is answered. */

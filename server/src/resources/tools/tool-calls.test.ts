@@ -304,11 +304,13 @@ describe('tools on the side of the caller', () => {
 
   it('a task may bring its own tools, of which no name is taken', async () => {
     const tool = await createTool()
-    const agent = await newAgent({ tools: [tool, 'current_time'] })
+    const other = (await newAgent()).split('/').at(-1)
+    const agent = await newAgent({ tools: [tool, 'current_time'], delegates: [{ agent_id: other, name: 'helper' }] })
     const own = { name: 'look_up', description: 'Looks an order up.', parameters, safety: 'safe' }
     const wrong = [
       [{ ...own, name: tool }, 'tools[0].name'],
       [{ ...own, name: 'current_time' }, 'tools[0].name'],
+      [{ ...own, name: 'delegate_helper' }, 'tools[0].name'],
       [{ ...own, parameters: { type: 'nothing' } }, 'tools[0].parameters'],
       [{ ...own, timeout_seconds: 30 * 86_400 + 1 }, 'tools[0].timeout_seconds'],
     ] as const
@@ -326,6 +328,22 @@ describe('tools on the side of the caller', () => {
     assert.equal(tool_call.task_id, task.id)
     await call('POST', `/tool-calls/${tool_call.id}/result`, { lease: tool_call.lease.token, output: 'shipped' })
     assert.equal((await ended(task)).output.content, 'It says: shipped')
+  })
+
+  it('a tool that a task brings has its own result schema, also where the project has a tool of that name', async () => {
+    const strict = { type: 'object', required: ['of_project'] }
+    const name = await createTool({ result_schema: strict })
+    const own = {
+      name,
+      description: 'Of the task.',
+      parameters,
+      result_schema: { type: 'object', required: ['of_task'] },
+    }
+    const task = await give(await newAgent(), name, { tools: [own] })
+    const path = `/tool-calls/${task.wait.tool_call_ids[0]}/result`
+    assert.equal((await call('POST', path, { output: { of_project: true } })).status, 422)
+    assert.equal((await call('POST', path, { output: { of_task: 1 } })).status, 200)
+    assert.equal((await ended(task)).output.content, 'It says: {"of_task":1}')
   })
 
   it('a credential with tools:execute alone sees calls, and neither tasks nor agents', async () => {
