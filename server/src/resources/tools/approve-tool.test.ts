@@ -110,7 +110,7 @@ describe('tools of servers and documents', () => {
     assert.deepEqual([reply.status, reply.body.updated_at], [200, row.updated_at])
   })
 
-  it('tools cannot be registered where their server is none: nothing is kept, and the audit log says that it was asked', async (t) => {
+  it('tools of servers and documents cannot be registered where their server is none: nothing is kept, and the audit log says that it was asked', async (t) => {
     const seen: (string | undefined)[] = []
     const server = await startLocalServer(t, (request, response) => {
       seen.push(request.headers.authorization)
