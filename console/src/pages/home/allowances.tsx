@@ -6,7 +6,7 @@ import { paths } from '../../paths.ts'
 import { ErrorBox } from '../../ui/error-box.tsx'
 import { Panel } from '../../ui/page.tsx'
 import { Time } from '../../ui/time.tsx'
-import { budgetPeriods, budgetScopes } from '../usage/budget-form.tsx'
+import { budgetPeriods, budgetScopes } from '../usage/budget-words.ts'
 import { limitWords } from '../usage/limit-words.ts'
 import { Meter } from '../usage/meter.tsx'
 

@@ -8,16 +8,9 @@ import { ErrorBox } from '../../ui/error-box.tsx'
 import { Field, SelectInput, TextInput } from '../../ui/field.tsx'
 import { tell } from '../../ui/toast.tsx'
 import { Options } from '../parts/options.tsx'
+import { budgetPeriods, budgetScopes } from './budget-words.ts'
 import { SubjectName, SubjectPicker } from './budget-subject.tsx'
 import type { Budget } from '#sdk/types.ts'
-
-export const budgetScopes = {
-  project: 'This project',
-  agent: 'One agent',
-  api_key: 'One API key',
-  organization: 'The organization',
-}
-export const budgetPeriods = { hour: 'an hour', day: 'a day', month: 'a month', total: 'in all' }
 
 const inField = (value: number | null | undefined): string => (value == null ? '' : String(value))
 const limitOf = (text: string): number | null => (text.trim() === '' ? null : Number(text))
