@@ -153,6 +153,7 @@ export const paths = {
   apps: (search: object = {}): LinkProps => ({ to: '/settings/apps', search: search as never }),
   audit: (search: object = {}): LinkProps => ({ to: '/settings/audit', search: search as never }),
   members: (search: object = {}): LinkProps => ({ to: '/settings/members', search: search as never }),
+  requests: (search: object = {}): LinkProps => ({ to: '/settings/requests', search: search as never }),
   system: (search: object = {}): LinkProps => ({ to: '/settings/system', search: search as never }),
   preferences: (): LinkProps => ({ to: '/settings/preferences' }),
 } as const

@@ -66,6 +66,7 @@ const tree = root.addChildren([
   page('/settings/apps', () => import('./pages/settings/apps.tsx')),
   page('/settings/audit', () => import('./pages/settings/audit/audit.tsx')),
   page('/settings/members', () => import('./pages/settings/members.tsx')),
+  page('/settings/requests', () => import('./pages/settings/system/requests.tsx')),
   page('/settings/system', () => import('./pages/settings/system/system.tsx')),
   page('/settings/preferences', () => import('./pages/settings/preferences.tsx')),
   project.addChildren([

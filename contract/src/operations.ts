@@ -24,6 +24,7 @@ import { projectEventOperations } from './events/project-events.ts'
 import { projectStatisticsOperations } from './resources/project-statistics.ts'
 import { projectOperations } from './resources/projects.ts'
 import { rateLimitOperations } from './resources/rate-limits.ts'
+import { requestOperations } from './resources/requests.ts'
 import { scheduleOperations } from './tasks/schedules.ts'
 import { systemOperations } from './resources/system.ts'
 import { sessionOperations } from './accounts/sessions.ts'
@@ -84,6 +85,7 @@ export const operations: readonly Operation[] = [
   ...deliveryOperations,
   ...utilityOperations,
   ...systemOperations,
+  ...requestOperations,
 ]
 
 /** What each group of operations is about; the order is the document's. */

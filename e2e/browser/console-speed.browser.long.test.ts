@@ -85,7 +85,7 @@ test('a click is answered within 100 milliseconds, and nothing jumps', inBrowser
     await page.getByText('51–100 of').waitFor()
     await page.getByRole('button', { name: 'Previous page' }).click()
     await page.getByText('1–50 of').waitFor()
-    await page.getByRole('button', { name: /Go to, or do/ }).click()
+    await page.getByRole('button', { name: /Search and commands/ }).click()
     await page.getByRole('listbox').waitFor()
     await page.keyboard.press('Escape')
     await page.getByRole('listbox').waitFor({ state: 'detached' })

@@ -108,6 +108,7 @@ test('every other page of a project and of the organization is accessible', inBr
     ['new-agent', `${project}/agents/new`, /agent/i],
     ['connect', `${project}/connect`, /^From clients you already have/],
     ['members', '/settings/members', /^Members/],
+    ['requests', '/settings/requests', /^Request log/],
     ['system', '/settings/system', /^Configuration/],
     ['preferences', '/settings/preferences', /^Preferences/],
     ['audit', '/settings/audit', /^Audit log/],
@@ -191,7 +192,7 @@ test('keys lead through the console, and are inactive while the user types', inB
   await page.getByRole('checkbox', { name: /^Select/, checked: true }).waitFor()
   await page.keyboard.press('Control+k')
   await menu.fill('pause')
-  await page.getByText('And the name of an agent').waitFor()
+  await page.getByText('Type the name of an agent.').waitFor()
   for (const [text, done] of [
     ['pause ec', 'echo is paused'],
     ['resume ec', 'echo is running'],
@@ -210,9 +211,9 @@ test('keys lead through the console, and are inactive while the user types', inB
   await page.keyboard.press('Escape')
   await page.getByRole('dialog', { name: 'New project' }).waitFor({ state: 'detached' })
   await page.keyboard.press('?')
-  await page.getByRole('dialog', { name: 'Keys' }).waitFor()
+  await page.getByRole('dialog', { name: 'Keyboard shortcuts' }).waitFor()
   await page.keyboard.press('Escape')
-  await page.getByRole('dialog', { name: 'Keys' }).waitFor({ state: 'detached' })
+  await page.getByRole('dialog', { name: 'Keyboard shortcuts' }).waitFor({ state: 'detached' })
   checkPage(page)
 })
 

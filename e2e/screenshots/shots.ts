@@ -80,7 +80,7 @@ export const shots: Record<string, Shot[]> = {
     {
       name: 'tasks-compared',
       path: ({ project, tasks }) => `/p/${project}/tasks/compare?left=${tasks.completed}&right=${tasks.other}`,
-      until: 'The same',
+      until: 'Both are the same.',
     },
   ],
   observe: [
@@ -113,6 +113,7 @@ export const shots: Record<string, Shot[]> = {
     { name: 'apps', path: at('/settings/apps'), until: 'Dashboard' },
     { name: 'app-new', path: at('/settings/apps?panel=new'), until: 'Redirect' },
     { name: 'audit', path: at('/settings/audit'), until: /agent\.(created|updated)/ },
+    { name: 'requests', path: at('/settings/requests'), until: 'Requests left' },
     { name: 'system', path: at('/settings/system'), until: 'Configuration' },
     { name: 'sessions', path: at('/settings/sessions'), until: 'Sessions' },
     { name: 'preferences', path: at('/settings/preferences'), until: 'Dates and numbers' },

@@ -39,6 +39,8 @@ import { approvalRoutes } from './resources/approvals/approvals.routes.ts'
 import { auditRoutes } from './resources/audit/audit.routes.ts'
 import { budgetRoutes } from './resources/budgets/budgets.routes.ts'
 import { consoleRoutes } from './resources/utility/console/console.routes.ts'
+import { recentRequests, type RecentRequests } from './http/connection/recent-requests.ts'
+import { requestRoutes } from './resources/system/requests.routes.ts'
 import { systemRoutes } from './resources/system/system.routes.ts'
 import { modelProviderRoutes } from './resources/model-providers/model-providers.routes.ts'
 import { testCaseRoutes } from './resources/test-cases/test-cases.routes.ts'
@@ -116,7 +118,8 @@ export async function buildApp(
 
   await app.register(fastifyCookie, { secret: context.cookie_secrets })
   const http = httpContext(context, app)
-  decorateEveryAnswer(app, context)
+  const recent = recentRequests()
+  decorateEveryAnswer(app, context, recent)
   requests.observe(app)
   registerBasePath(app, basePathOf(config.public_url))
   registerCors(app, { api: config.cors_origins, doors: config.door_origins })
@@ -155,6 +158,7 @@ export async function buildApp(
     testCaseRoutes(api, http)
     modelProviderRoutes(api, http, context)
     systemRoutes(api, http, context)
+    requestRoutes(api, http, recent)
     logRoutes(api, http)
     metricRoutes(api, http)
     budgetRoutes(api, http, context.engine)
@@ -219,7 +223,7 @@ function httpContext(context: Context, app: FastifyInstance): HttpContext {
 }
 
 /** What every answer carries, whatever became of its request (decisions D4, D5). */
-function decorateEveryAnswer(app: FastifyInstance, context: Context): void {
+function decorateEveryAnswer(app: FastifyInstance, context: Context, recent: RecentRequests): void {
   app.decorateRequest('started_at', 0)
   app.decorateRequest('content_type', undefined)
   app.decorateRequest('principal', undefined)
@@ -250,6 +254,29 @@ function decorateEveryAnswer(app: FastifyInstance, context: Context): void {
       },
       'request',
     )
+    noteRequest(recent, request, reply)
+  })
+}
+
+/** Keeps a request that a credential made. What a browser only reads says little, and the console reads all the time. */
+function noteRequest(recent: RecentRequests, request: FastifyRequest, reply: FastifyReply): void {
+  const { principal, method } = request
+  if (!principal || (principal.kind === 'session' && method === 'GET' && reply.statusCode < 400)) return
+  const limit = reply.getHeader('x-ratelimit-limit-requests')
+  const remaining = reply.getHeader('x-ratelimit-remaining-requests')
+  const [path = ''] = request.url.split('?', 1)
+  recent.note(principal.org_id, {
+    request_id: request.id,
+    at: new Date().toISOString(),
+    method,
+    path,
+    status: reply.statusCode,
+    duration_ms: Math.round(reply.elapsedTime),
+    ip: request.ip,
+    credential_kind: principal.kind,
+    credential_id: principal.credential_id,
+    rate_limit:
+      limit === undefined || remaining === undefined ? null : { limit: Number(limit), remaining: Number(remaining) },
   })
 }
 

@@ -25,7 +25,7 @@ export function CommandMenu({ isOpen, close }: { isOpen: boolean; close: () => v
     command.run()
   }
   return (
-    <Dialog isOpen={isOpen} close={close} title="Go to, or do">
+    <Dialog isOpen={isOpen} close={close} title="Search and commands">
       <input
         autoFocus
         role="combobox"
@@ -33,7 +33,7 @@ export function CommandMenu({ isOpen, close }: { isOpen: boolean; close: () => v
         aria-controls={list}
         aria-activedescendant={commands[chosen] ? `${list}-${chosen}` : undefined}
         aria-label="A page, a name, an identifier, or what to do"
-        placeholder="A page, a name, an identifier; or “pause echo”, “new …”"
+        placeholder="Search, paste an id, or type “pause echo” or “new agent”"
         className="w-full rounded-md border border-edge bg-panel px-2.5 py-2"
         value={text}
         onChange={(event) => {
@@ -71,7 +71,7 @@ export function CommandMenu({ isOpen, close }: { isOpen: boolean; close: () => v
       </div>
       {(commands.length === 0 || needsName) && (
         <p role="status" className="p-3 text-soft">
-          {needsName ? 'And the name of an agent, or a part of it.' : isLooking ? 'Looking…' : 'No results'}
+          {needsName ? 'Type the name of an agent.' : isLooking ? 'Looking…' : 'No results'}
         </p>
       )}
     </Dialog>

@@ -86,6 +86,7 @@ export function useCommands(
     ['OAuth apps', paths.apps()],
     ['Members', paths.members()],
     ['Audit log', paths.audit()],
+    ['Request log', paths.requests()],
     ['System', paths.system()],
     ['Preferences', paths.preferences()],
   ]
@@ -170,7 +171,11 @@ function identified(id: string | undefined, text: string): [string, string, Link
   // Others have no page: they are found by what was done to them.
   if (/^(org|step|dlv|tdlv|appr|call|case|inv|file|ident)_/.test(text))
     return [[text, 'Audit log', paths.audit({ target: text })]]
-  if (text.startsWith('req_')) return [[text, 'Audit log', paths.audit({ request_id: text })]]
+  if (text.startsWith('req_'))
+    return [
+      [text, 'Request log', paths.requests({ find: text })],
+      [text, 'Audit log', paths.audit({ request_id: text })],
+    ]
   return []
 }
 

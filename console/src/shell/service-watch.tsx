@@ -50,8 +50,7 @@ export function ServiceWatch() {
       className="mb-4 flex flex-wrap items-center justify-between gap-3 rounded-md border border-warn bg-warn-soft p-3"
     >
       <p>
-        The service was updated from {first.current} to {data.version}. This page is of the earlier version: load it
-        again when nothing is half written here.
+        The service was updated from {first.current} to {data.version}. Save your changes, then reload this page.
       </p>
       <Button onClick={() => location.reload()}>Reload</Button>
     </div>

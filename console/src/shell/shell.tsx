@@ -3,6 +3,7 @@ import { Link, useLocation, type LinkProps } from '@tanstack/react-router'
 import {
   Activity,
   AppWindow,
+  ArrowLeftRight,
   Bot,
   CalendarClock,
   ChartLine,
@@ -85,10 +86,10 @@ export function Shell({ children }: { children: ReactNode }) {
           <ProjectSwitcher project_id={project_id} />
           <span className="flex-1" />
           <span id={liveSlot} className="inline-flex min-h-8 items-center" />
-          <IconButton label={`Go to, or do… (${menuKeys})`} onClick={openers.menu}>
+          <IconButton label={`Search and commands (${menuKeys})`} onClick={openers.menu}>
             <Search size={16} aria-hidden />
           </IconButton>
-          <IconButton label="Keys (?)" className="max-sm:hidden" onClick={openers.help}>
+          <IconButton label="Keyboard shortcuts (?)" className="max-sm:hidden" onClick={openers.help}>
             <CircleHelp size={16} aria-hidden />
           </IconButton>
           <AccountMenu name={user?.name} />
@@ -118,7 +119,7 @@ export function Shell({ children }: { children: ReactNode }) {
       )}
       <SignedOutDialog />
       <CommandMenu isOpen={open === 'menu'} close={close} />
-      <Dialog isOpen={open === 'help'} close={close} title="Keys">
+      <Dialog isOpen={open === 'help'} close={close} title="Keyboard shortcuts">
         <ShortcutList />
       </Dialog>
     </div>
@@ -165,6 +166,7 @@ function Navigation({ project_id }: { project_id: string | undefined }) {
     { label: 'Webhooks', icon: Webhook, link: paths.webhooks() },
     { label: 'OAuth apps', icon: AppWindow, link: paths.apps() },
     { label: 'Audit log', icon: FileClock, link: paths.audit() },
+    { label: 'Request log', icon: ArrowLeftRight, link: paths.requests() },
     { label: 'System', icon: Server, link: paths.system() },
     { label: 'Sessions', icon: MonitorSmartphone, link: paths.sessions() },
     { label: 'Preferences', icon: Settings, link: paths.preferences() },

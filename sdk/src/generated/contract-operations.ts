@@ -25,6 +25,7 @@ import type * as metrics from '../../../contract/src/resources/metrics.ts'
 import type * as projectStatistics from '../../../contract/src/resources/project-statistics.ts'
 import type * as projects from '../../../contract/src/resources/projects.ts'
 import type * as rateLimits from '../../../contract/src/resources/rate-limits.ts'
+import type * as requests from '../../../contract/src/resources/requests.ts'
 import type * as system from '../../../contract/src/resources/system.ts'
 import type * as usage from '../../../contract/src/resources/usage.ts'
 import type * as utility from '../../../contract/src/resources/utility.ts'
@@ -69,6 +70,7 @@ export type Modules = [
   typeof projectStatistics,
   typeof projects,
   typeof rateLimits,
+  typeof requests,
   typeof system,
   typeof usage,
   typeof utility,

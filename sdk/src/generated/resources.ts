@@ -233,6 +233,8 @@ export const service = {
   system: call('getSystem', 'GET', '/api/v1/system'),
   /** Remove what has outlived its retention. */
   purge: call('purgeSystem', 'POST', '/api/v1/system/purge'),
+  /** List recent requests. */
+  requests: list('listRequests', 'GET', '/api/v1/requests', 'requests'),
 }
 
 export const sessions = {

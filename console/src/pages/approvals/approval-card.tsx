@@ -104,7 +104,7 @@ export function ApprovalCard({
           {approval.expires_at !== null && isPending && (
             <>
               {' · '}
-              {approval.on_timeout === 'cancel' ? 'cancels the task ' : 'denied '}
+              {approval.on_timeout === 'cancel' ? 'cancels the task if not answered ' : 'denied if not answered '}
               <Time at={approval.expires_at} />
             </>
           )}

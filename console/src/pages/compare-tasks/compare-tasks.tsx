@@ -7,6 +7,7 @@ import { useProjectId } from '../../api/queries.ts'
 import { formatCost, formatCount, formatDuration, formatShort, stepDuration_ms } from '../../format.ts'
 import { paths } from '../../paths.ts'
 import { useSearchText } from '../../search-state.ts'
+import { Answer } from '../../task-parts/answer.tsx'
 import { inputText, titleOf } from '../../task-parts/input-words.ts'
 import { stepTitle } from '../../task-parts/step-words.ts'
 import { StepIcon, TaskBadge } from '../../task-parts/task-parts.tsx'
@@ -21,6 +22,8 @@ import { Time } from '../../ui/time.tsx'
 
 /** Steps of each task that are read. */
 const compared = 100
+/** Characters of a text that both have. */
+const shownMax = 4000
 
 type Side = { task: Task; steps: readonly Step[] }
 
@@ -32,7 +35,7 @@ export default function CompareTasksPage() {
   const right = useSide(project, search.right)
   if (search.left === undefined || search.right === undefined)
     return (
-      <EmptyState title="Two tasks are compared" actions={<Link {...paths.tasks(project)}>Tasks</Link>}>
+      <EmptyState title="Compare two tasks" actions={<Link {...paths.tasks(project)}>Tasks</Link>}>
         <p>Open a task, and choose “Compare with another task” in its menu.</p>
       </EmptyState>
     )
@@ -43,7 +46,7 @@ export default function CompareTasksPage() {
   const [a, b] = sides
   return (
     <>
-      <PageHeader title="Two tasks" label="Two tasks side by side" />
+      <PageHeader title="Compare tasks" />
       <div className="mb-4 grid grid-cols-1 gap-4 md:grid-cols-2">
         {sides.map((side, at) => (
           <Summary key={at} project={project} side={side} other={sides[1 - at]!} />
@@ -96,11 +99,13 @@ function answerOf({ output, error }: Task): string {
 }
 
 function Difference({ label, before, after }: { label: string; before: string; after: string }) {
+  if (before === '' && after === '') return <p className="text-soft">Neither task has any.</p>
   if (before === after)
     return (
-      <p className="break-words whitespace-pre-wrap text-soft">
-        {before === '' ? 'Neither task has any.' : `The same: ${before.slice(0, 1000)}`}
-      </p>
+      <>
+        <p className="mb-2 text-soft">Both are the same.</p>
+        <Answer text={before.slice(0, shownMax)} />
+      </>
     )
   return <TextDiff label={label} before={before} after={after} />
 }
@@ -184,7 +189,7 @@ function Steps({
           </li>
         )
       })}
-      {steps.length === 0 && <li className="p-4 text-soft">No step.</li>}
+      {steps.length === 0 && <li className="p-4 text-soft">No steps</li>}
     </ol>
   )
 }

@@ -81,7 +81,7 @@ export default function PreferencesPage() {
             <Skeleton rows={4} />
           )}
         </Panel>
-        <Panel title="Keys">
+        <Panel title="Keyboard shortcuts">
           <ShortcutList className="p-4" />
         </Panel>
       </div>
@@ -153,7 +153,7 @@ function TraceForm() {
 function ScopesInWords({ scopes }: { scopes: readonly Scope[] }) {
   return (
     <div className="border-t border-line p-4">
-      <h3 className="mb-2 text-sm font-medium">With the scope that a key or an app needs</h3>
+      <h3 className="mb-2 text-sm font-medium">Scopes of your role</h3>
       <ul className="space-y-1.5">
         {scopes.map((scope) => (
           <li key={scope} className="flex flex-wrap items-baseline justify-between gap-x-4">

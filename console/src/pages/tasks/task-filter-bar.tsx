@@ -30,11 +30,11 @@ export function TaskFilterBar({ project, filter }: TaskFilterBar) {
           commit={(q) => choose({ q: q === '' ? undefined : q }, true)}
         />
         <FilterSelect
-          label="Status"
+          label="State"
           value={status ?? ''}
           onChange={({ target }) => choose({ status: (target.value || undefined) as TaskStatus })}
         >
-          <option value="">Any status</option>
+          <option value="">Any state</option>
           {states.map((state) => (
             <option key={state}>{state}</option>
           ))}

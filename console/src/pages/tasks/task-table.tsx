@@ -29,7 +29,7 @@ export function TaskTable({ project, tasks, names, bulk, isOldestFirst, isBusy }
               <span className="sr-only">Select</span>
             </th>
             <th className="min-w-56">Task</th>
-            <th>Status</th>
+            <th>State</th>
             <th>Agent</th>
             <th className="max-xl:hidden">Trigger</th>
             <th aria-sort={isOldestFirst ? 'ascending' : 'descending'}>Created</th>
@@ -90,7 +90,7 @@ function Row({ project, task, agent, outcome, isSelected, toggle }: RowProps) {
           </span>
         )}
       </td>
-      <td data-label="Status">
+      <td data-label="State">
         <TaskBadge task={task} />
       </td>
       <td data-label="Agent" className="md:max-w-40 md:truncate" title={agent ?? task.agent_id}>

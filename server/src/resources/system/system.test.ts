@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { makeKey, makePerson, ownerOf } from '../../../test/actors.ts'
-import { startTestService, type TestService } from '../../../test/harness.ts'
+import { makeKey, makePerson, makeSession, ownerOf } from '../../../test/actors.ts'
+import { eventually, startTestService, type TestService } from '../../../test/harness.ts'
 
 const path = '/api/v1/system'
 const secret = 'sk-canary-of-the-system'
@@ -53,6 +53,36 @@ describe('the system', () => {
     const stranger = await makeKey(service, await makePerson(service), ['admin'])
     for (const options of [{ key: stranger.key }, {}])
       assert.equal((await service.send('GET', path, options)).body.installation, null)
+  })
+
+  it('lists recent requests, found by what they are, without queries and reads of the console', async () => {
+    const owner = ownerOf(service)
+    const { key, id } = await makeKey(service, owner, ['read'])
+    const missing = `/api/v1/projects/999999/agents?search=${secret}`
+    const { headers } = await service.send('GET', missing, { key })
+    const request_id = headers.get('x-request-id')
+    const list = async (query: string) => (await service.send('GET', `/api/v1/requests?${query}`, {})).body.requests
+    const [found] = await eventually(async () => {
+      const requests = await list(`request_id=${request_id}`)
+      return requests.length > 0 && requests
+    })
+    assert.deepEqual(
+      [found.method, found.path, found.status, found.credential_kind, found.credential_id],
+      ['GET', '/api/v1/projects/999999/agents', 404, 'api_key', id],
+    )
+    assert.ok(found.rate_limit.limit > 0 && found.rate_limit.remaining <= found.rate_limit.limit)
+    assert.equal((await list(`credential_id=${id}&outcome=client_error&method=GET&path=agents`)).length, 1)
+    assert.deepEqual(await list(`credential_id=${id}&outcome=success`), [])
+    const { cookie } = await makeSession(service, owner)
+    await service.send('GET', '/api/v1/projects', { key: null, headers: { cookie } })
+    assert.ok(!(await list('limit=100')).some((one: { credential_kind: string }) => one.credential_kind === 'session'))
+    const stranger = await makeKey(service, await makePerson(service), ['admin'])
+    const theirs = await service.send('GET', '/api/v1/requests?limit=100', { key: stranger.key })
+    assert.deepEqual(
+      theirs.body.requests.filter((one: { credential_id: string }) => one.credential_id !== stranger.id),
+      [],
+    )
+    assert.equal((await service.send('GET', '/api/v1/requests', { key })).status, 403)
   })
 
   async function read() {
