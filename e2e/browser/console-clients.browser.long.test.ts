@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
+import { readFile } from 'node:fs/promises'
 import { after, before, test } from 'node:test'
 import { promisify } from 'node:util'
 import { maker } from '../../server/test/contract/full-installation.ts'
@@ -69,4 +70,92 @@ test('the page of an agent shows how clients of other protocols use it, by its o
   await page.reload()
   await page.getByText('agent-card.json').first().waitFor()
   checkPage(page)
+})
+
+test('the page Connect tries a call and gives the description of the API as files', inBrowser, async () => {
+  const page = await cadre.open(`/p/${project}/connect`)
+  await page.getByRole('button', { name: 'Send', exact: true }).click()
+  const tried = page.getByRole('region', { name: 'Try a call' })
+  await tried.getByText('200', { exact: true }).waitFor()
+  await tried.getByRole('region', { name: 'Response' }).getByText('"echo"').first().waitFor()
+  await page.getByRole('link', { name: 'Create a key' }).waitFor()
+  const file = async (name: string): Promise<any> => {
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('button', { name, exact: true }).click(),
+    ])
+    return JSON.parse(await readFile(await download.path(), 'utf8'))
+  }
+  const { paths, openapi } = await file('OpenAPI')
+  assert.match(openapi, /^3[.]/)
+  const { version, items, environments } = await file('Bruno collection')
+  assert.equal(version, '1')
+  const requests = items.flatMap((folder: { items: object[] }) => folder.items)
+  const operations = Object.values(paths).flatMap((item) =>
+    Object.keys(item as object).filter((name) => /^(get|post|put|patch|delete)$/.test(name)),
+  )
+  assert.equal(requests.length, operations.length)
+  const create = requests.find(({ name }: { name: string }) => name === 'Create an agent')
+  assert.equal(create.type, 'http')
+  assert.equal(create.request.url, '{{base_url}}/api/v1/projects/:project_id/agents')
+  assert.equal(typeof JSON.parse(create.request.body.json).name, 'string')
+  assert.equal(environments[0].variables[0].value, cadre.url)
+  await page.getByRole('button', { name: 'MCP', exact: true }).click()
+  const link = await page.getByRole('link', { name: 'Add to VS Code' }).getAttribute('href')
+  assert.ok(decodeURIComponent(link ?? '').includes(`${cadre.url}/mcp/agents/${agent}`))
+  await checkScreen(page, 'connect')
+})
+
+test('an administrator sees the installation and the requests of programs', inBrowser, async () => {
+  const missing = await cadre.send('GET', `/api/v1/projects/${project}/agents/agent_${'0'.repeat(26)}`)
+  const page = await cadre.open('/settings/requests')
+  const row = page.locator(`[data-row="${missing.headers.get('x-request-id')}"]`)
+  await row.getByText('404').waitFor()
+  await page.getByLabel('Path, request id or credential id').fill(missing.headers.get('x-request-id')!)
+  await page.getByText('1–1 of 1 requests').waitFor()
+  await row.getByRole('link').first().click()
+  const dialog = page.getByRole('dialog')
+  await dialog.getByText(/requests left in the hour|not counted/).waitFor()
+  await dialog.getByRole('button', { name: 'Copy as curl' }).waitFor()
+  await checkScreen(page, 'requests')
+  await page.keyboard.press('Escape')
+
+  await page.goto('/settings/system')
+  await page.getByText('operational').waitFor()
+  await page.getByRole('region', { name: 'Workers' }).getByText('works', { exact: true }).waitFor()
+  await page.getByLabel('Part of a name').fill('CADRE_DOORS')
+  const setting = page.locator('[data-row="CADRE_DOORS"]')
+  await setting.getByText('openai,mcp,a2a,agui').waitFor()
+  await setting.getByText('environment').waitFor()
+  await checkScreen(page, 'system')
+  const [download] = await Promise.all([
+    page.waitForEvent('download'),
+    page.getByRole('button', { name: 'Download support bundle' }).click(),
+  ])
+  const bundle = await readFile(await download.path(), 'utf8')
+  assert.equal(JSON.parse(bundle).status.status, 'operational')
+  assert.ok(!bundle.includes(cadre.key))
+  await page.getByRole('button', { name: 'Run purge' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Run purge' }).click()
+  await page.getByText('Expired data is removed').waitFor()
+  checkPage(page)
+})
+
+test('a chart is a table too, and a task shows what was logged for it', inBrowser, async () => {
+  const task = await cadre.send('POST', `/api/v1/projects/${project}/agents/${agent}/tasks?wait=30`, {
+    body: { input: 'Hello' },
+  })
+  const page = await cadre.open(`/p/${project}/tasks/${task.body.id}?view=logs`)
+  await page.getByRole('log').getByText('Task completed').waitFor()
+  await checkScreen(page, 'task-logs')
+  await page.getByRole('button', { name: 'Transcript' }).click()
+  await page.getByRole('button', { name: /builtin.echo/ }).click()
+  await page.getByRole('complementary').getByRole('heading', { name: 'Logs' }).waitFor()
+  await page.goto(`/p/${project}`)
+  await page.getByRole('button', { name: 'Table of Tasks by state and hour' }).click()
+  const table = page.getByRole('table', { name: 'Tasks by state and hour' })
+  await table.getByRole('row').nth(24).waitFor()
+  assert.equal(new URL(page.url()).searchParams.get('table'), 'tasks-by-state-and-hour')
+  await page.getByRole('region', { name: 'Usage and limits' }).getByText('No budget is set.').waitFor()
+  await checkScreen(page, 'home-table')
 })

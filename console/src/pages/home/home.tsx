@@ -128,7 +128,7 @@ function Overview({ project_id, errors }: { project_id: string; errors: number }
         <div className="mb-4 h-[8.1rem] animate-pulse rounded-lg bg-quiet max-sm:h-96" />
       )}
       <div className="grid grid-cols-1 items-start gap-4 xl:grid-cols-[3fr_2fr]">
-        <div className="min-w-0 space-y-4 max-xl:contents">
+        <div className="min-w-0 max-xl:contents xl:space-y-4">
           <Panel title="Tasks by state and hour" actions={<Link {...paths.metrics(project_id)}>Metrics</Link>}>
             {data ? (
               <Chart
@@ -150,7 +150,7 @@ function Overview({ project_id, errors }: { project_id: string; errors: number }
           </Panel>
           <RecentTasks project_id={project_id} />
         </div>
-        <div className="min-w-0 space-y-4 max-xl:contents">
+        <div className="min-w-0 max-xl:contents xl:space-y-4">
           <div className="max-xl:order-first">
             <Waiting project_id={project_id} errors={errors} />
           </div>

@@ -153,7 +153,7 @@ export default function SchedulePage() {
               )}
             </div>
           </Panel>
-          <Panel title="What it does">
+          <Panel title="Details">
             <div className="p-4">
               <Facts>
                 <dt>State</dt>

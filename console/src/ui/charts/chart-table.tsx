@@ -1,4 +1,4 @@
-import { exactTime, zoneName } from '../../format.ts'
+import { axisTime, exactTime, zoneName } from '../../format.ts'
 import { useTimeZone } from '../time.tsx'
 
 /** What a chart draws, as a table: a row for each moment, the newest first, and a column for each row of values. */
@@ -17,6 +17,7 @@ export function ChartTable({
   height_px: number
 }) {
   const [zone] = useTimeZone()
+  const isDaily = times.length > 1 && times[1]! - times[0]! >= 86_400
   return (
     <div
       className="overflow-auto rounded"
@@ -42,8 +43,12 @@ export function ChartTable({
           {times
             .map((at, index) => (
               <tr key={at} className="border-t border-line">
-                <th scope="row" className="py-1 pr-3 text-left font-normal whitespace-nowrap">
-                  {exactTime(at * 1000, zone)}
+                <th
+                  scope="row"
+                  title={exactTime(at * 1000, zone)}
+                  className="py-1 pr-3 text-left font-normal whitespace-nowrap"
+                >
+                  {axisTime(at * 1000, zone, isDaily ? 'date' : 'minute')}
                 </th>
                 {columns.map(({ label, values }) => (
                   <td key={label} className="py-1 pl-3 text-right">

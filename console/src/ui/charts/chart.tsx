@@ -319,7 +319,7 @@ export function Chart({
           kind="ghost"
           size="small"
           aria-pressed={isTable}
-          aria-label={`${title} as a table`}
+          aria-label={`${isTable ? 'Chart' : 'Table'} of ${title}`}
           onClick={() => change({ table: isTable ? undefined : name }, { replace: true })}
         >
           {isTable ? 'Chart' : 'Table'}
