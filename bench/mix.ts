@@ -1,6 +1,7 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout as delay } from 'node:timers/promises'
 import { startProcess } from '../e2e/process.ts'
 import { makeRng } from '../server/test/rng.ts'
@@ -48,15 +49,7 @@ try {
   console.log(`${rate} requests/s for ${minutes} minutes. Before: ${machine()}.\n`)
   await onSchedule(rate, 5)
   const steady = await onSchedule(rate, minutes * 60)
-  console.log('| Kind | answered | other statuses | p50, ms | p99, ms | most, ms |\n|---|---|---|---|---|---|')
-  for (const kind of mix.kinds)
-    console.log(
-      line(
-        kind,
-        steady.answers.filter((answer) => answer.kind === kind),
-      ),
-    )
-  console.log(line('All', steady.answers))
+  tell(steady.answers)
   console.log(`\n${steady.left_out} were left out. After: load ${load().toFixed(2)}.`)
   tellOthers(steady.answers)
   if (overload_s > 0) await overloadIt()
@@ -65,7 +58,11 @@ try {
   async function overloadIt(): Promise<void> {
     const calm = await closedLoop(overload_s)
     const capacity = rateOf(calm, overload_s)
+    // What makes the callers late is no time of the service.
+    const late = monitorEventLoopDelay({ resolution: 5 })
+    late.enable()
     const max = await onSchedule(capacity * overload, overload_s)
+    late.disable()
     const goodput = rateOf(
       max.answers.filter(({ at_s }) => at_s <= overload_s),
       overload_s,
@@ -76,11 +73,27 @@ try {
     const excess = max.answers.filter(({ isGood }) => !isGood)
     console.log(
       `\nTo ${callers} callers that ask again at once ${capacity.toFixed(0)}/s. Of ${(capacity * overload).toFixed(0)}/s it served ` +
-        `${goodput.toFixed(0)}/s, ${((100 * goodput) / capacity).toFixed(0)} % of that; p50 ${times(max.answers.filter(({ isGood }) => isGood))}. ` +
-        `Refused: ${excess.length}, p50 ${times(excess)}; left out because ${openMax} were open: ${max.left_out}. ` +
-        `The next request was served after ${back_ms.toFixed(0)} ms. Load ${load().toFixed(2)}.`,
+        `${goodput.toFixed(0)}/s, ${((100 * goodput) / capacity).toFixed(0)} % of that; p50/p99/most ${times(max.answers.filter(({ isGood }) => isGood))}. ` +
+        `Refused: ${excess.length}, p50/p99/most ${times(excess)}; left out because ${openMax} were open: ${max.left_out}. ` +
+        `The next request was served after ${back_ms.toFixed(0)} ms. ` +
+        `The event loop of the callers stood still for ${(late.percentile(99) / 1e6).toFixed(0)} ms (p99), at most ` +
+        `${(late.max / 1e6).toFixed(0)} ms. Load ${load().toFixed(2)}.`,
     )
+    console.log('What was served of it:\n')
+    tell(max.answers.filter(({ isGood }) => isGood))
     tellOthers(max.answers)
+  }
+
+  function tell(answers: readonly MixAnswer[]): void {
+    console.log('| Kind | answered | other statuses | p50, ms | p99, ms | most, ms |\n|---|---|---|---|---|---|')
+    for (const kind of mix.kinds)
+      console.log(
+        line(
+          kind,
+          answers.filter((answer) => answer.kind === kind),
+        ),
+      )
+    console.log(line('All', answers))
   }
 
   /** Sends by a schedule for so many seconds, and gives what came of it. */
@@ -135,7 +148,7 @@ function line(kind: string, answers: readonly MixAnswer[]): string {
 
 function times(answers: readonly MixAnswer[]): string {
   const all = answers.map(({ took_ms }) => took_ms)
-  return [0.5, 0.99, 1].map((share) => percentile(all, share).toFixed(0)).join(', p99 ') + ' ms'
+  return [0.5, 0.99, 1].map((share) => percentile(all, share).toFixed(0)).join('/') + ' ms'
 }
 
 /** Answers that were not what was asked for: how many of each. */

@@ -5,6 +5,7 @@ import { invalid, Problem } from '#contract/core/problems.ts'
 import type { Context } from './context.ts'
 import { isOurs } from './engine/dispatch/lease-tokens.ts'
 import { judgeBody } from './engine/tools/schemas/schema-judge.ts'
+import { makeAdmission } from './http/connection/admission.ts'
 import { registerCanonicalHost } from './http/connection/canonical-host.ts'
 import { basePathOf, registerBasePath } from './http/connection/base-path.ts'
 import { discardBody } from './http/connection/discard-body.ts'
@@ -78,7 +79,11 @@ const headersTimeout_ms = 10_000
 const requestTimeout_ms = 13_000
 const connectionsCheckingInterval_ms = 2000
 const keepAliveTimeout_ms = 72_000
-const connectionsMax = 2000
+/**
+ * Also of connections that wait to be accepted: the kernel drops what is beyond its queue, 511 where nothing is said, and the client
+ * tries again after one, three and seven seconds.
+ */
+export const connectionsMax = 2000
 /** Longer than any request line that is read: a parameter of any length is looked at, and names nothing. */
 const pathParameterMax = 65_536
 
@@ -200,6 +205,7 @@ function httpContext(context: Context, app: FastifyInstance): HttpContext {
     sql: context.sql,
     secrets: context.secrets,
     judgeBody,
+    admission: makeAdmission(context.log),
     public_origin: () => new URL(context.public_url()).origin,
     authentication: {
       sql: context.auth_sql,

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import type pg from 'pg'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import { buildApp } from './app.ts'
+import { buildApp, connectionsMax } from './app.ts'
 import { publicUrl, type Config } from './config/config.ts'
 import type { Context } from './context.ts'
 import { makeAccessTokens } from './engine/credentials/access-tokens.ts'
@@ -224,7 +224,10 @@ export async function startService({
     worker: () => ({ slots: works(role) ? config.worker_slots : 0, tasks: engine.runningTasks() }),
   })
   const closeServer = closing(app)
-  await app.listen({ host: config.host, port: config.port, ...(shares_port && { reusePort: true }) })
+  await app.listen({
+    ...{ host: config.host, port: config.port, backlog: connectionsMax },
+    ...(shares_port && { reusePort: true }),
+  })
   port = (app.server.address() as AddressInfo).port
   // A caller that sees the service as ready may create tasks.
   await engine.ready

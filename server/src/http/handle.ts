@@ -10,6 +10,7 @@ import { Problem } from '#contract/core/problems.ts'
 import type { Sql } from '../platform/postgres/database.ts'
 import { authenticate, ForgedLease } from './access/authenticate.ts'
 import { authorizeRole, authorizeScope } from './access/authorize.ts'
+import { Overloaded, type Place } from './connection/admission.ts'
 import { checkSameOrigin } from './connection/cross-site.ts'
 import { actorOf } from './access/actor.ts'
 import { renderProblem } from './error-formats.ts'
@@ -112,10 +113,28 @@ function shareOf<O extends Operation, Loaded>(
   )
 }
 
+type Work<O extends Operation, Loaded> = { handlers: Handlers<O, Loaded>; share: Share | undefined }
+
 async function serve<O extends Operation, Loaded>(
   context: HttpContext,
   operation: O,
-  { handlers, share }: { handlers: Handlers<O, Loaded>; share: Share | undefined },
+  work: Work<O, Loaded>,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<unknown> {
+  const place = context.admission.enter()
+  try {
+    return await serveAdmitted(context, operation, work, place, request, reply)
+  } finally {
+    place.leave()
+  }
+}
+
+async function serveAdmitted<O extends Operation, Loaded>(
+  context: HttpContext,
+  operation: O,
+  { handlers, share }: Work<O, Loaded>,
+  place: Place,
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<unknown> {
@@ -128,8 +147,10 @@ async function serve<O extends Operation, Loaded>(
     request_id: request.id,
     request,
     actor: actorOf(request, principal),
+    waits: () => place.leave(),
     occupy() {
       request.is_long = true
+      place.leave()
       context.stream_rights.guard(principal as Principal, operation, reply.raw)
       return context.open_streams.take((principal as Principal).subject, reply.raw).catch((error: unknown) => {
         if (error instanceof Problem && error.kind === 'rate_limit_exceeded')
@@ -177,6 +198,7 @@ async function serve<O extends Operation, Loaded>(
       return (share && (await onceShared(share, keyed))) ?? once(context, keyed)
     }
     const { answer, handling } = await done()
+    place.leave()
     const finished =
       handling && answer.status < 400 && handlers.finish ? await handlers.finish(handling, answer, reply) : answer
     if (!finished) return reply
@@ -326,7 +348,8 @@ export function answerProblem(
 ): void {
   const problem = forOperator(toProblem(error), request.principal?.role)
   if (problem instanceof ForgedLease) context.onForgedLease?.(request)
-  if (problem.status >= 500) {
+  // Those are many, and told together.
+  if (problem.status >= 500 && !(problem instanceof Overloaded)) {
     request.log.error({ err: problem.cause ?? problem, request_id: request.id, code: problem.kind }, 'request failed')
     if (problem.status === 500) context.onInternalError?.(problem, request)
   }

@@ -21,6 +21,8 @@ export interface Loading {
    * there are too many. A stream is cut off when its credential or role no longer allows it.
    */
   occupy(): Promise<void>
+  /** Says that from here on this request waits for its client or another system: it is no work that others wait for. */
+  waits(): void
   /** Adds a header to the answer. */
   header(name: string, value: string): void
 }

@@ -3,6 +3,7 @@ import type { Problem } from '#contract/core/problems.ts'
 import type { Sql } from '../platform/postgres/database.ts'
 import type { Secrets } from '../platform/crypto/secrets.ts'
 import type { AuthenticationSettings } from './access/authenticate.ts'
+import type { Admission } from './connection/admission.ts'
 import type { OpenStreams } from './connection/open-streams.ts'
 import type { Principal } from './access/principal.ts'
 import type { StreamRights } from './access/stream-rights.ts'
@@ -24,6 +25,8 @@ export interface HttpContext {
   secrets: Secrets
   /** How long a request waits for its turn in a transaction that it shares. */
   shareWait_ms: number
+  /** Refuses requests that the process cannot serve in time. */
+  admission: Admission
   authentication: AuthenticationSettings
   open_streams: OpenStreams
   stream_rights: StreamRights

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { startTestService, type TestService } from '../../../test/harness.ts'
+import { eventually, startTestService, type Reply, type TestService } from '../../../test/harness.ts'
 import { exchange } from '../../../test/raw-http.ts'
 
 let test: TestService
@@ -151,5 +151,28 @@ describe('a request', () => {
       subjects: string[]
     }>`select array_agg(subject) as subjects from rate_window where bucket = 'docs'`
     assert.deepEqual(row!.subjects, ['ip:127.0.0.1'])
+  })
+})
+
+describe('a request that comes where more are open than are served in time', () => {
+  it('is refused at once with 503 and Retry-After, while probes are answered, and later served again', async () => {
+    const { id } = (await test.send('POST', '/api/v1/projects', { body: { name: 'held-up' } })).body
+    const read = () => test.send('GET', `/api/v1/projects/${id}`)
+    const replies: Reply[] = []
+    const sent: Promise<unknown>[] = []
+    await test.sql.begin(async (tx) => {
+      await tx.script('lock table project in access exclusive mode')
+      const { headers, body } = await eventually(async () => {
+        for (let i = 0; i < 40; i++) sent.push(read().then((reply) => replies.push(reply)))
+        return replies.find(({ status }) => status === 503)
+      })
+      assert.equal(headers.get('retry-after'), '1')
+      assert.deepEqual([body.error.code, body.error.retry_after], ['SERVICE_UNAVAILABLE', 1])
+      assert.match(body.error.message, /more requests than it can serve in time/)
+      assert.equal((await test.send('GET', '/readyz', { key: null })).status, 200)
+    })
+    await Promise.all(sent)
+    assert.deepEqual(new Set(replies.map(({ status }) => status)), new Set([200, 503]))
+    assert.equal((await read()).status, 200)
   })
 })

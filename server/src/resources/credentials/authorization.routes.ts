@@ -49,9 +49,10 @@ export function authorizationRoutes(
 ): void {
   handle(app, http, operations.authorizeCredential, {
     load,
-    run: async ({ sql, loaded, principal, actor }) => {
+    run: async ({ sql, loaded, principal, actor, waits }) => {
       const { id, project_id } = loaded
       if (loaded.oauth?.settings.grant !== 'authorization_code') throw needsNoPerson(loaded)
+      waits()
       const { settings, client_secret } = await discovered(context, loaded, loaded.oauth.settings)
       const [state, verifier] = [oidc.randomState(), oidc.randomPKCECodeVerifier()]
       const attempt = { redirect_uri: redirectUri(context), state, verifier }

@@ -27,6 +27,7 @@ export function fileRoutes(app: FastifyInstance, http: HttpContext, { files }: C
       const { request, principal } = loading
       const { id: project_id } = await loadProject(loading)
       const { query } = validated()
+      loading.waits()
       const whose = { project_id, created_by: principal.user_id }
       const file = await receiveUpload(files, request, whose, query.name)
       uploads.set(request, file)

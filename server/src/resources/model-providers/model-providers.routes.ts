@@ -12,7 +12,8 @@ export function modelProviderRoutes(
   { config, modelProviders }: Pick<Context, 'config' | 'modelProviders'>,
 ): void {
   handle(app, http, listModelProviders, {
-    run: async ({ sql, principal }) => {
+    run: async ({ sql, principal, waits }) => {
+      waits()
       const providers = await modelProviders()
       const { default_model } = config
       const default_provider = providers.find(({ is_default }) => is_default)?.name

@@ -19,18 +19,19 @@ export function toolTrialRoutes(app: FastifyInstance, http: HttpContext, context
 
   handle(app, http, previewTool, {
     load: loadProject,
-    run: async ({ sql, loaded: { id }, body, actor }) => {
+    run: async ({ sql, loaded: { id }, body, actor, waits }) => {
       const draft = draftOf(egress, body)
       if (draft.kind !== 'openapi' && draft.kind !== 'mcp')
         throw invalid({ field: 'kind', message: 'must be openapi or mcp', code: 'invalid_choice' })
       await recordAsked(sql, actor, 'project.tool_previewed', id, draft)
+      waits()
       return { tools: draft.kind === 'mcp' ? await mcpTools(context, id, draft) : await operations(context, id, draft) }
     },
   })
 
   handle(app, http, tryOperation, {
     load: loadProject,
-    run: async ({ sql, loaded: { id }, body, principal: { org_id }, actor }) => {
+    run: async ({ sql, loaded: { id }, body, principal: { org_id }, actor, waits }) => {
       const draft = draftOf(egress, body)
       if (draft.kind === 'client')
         throw invalid({
@@ -39,6 +40,7 @@ export function toolTrialRoutes(app: FastifyInstance, http: HttpContext, context
           code: 'invalid_choice',
         })
       await recordAsked(sql, actor, 'project.tool_tried', id, draft)
+      waits()
       const pinned = await findDefinitions(context, id, draft)
       const { tool, arguments: args = {}, environment_variables: environment } = body
       return tryTool(context, { org_id, project_id: id }, { draft, pinned, tool, args, environment })

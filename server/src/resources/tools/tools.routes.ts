@@ -39,9 +39,10 @@ export function toolRoutes(app: FastifyInstance, http: HttpContext, context: Con
 
   handle(app, http, operations.createTool, {
     load: loadProject,
-    run: async ({ sql, loaded: { id: project_id }, body, principal, actor }) => {
+    run: async ({ sql, loaded: { id: project_id }, body, principal, actor, waits }) => {
       const draft = draftTool(egress, body)
       await requireFreeName(sql, project_id, draft.name)
+      waits()
       return writeDefinitions(context, actor, project_id, draft, async (pinned) => {
         await requireAllowedHosts(sql, project_id, draft, pinned)
         const content = { ...draft, pinned }
@@ -77,10 +78,11 @@ export function toolRoutes(app: FastifyInstance, http: HttpContext, context: Con
 
   handle(app, http, operations.updateTool, {
     load: loadTool,
-    run: async ({ sql, loaded, body, actor }) => {
+    run: async ({ sql, loaded, body, actor, waits }) => {
       const draft = draftTool(egress, body, loaded)
       await requireFreeName(sql, loaded.project_id, draft.name, loaded.id)
       const pinsAnew = loaded.kind !== 'client' && body[loaded.kind] !== undefined
+      if (pinsAnew) waits()
       // Another safety approves nothing: the definitions stay those that were pinned.
       const kept = loaded.pinned?.map((tool) => ({ ...tool, safety: body.safety ?? tool.safety })) ?? null
       if (!pinsAnew) return change(sql, actor, 'tool.updated', loaded, { ...draft, pinned: kept }, false)
@@ -93,8 +95,9 @@ export function toolRoutes(app: FastifyInstance, http: HttpContext, context: Con
 
   handle(app, http, operations.approveTool, {
     load: loadTool,
-    run: ({ sql, loaded, body, actor }) =>
-      writeDefinitions(context, actor, loaded.project_id, loaded, async (pinned) => {
+    run: ({ sql, loaded, body, actor, waits }) => {
+      waits()
+      return writeDefinitions(context, actor, loaded.project_id, loaded, async (pinned) => {
         if (pinned === null || loaded.pinned === null) return toolView(loaded)
         await requireAllowedHosts(sql, loaded.project_id, loaded, pinned)
         const { fingerprint } = body
@@ -112,7 +115,8 @@ export function toolRoutes(app: FastifyInstance, http: HttpContext, context: Con
           },
           { message: 'The definitions have changed since they were read. Read the tool again.' },
         )
-      }),
+      })
+    },
   })
 
   handle(app, http, operations.deleteTool, {
