@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
 import { after, before, describe, it } from 'node:test'
 import pg from 'pg'
 import { startFakeModelServer, type FakeModelServer } from './fake-models/fake-model-server.ts'
@@ -26,6 +27,7 @@ const allowed: Record<string, Cost> = {
   'create agent': { statements: 4, commits: 1 },
   'task with one model call, waited for': { statements: 14, commits: 2 },
   'task with a tool round, waited for': { statements: 24, commits: 4 },
+  'chat completion': { statements: 16, commits: 3 },
 }
 
 /** Other work of the service may fall into a round, the more the busier the machine; the least of so many is the request's. */
@@ -112,6 +114,13 @@ describe('hot paths', () => {
       test.send('POST', `${agents}/${id['answers']}/tasks?wait=30`, { body: { input: 'Hello' } }),
     'task with a tool round, waited for': () =>
       test.send('POST', `${agents}/${id['calls']}/tasks?wait=30`, { body: { input: 'Hello' } }),
+    'chat completion': () => {
+      // People ask different things; an equal request is looked for once more.
+      const content = `Hello ${randomUUID()}`
+      return test.send('POST', '/v1/chat/completions', {
+        body: { model: id['answers'], messages: [{ role: 'user', content }] },
+      })
+    },
   }
 
   for (const [name, work] of Object.entries(paths))

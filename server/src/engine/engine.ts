@@ -7,7 +7,7 @@ import type { CancelOutcome } from './journal/cancel.ts'
 import type { TaskRow } from './commands/stored-task.ts'
 import type { MessageOutcome, NewMessage } from './commands/send-message.ts'
 import type { ToolCallAnswer } from './commands/answer-tool-calls.ts'
-import type { NewTask } from './commands/new-task.ts'
+import type { CreatedRow, NewTask } from './commands/new-task.ts'
 import type { RemoteWork } from './remote/remote.ts'
 import type { ToolCalls } from './dispatch/tool-call-claims.ts'
 import type { Resolution } from './commands/resolve-approval.ts'
@@ -35,7 +35,7 @@ export interface Engine {
    * Does the same in its own transaction, shared with tasks created at the same time, and returns the task's row.
    * Throws `agent_not_found` where the agent was deleted meanwhile.
    */
-  create(task: NewTask): Promise<TaskRow>
+  create(task: NewTask): Promise<CreatedRow>
   /** Whether a task may be stored by `createAll`, with others. */
   mayShare(task: NewTask): boolean
   /** Stores such tasks in the caller's transaction: of each, in their order, its row, or `agent_not_found`. */

@@ -21,6 +21,28 @@ export function hashOfRequest(method: string, path: string, body: Buffer | undef
     .digest()
 }
 
+/** A request as it looks for an earlier equal one; `again` where its client says itself that it repeats. */
+export interface AskedRequest {
+  credential_id: string
+  hash: Buffer
+  again: boolean
+}
+
+/** Which requests have an earlier equal one that they might claim, in their order: most have none. */
+export async function areRepeated(sql: Sql, all: readonly AskedRequest[]): Promise<boolean[]> {
+  const [credentials, hashes] = [all.map((asked) => asked.credential_id), all.map(({ hash }) => hash.toString('hex'))]
+  const again = all.map((asked) => asked.again)
+  const rows = await sql<{ nth: number }>`
+    select asked.nth::int from unnest(${credentials}::text[], ${hashes}::text[], ${again}::boolean[]) with ordinality
+      as asked(credential_id, hash, again, nth)
+    where exists (select from door_request r where r.credential_id = asked.credential_id and r.hash = decode(asked.hash, 'hex')
+        and r.state <> 'answered')
+      or asked.again and exists (select from door_request r
+        where r.credential_id = asked.credential_id and r.hash = decode(asked.hash, 'hex'))`
+  const repeated = new Set(rows.map(({ nth }) => nth - 1))
+  return all.map((_, i) => repeated.has(i))
+}
+
 /**
  * Claims the segment of an earlier equal request whose connection ended before its answer was written to the end, or whose
  * process is gone; with `again`, the client's own word that it repeats, also of one that was answered, those last. Of two
@@ -28,7 +50,7 @@ export function hashOfRequest(method: string, path: string, body: Buffer | undef
  */
 export async function claimRequest(
   tx: Sql,
-  asked: { credential_id: string; hash: Buffer; again: boolean; process_id: string },
+  asked: AskedRequest & { process_id: string },
 ): Promise<RecordedRequest | undefined> {
   const { credential_id, hash, again, process_id } = asked
   const { fragment } = tx
@@ -57,9 +79,17 @@ export async function recordRequest(
   return row!.id
 }
 
-/** Notes how the answer of a request ended: written to its end, or not. */
-export async function endRequest(sql: Sql, id: number, state: 'answered' | 'broken'): Promise<void> {
-  await sql`update door_request set state = ${state} where id = ${id}`
+/** How the answer of a request ended: written to its end, or not. */
+export interface RequestEnd {
+  id: number
+  state: 'answered' | 'broken'
+}
+
+/** Notes how the answers of requests ended. */
+export async function endRequests(sql: Sql, ends: readonly RequestEnd[]): Promise<void> {
+  await sql`
+    update door_request r set state = e.state
+    from unnest(${ends.map(({ id }) => id)}::bigint[], ${ends.map(({ state }) => state)}::text[]) as e(id, state) where r.id = e.id`
 }
 
 /** Removes records that no request may claim any more, a batch; gives how many went. */

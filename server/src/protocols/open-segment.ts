@@ -7,7 +7,9 @@ import { userAgentOf } from '../http/access/user-agent.ts'
 import type { Context } from '../context.ts'
 import { findApproval } from '../engine/journal/approvals.queries.ts'
 import { listToolCalls, type ToolCallRow } from '../engine/journal/tool-calls.queries.ts'
+import type { NewSegment } from '../engine/commands/new-segments.ts'
 import type { NewTask } from '../engine/commands/new-task.ts'
+import type { TaskRow } from '../engine/commands/stored-task.ts'
 import { saidOf } from '../engine/conversation/conversation.ts'
 import { contentWithFiles, withFiles } from '../engine/files/input-files.ts'
 import type { Caller } from '../engine/task.ts'
@@ -29,6 +31,7 @@ import {
   lockLastPosition,
   lockLastSequence,
   setCaller,
+  type FoundResponse,
 } from './door-responses.queries.ts'
 import { requireNamedFiles, type ReceivedFiles } from './door-files.ts'
 import { requireConversation, takeConversationItems } from './conversations.queries.ts'
@@ -298,7 +301,7 @@ async function startTask(
   loading: Loading,
   asked: AskedSegment,
 ): Promise<SegmentPointer> {
-  const { agent, kind, input } = asked
+  const { agent, input } = asked
   requireAskedAccepting(agent)
   const thread = await threadOf(tx, loading.principal, asked)
   const before = readInput(thread.before, 'items')
@@ -307,30 +310,82 @@ async function startTask(
   const missing = urls.find(({ url }) => !asked.files.byUrl.has(url))
   if (missing) throw badParameter('conversation', 'Items were added to the conversation meanwhile; send it again.')
   const messages = [...before.messages, ...input.messages]
+  const received = asked.files.take(tx, urls)
+  const task: NewTask = { ...newTask(loading, asked, messages), received, thread_id: thread.thread_id }
+  await engine.enqueue(tx, task)
+  if (!(await findTask(tx, { id: task.id, project_id: agent.project_id })))
+    throw notFound('agent_not_found', 'agent', agent.id)
+  return storeSegment(tx, task.id, 1, { ...asked, input: { ...input, items: [...thread.before, ...input.items] } })
+}
+
+function newTask(loading: Loading, asked: AskedSegment, messages: InputMessage[]): NewTask {
+  const { agent, kind, task, files, output_schema = null } = asked
+  const { on_disconnect: _, ...options } = task
   const client = userAgentOf(loading.request, openaiBounds.client)
-  const { on_disconnect: _, ...options } = asked.task
-  const task: NewTask = {
+  const input = taskInput(agent.config, messages, kind === 'openai.chat' ? 'messages' : 'input')
+  return {
     ...madeBy(loading),
     ...options,
     id: newId('task'),
     agent,
-    input: withFiles(
-      taskInput(agent.config, messages, kind === 'openai.chat' ? 'messages' : 'input'),
-      asked.files.byUrl,
-    ),
-    received: asked.files.take(tx, urls),
-    output_schema: asked.output_schema ?? null,
-    thread_id: thread.thread_id,
+    input: withFiles(input, files.byUrl),
+    output_schema,
     caller: Object.keys(asked.caller).length > 0 ? asked.caller : null,
     metadata: {
       ...(Object.keys(asked.metadata).length > 0 && { openai: asked.metadata }),
       door: { kind, client },
     },
   }
-  await engine.enqueue(tx, task)
-  if (!(await findTask(tx, { id: task.id, project_id: agent.project_id })))
-    throw notFound('agent_not_found', 'agent', agent.id)
-  return storeSegment(tx, task.id, 1, { ...asked, input: { ...input, items: [...thread.before, ...input.items] } })
+}
+
+/**
+ * The new task of a request that continues nothing, keeps no thread and brings no file: its creation stores its segment, and may be
+ * shared with those of other requests. Undefined for every other request: see `openSegment`. Throws what creating a task throws.
+ */
+export function plainTask(
+  loading: Loading,
+  asked: AskedSegment,
+  asked_by: NewSegment['asked_by'],
+): (NewTask & { segment: NewSegment }) | undefined {
+  const { kind, input, previous, conversation, request, store, resolves } = asked
+  const { results, approvals, urls, named } = input
+  const continues = [results, approvals, urls, named].some((some) => some.length > 0)
+  const keepsThread = previous !== null || conversation !== null || (kind !== 'openai.chat' && store)
+  if (continues || keepsThread) return undefined
+  requireAskedAccepting(asked.agent)
+  const segment = {
+    id: newId('resp'),
+    request,
+    input: keptItems(input.items, () => undefined),
+    store,
+    resolves,
+    asked_by,
+  }
+  return { ...newTask(loading, asked, input.messages), segment }
+}
+
+/** The segment of a new task as it is found right after its creation. */
+export function foundOf(row: TaskRow, { segment, agent }: NewTask & { segment: NewSegment }): FoundResponse {
+  const { asked_by: _, ...response } = segment
+  const { config } = agent as AskedAgent
+  return {
+    ...response,
+    project_id: row.project_id,
+    task_id: row.id,
+    ordinal: 1,
+    first_sequence: 1,
+    conversation: null,
+    previous: null,
+    created_at: row.created_at,
+    agent_id: row.agent_id,
+    agent_version: row.agent_version,
+    thread_id: null,
+    thread_position: null,
+    status: row.status,
+    wait: null,
+    doors: config['doors'],
+    before_sequence: null,
+  }
 }
 
 /** The thread that a new task goes on, and what is read before its input. */

@@ -1,6 +1,7 @@
-import type { Hub, TaskEvent } from '../events/streams/streams-hub.ts'
-import { listTaskEvents } from '../events/streams/streams.ts'
-import type { Sql } from '../platform/postgres/database.ts'
+import { isRest, type Hub, type TaskEvent } from '../events/streams/streams-hub.ts'
+import { selectTaskEvents } from '../events/streams/streams.ts'
+import { Batcher } from '../platform/batcher.ts'
+import type { Fragment, Sql } from '../platform/postgres/database.ts'
 import type { Happening, SegmentFold, StepFacts } from './segment-fold.ts'
 
 /** Events read from the database at once. */
@@ -17,48 +18,77 @@ export interface SegmentSource {
   first_sequence: number
   /** The first event of the next segment, where there is one. */
   before_sequence: number | null
+  /** It was just made by this process: there is nothing to read of it before its task has come to rest. */
+  isNew?: boolean
+  /** Reads events together with other readers of the process. */
+  read?: ReadEvents
 }
 
-/** The events of a task after a sequence, each with its facts. */
-async function readEvents(
-  sql: Sql,
-  task_id: string,
-  after: number,
-): Promise<{ event: TaskEvent; facts: StepFacts | undefined }[]> {
-  const events = await listTaskEvents(sql, task_id, { after, limit: eventsMax })
-  const ids = events.filter(needsFacts).map(({ data }) => String(data['step_id']))
-  const facts = ids.length === 0 ? new Map<string, StepFacts>() : await readFacts(sql, task_id, [...new Set(ids)])
-  return events.map((event) => ({
-    event,
-    facts: needsFacts(event) ? facts.get(String(event.data['step_id'])) : undefined,
-  }))
+/** An event with what the journal says of it. */
+interface KnownEvent {
+  event: TaskEvent
+  facts: StepFacts | undefined
+}
+
+/** A task whose events are read, after a sequence. */
+interface AskedEvents {
+  task_id: string
+  after: number
+}
+
+/** Reads the events of a task after a sequence, each with its facts: at most `eventsMax`. */
+type ReadEvents = (asked: AskedEvents) => Promise<KnownEvent[]>
+
+/** Reads that are one statement at most, and such statements at a time. */
+const groupMax = 50
+const concurrency = 2
+
+/** Reads events on connections of the process: tasks that come to rest with one commit are read by one statement. */
+export function makeReadEvents(sql: Sql): ReadEvents {
+  const groups = new Batcher<AskedEvents, KnownEvent[]>((all) => readEvents(sql, all), { concurrency, groupMax })
+  return (asked) => groups.submit(asked)
+}
+
+async function readEvents(sql: Sql, all: readonly AskedEvents[]): Promise<KnownEvent[][]> {
+  const { fragment } = sql
+  const ids = all.map(({ task_id }) => task_id)
+  const after = all.map((asked) => asked.after)
+  const events = selectTaskEvents(sql, fragment`asked.task_id`, fragment`asked.after`, eventsMax)
+  const rows = await sql.run<TaskEvent & { nth: number; facts: StepFacts | null }>(fragment`
+    select asked.nth::int, e.*, ${factsOf(sql, fragment`e`)} as facts
+    from unnest(${ids}::text[], ${after}::int[]) with ordinality as asked(task_id, after, nth)
+    cross join lateral (${events}) e order by asked.nth, e.sequence`)
+  const found = all.map((): KnownEvent[] => [])
+  for (const { nth, facts, ...event } of rows) found[nth - 1]!.push({ event, facts: facts ?? undefined })
+  return found
+}
+
+/** What the journal says of an event `e` beyond its data; null where the event says all. */
+function factsOf({ fragment }: Sql, e: Fragment): Fragment {
+  return fragment`case when ${e}.type = any(${[...factual]}) or ${e}.type = 'step.started' and ${e}.data->>'type' = 'wait' then (
+    select jsonb_build_object('arguments', s.input->'arguments', 'output', s.output->>'content', 'error', s.error,
+      'finish_reason', s.output->>'finish_reason', 'question',
+      case when s.type = 'wait' and s.name = 'request_input' and not s.input ? 'is_callers' then s.input->'arguments'->>'question' end,
+      'approval_id', (select a.id from task_step l join approval a on a.task_id = l.task_id and a.step_id = l.id
+        where l.task_id = s.task_id and l.type = 'approval' and l.input->>'tool_call_id' = s.input->>'tool_call_id' and s.type = 'tool_call'
+        order by l.index desc limit 1))
+    from task_step s where s.task_id = ${e}.task_id and s.id = ${e}.data->>'step_id') end`
 }
 
 function needsFacts({ type, data }: TaskEvent): boolean {
   return factual.has(type) || (type === 'step.started' && data['type'] === 'wait')
 }
 
-async function readFacts(sql: Sql, task_id: string, step_ids: readonly string[]): Promise<Map<string, StepFacts>> {
-  const rows = await sql<StepFacts & { id: string }>`
-    select s.id, s.input->'arguments' as arguments, s.output->>'content' as output, s.error, s.output->>'finish_reason' as finish_reason,
-      case when s.type = 'wait' and s.name = 'request_input' and not s.input ? 'is_callers' then s.input->'arguments'->>'question' end as question,
-      (select a.id from task_step l join approval a on a.task_id = l.task_id and a.step_id = l.id
-        where l.task_id = s.task_id and l.type = 'approval' and l.input->>'tool_call_id' = s.input->>'tool_call_id' and s.type = 'tool_call'
-        order by l.index desc limit 1) as approval_id
-    from task_step s where s.task_id = ${task_id} and s.id = any(${[...step_ids]})`
-  return new Map(rows.map(({ id, ...facts }) => [id, facts]))
-}
-
 /** Reads what has happened in a segment so far, to its end where it has ended. */
 export async function readSegment(
-  source: Omit<SegmentSource, 'hub'>,
+  source: Omit<SegmentSource, 'hub' | 'isNew' | 'read'>,
   fold: SegmentFold,
   take: (happenings: Happening[]) => void,
 ): Promise<number> {
   const { sql, task_id, first_sequence, before_sequence } = source
   let last = first_sequence - 1
   for (;;) {
-    const events = await readEvents(sql, task_id, last)
+    const [events = []] = await readEvents(sql, [{ task_id, after: last }])
     for (const { event, facts } of events) {
       if (before_sequence !== null && event.sequence >= before_sequence) return last
       take(fold.event(event, facts))
@@ -71,59 +101,94 @@ export async function readSegment(
 
 /**
  * Follows a segment until it has ended, `signal` aborts, or the process stops: everything that is in the journal, and then
- * what happens, with the text that a model is writing. Holds no connection of the database while it waits. Resolves with
- * whether the segment has ended; throws where its task is gone.
+ * what happens. With `text` that is also what a model is writing right now; without it, what happens is only taken when the task
+ * has come to rest. Holds no connection of the database while it waits. Resolves with whether the segment has ended; throws where
+ * its task is gone.
  */
 export async function followSegment(
   source: SegmentSource,
   fold: SegmentFold,
-  { signal, take }: { signal: AbortSignal; take: (happenings: Happening[]) => void | Promise<void> },
+  {
+    signal,
+    take,
+    text = true,
+  }: { signal: AbortSignal; take: (happenings: Happening[]) => void | Promise<void>; text?: boolean },
 ): Promise<boolean> {
-  const { sql, hub, task_id, first_sequence } = source
+  const { sql, hub, task_id, first_sequence, isNew = false } = source
+  const read: ReadEvents = source.read ?? (async (asked) => (await readEvents(sql, [asked]))[0]!)
   let last = first_sequence - 1
   let wake = Promise.withResolvers<void>()
-  /** Events have happened that were not read yet: text is only told in their order. */
+  /** The database has events that were not read yet: text is only told in their order. */
   let behind = true
+  /** Events that this process has published, to be taken without a gap up to `tail`. */
+  let published: TaskEvent[] = []
+  let tail = last
+  let isReading = false
   const closing = new AbortController()
   const over = AbortSignal.any([signal, closing.signal])
   const look = (): void => {
     behind = true
+    published = []
     wake.resolve()
   }
   const write = (): void => wake.resolve()
+  const happened = (events: readonly TaskEvent[]): void => {
+    if (behind) return
+    if (isReading || (events[0]?.sequence ?? 0) > tail + 1) return look()
+    published.push(...events.filter(({ sequence }) => sequence > tail))
+    tail = published.at(-1)?.sequence ?? tail
+    wake.resolve()
+  }
   over.addEventListener('abort', write)
   const unwatch = hub.watch(task_id, {
     seen: () => last,
-    events: look,
+    events: text ? happened : (events) => void (events.some(isRest) && look()),
     look,
-    delta: write,
-    message: write,
     close: () => closing.abort(),
+    ...(text && { delta: write, message: write }),
   })
+  /** Takes events in their order; gives whether the segment has ended with one of them. */
+  const takeAll = async (events: readonly KnownEvent[]): Promise<boolean> => {
+    for (const { event, facts } of events) {
+      await take(fold.event(event, facts))
+      last = event.sequence
+      if (event.type === 'message.completed' || event.type === 'message.discarded')
+        hub.ended(task_id, String(event.data['message_id']))
+      if (fold.ended || over.aborted) return true
+    }
+    return false
+  }
+  const readAll = async (): Promise<boolean> => {
+    const before = last
+    let events: KnownEvent[]
+    do {
+      events = await read({ task_id, after: last })
+      if (await takeAll(events)) return true
+    } while (events.length === eventsMax)
+    if (last === before && !(await exists(sql, task_id))) throw new Error(`task ${task_id} is gone`)
+    return false
+  }
   try {
+    // What this process published before it was watched is found as a gap, and what another one did by the hub.
+    if (isNew && !text && !hub.hasRested(task_id)) behind = false
     while (!over.aborted) {
       wake = Promise.withResolvers<void>()
-      if (behind) {
+      if (behind || published.length > 0) {
+        const some = published
+        published = []
+        isReading = behind
         behind = false
-        const before = last
-        let events: Awaited<ReturnType<typeof readEvents>>
-        do {
-          events = await readEvents(sql, task_id, last)
-          for (const { event, facts } of events) {
-            await take(fold.event(event, facts))
-            last = event.sequence
-            if (event.type === 'message.completed' || event.type === 'message.discarded')
-              hub.ended(task_id, String(event.data['message_id']))
-            if (fold.ended) return true
-            if (over.aborted) return false
-          }
-        } while (events.length === eventsMax)
-        if (last === before && !(await exists(sql, task_id))) throw new Error(`task ${task_id} is gone`)
+        // What an event does not say itself is read with it.
+        isReading ||= some.some(needsFacts)
+        const isOver = isReading ? await readAll() : await takeAll(some.map((event) => ({ event, facts: undefined })))
+        if (isReading) tail = last
+        isReading = false
+        if (isOver) return fold.ended
       }
       const message = hub.currentMessage(task_id)
       if (message && !behind && message.message_id === fold.writing)
         await take(fold.text(message.message_id, message.text))
-      if (!behind) await wake.promise
+      if (!behind && published.length === 0) await wake.promise
     }
     return false
   } finally {

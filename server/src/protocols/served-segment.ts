@@ -4,10 +4,12 @@ import { Problem } from '#contract/core/problems.ts'
 import type { Context } from '../context.ts'
 import { untilClosed } from '../http/connection/until-closed.ts'
 import type { Loading } from '../http/handle.ts'
-import { endRequest } from './door-requests.queries.ts'
+import { Batcher } from '../platform/batcher.ts'
+import type { Sql } from '../platform/postgres/database.ts'
+import { endRequests, type RequestEnd } from './door-requests.queries.ts'
 import type { FoundResponse } from './door-responses.queries.ts'
 import { cancelSegment } from './open-segment.ts'
-import { followSegment, type SegmentSource } from './segment-events.ts'
+import { followSegment, makeReadEvents, type SegmentSource } from './segment-events.ts'
 import type { SegmentFold, Happening } from './segment-fold.ts'
 
 /** A comment or a space this often keeps a quiet answer open. */
@@ -27,9 +29,15 @@ export interface Telling {
   over?(): boolean
 }
 
-export function sourceOf({ sql, engine }: Pick<Context, 'sql' | 'engine'>, found: FoundResponse): SegmentSource {
-  const { task_id, first_sequence, before_sequence } = found
-  return { sql, hub: engine.hub, task_id, first_sequence, before_sequence }
+/** Where the events of a segment come from; `isNew` where this request made it. */
+export type SourceOf = (found: FoundResponse, isNew?: boolean) => SegmentSource
+
+export function makeSourceOf({ database, engine }: Pick<Context, 'database' | 'engine'>): SourceOf {
+  const read = makeReadEvents(database.indexed)
+  return ({ task_id, first_sequence, before_sequence }, isNew = false) => ({
+    ...{ sql: database.indexed, hub: engine.hub, read },
+    ...{ task_id, first_sequence, before_sequence, isNew },
+  })
 }
 
 /** Streams a segment as server-sent events until it has ended. Takes over the connection. */
@@ -115,6 +123,7 @@ export async function awaitSegment(
   try {
     await followSegment(source, fold, {
       signal: AbortSignal.any([signal, ending.signal]),
+      text: false,
       take(happenings) {
         happenings.forEach(take)
         if (isOver()) ending.abort()
@@ -142,10 +151,32 @@ export async function awaitSegment(
 /** Ends of records that are being written: a request that follows at once must see them. */
 const ending = new Set<Promise<unknown>>()
 
+/** Ends that are written by one statement at most, and statements at a time. */
+const endsMax = 100
+const concurrency = 1
+
+/** How the ends of requests are written: those that come while a statement runs share the next one. */
+export type RequestEnds = Batcher<RequestEnd, undefined>
+
+export function makeRequestEnds(sql: Sql): RequestEnds {
+  return new Batcher(
+    async (ends) => {
+      await endRequests(sql, ends)
+      return ends.map(() => undefined)
+    },
+    { concurrency, groupMax: endsMax },
+  )
+}
+
 /** Notes, when the connection of a request closes, whether its answer was written to the end. */
-export function endRequestWith(reply: FastifyReply, { sql, log }: Pick<Context, 'sql' | 'log'>, record: number): void {
+export function endRequestWith(
+  reply: FastifyReply,
+  { ends, log }: Pick<Context, 'log'> & { ends: RequestEnds },
+  record: number,
+): void {
   const end = (): void => {
-    const written = endRequest(sql, record, reply.raw.writableFinished ? 'answered' : 'broken')
+    const written = ends
+      .submit({ id: record, state: reply.raw.writableFinished ? 'answered' : 'broken' })
       .catch((error: unknown) =>
         log.warn({ err: error }, 'end of a door request not stored; a repetition may not find it'),
       )

@@ -2,7 +2,15 @@ import { notFound, type Problem } from '#contract/core/problems.ts'
 import { isTransient, planByIndex, type Sql } from '../../platform/postgres/database.ts'
 import { Batcher, batchOrEach } from '../../platform/batcher.ts'
 import { taskColumns, type TaskRow } from './stored-task.ts'
-import { claimable, insertClaimed, insertOrdinary, insertTask, isOrdinary, type NewTask } from './new-task.ts'
+import {
+  claimable,
+  insertClaimed,
+  insertOrdinary,
+  insertTask,
+  isOrdinary,
+  type CreatedRow,
+  type NewTask,
+} from './new-task.ts'
 import type { Worker } from '../run/worker.ts'
 import type { TaskChange } from '../task.ts'
 import { filesIn } from '../files/input-files.ts'
@@ -32,7 +40,7 @@ export interface CreationOptions {
 }
 
 /** Stores new tasks, each in its own transaction or in a shared one, and returns their rows. */
-export type Create = (task: NewTask) => Promise<TaskRow>
+export type Create = (task: NewTask) => Promise<CreatedRow>
 
 /** Creates tasks, batched or one at a time. */
 export interface Creation {
@@ -40,7 +48,7 @@ export interface Creation {
   /** Whether a task may share a transaction with others. */
   mayShare: (task: NewTask) => boolean
   /** Stores such tasks in the caller's transaction; `agent_not_found` where one's agent was deleted meanwhile. */
-  createAll: (tx: Sql, tasks: readonly NewTask[]) => Promise<(TaskRow | Problem)[]>
+  createAll: (tx: Sql, tasks: readonly NewTask[]) => Promise<(CreatedRow | Problem)[]>
 }
 
 /**
@@ -49,14 +57,14 @@ export interface Creation {
  */
 export function makeCreation({ sql, indexed, queue, isFull, onSent, claim, claimUnstored }: CreationOptions): Creation {
   /** Stores and claims in one statement those tasks of which all is known; gives their rows. */
-  const storeClaimed = async (on: Sql, tasks: readonly NewTask[]): Promise<Map<string, TaskRow>> => {
+  const storeClaimed = async (on: Sql, tasks: readonly NewTask[]): Promise<Map<string, CreatedRow>> => {
     const of = new Map<string, NewTask>()
     const ready = tasks.flatMap((task) => {
       const seen = claimable(task)
       if (seen) of.set(task.id, task)
       return seen ?? []
     })
-    let rows = new Map<string, TaskRow>()
+    let rows = new Map<string, CreatedRow>()
     if (ready.length === 0) return rows
     const store = async (changes: readonly TaskChange[]): Promise<Map<string, string>> => {
       const claimed = changes.map((change) => ({ task: of.get(change.task.id)!, change }))
@@ -66,7 +74,11 @@ export function makeCreation({ sql, indexed, queue, isFull, onSent, claim, claim
     await claimUnstored(on, ready, store, { opensTools: !on.isTransaction })
     return rows
   }
-  const store = async (tx: Sql, tasks: readonly NewTask[], claiming: typeof claim): Promise<(TaskRow | Problem)[]> => {
+  const store = async (
+    tx: Sql,
+    tasks: readonly NewTask[],
+    claiming: typeof claim,
+  ): Promise<(CreatedRow | Problem)[]> => {
     const { rows, jobs } = await insertOrdinary(tx, queue, tasks)
     const claimed = await claiming(
       tx,
@@ -78,8 +90,10 @@ export function makeCreation({ sql, indexed, queue, isFull, onSent, claim, claim
   const createAll: Creation['createAll'] = async (tx, tasks) => {
     await planByIndex(tx)
     const claimed = tasks.some(claimable)
-      ? await tx.begin((inner) => storeClaimed(inner, tasks)).catch(unlessTransient(() => new Map<string, TaskRow>()))
-      : new Map<string, TaskRow>()
+      ? await tx
+          .begin((inner) => storeClaimed(inner, tasks))
+          .catch(unlessTransient(() => new Map<string, CreatedRow>()))
+      : new Map<string, CreatedRow>()
     return withOthers(tasks, claimed, (others) =>
       store(tx, others, (part, jobs) =>
         part.begin((inner) => claim(inner, jobs)).catch(unlessTransient(() => new Set<string>())),
@@ -92,9 +106,9 @@ export function makeCreation({ sql, indexed, queue, isFull, onSent, claim, claim
     batchOrEach(tasks, (some) =>
       inTransaction(some, claim).catch(unlessTransient(() => inTransaction(some, async () => new Set()))),
     )
-  const groups = new Batcher<NewTask, TaskRow>(
+  const groups = new Batcher<NewTask, CreatedRow>(
     async (tasks) => {
-      const claimed = await storeClaimed(indexed, tasks).catch(unlessTransient(() => new Map<string, TaskRow>()))
+      const claimed = await storeClaimed(indexed, tasks).catch(unlessTransient(() => new Map<string, CreatedRow>()))
       // What fails of the others is theirs alone: some are stored already.
       return withOthers(tasks, claimed, (others) => queued(others).catch((error: Error) => others.map(() => error)))
     },
@@ -113,9 +127,9 @@ export function makeCreation({ sql, indexed, queue, isFull, onSent, claim, claim
 /** What became of tasks of which some are `stored`: the others are stored by `store`. In the order of the tasks. */
 async function withOthers<Failure>(
   tasks: readonly NewTask[],
-  stored: ReadonlyMap<string, TaskRow>,
-  store: (others: readonly NewTask[]) => Promise<readonly (TaskRow | Failure)[]>,
-): Promise<(TaskRow | Failure)[]> {
+  stored: ReadonlyMap<string, CreatedRow>,
+  store: (others: readonly NewTask[]) => Promise<readonly (CreatedRow | Failure)[]>,
+): Promise<(CreatedRow | Failure)[]> {
   const others = tasks.filter(({ id }) => !stored.has(id))
   const rows = others.length > 0 ? await store(others) : []
   const each = new Map(others.map(({ id }, i) => [id, rows[i]!]))
@@ -130,8 +144,8 @@ function unlessTransient<T>(instead: () => T | Promise<T>): (error: unknown) => 
   }
 }
 
-function isSmall({ input, metadata, output_schema, caller }: NewTask): boolean {
-  return JSON.stringify([input, metadata, output_schema, caller]).length <= groupedMax_chars
+function isSmall({ input, metadata, output_schema, caller, segment }: NewTask): boolean {
+  return JSON.stringify([input, metadata, output_schema, caller, segment?.input]).length <= groupedMax_chars
 }
 
 async function requireRow(tx: Sql, { id, agent }: NewTask): Promise<TaskRow> {

@@ -10,10 +10,11 @@ import { completeFile, nameFiles, nameFilesOf } from '../files/file-rows.ts'
 import type { BegunFile } from '../files/file-store.ts'
 import { filesIn } from '../files/input-files.ts'
 import { freeSlots, limitKeysOf, isKeyHeld, lockLimits } from '../queue/concurrency-limits.ts'
+import { segmentParts, type NewSegment } from './new-segments.ts'
 import { taskColumns, type TaskRow } from './stored-task.ts'
 import type { NewJob, Queue } from '../queue/queue.ts'
 import { hasTaskSubscription, taskOutbox } from '../journal/task-outbox.ts'
-import { noUsage } from '../journal/task-rows.ts'
+import { noUsage, withCaller } from '../journal/task-rows.ts'
 import { nextRow, writtenBy } from '../journal/task-changes.ts'
 import type { AgentConfig, Caller, LockedTask, TaskChange, TaskLimits, TaskWork } from '../task.ts'
 
@@ -58,6 +59,8 @@ export interface NewTask {
   /** W3C Trace Context as it came with the request. */
   traceparent?: string | null
   caller?: Caller | null
+  /** The response of a protocol door that it is made for; only for tasks that may share their creation with others. */
+  segment?: NewSegment
   /** Of a delegated task: the task that waits for it, the one at the root, and its level. */
   parent?: { task_id: string; root_task_id: string; depth: number }
 }
@@ -84,6 +87,12 @@ export interface AgentStanding {
   has_budget: boolean
   /** Whether a webhook has subscribed to events of tasks. */
   has_subscribers: boolean
+}
+
+/** The row of a new task. */
+export interface CreatedRow extends TaskRow {
+  /** The number of the request that was recorded with its segment; null without one. */
+  request_record?: number | null
 }
 
 /** The metadata that a caller gives a task: by which door it came, the service says itself. */
@@ -161,15 +170,7 @@ export function claimable(task: NewTask): (LockedTask & { work: TaskWork }) | un
   const { budget: ofAgent } = (standing?.config ?? {}) as { budget?: unknown }
   const isLimited = ofAgent !== undefined || Object.keys(task.budget ?? {}).length > 0
   if (!standing || standing.version !== agent.version || standing.status !== 'running') return undefined
-  if (
-    isLimited ||
-    standing.has_budget ||
-    standing.has_subscribers ||
-    task.retry_of ||
-    task.run_after ||
-    caller ||
-    task.parent
-  )
+  if (isLimited || standing.has_budget || standing.has_subscribers || task.retry_of || task.run_after || task.parent)
     return undefined
   const now = new Date().toISOString()
   const { id, output_schema = null, metadata = {}, traceparent = null, input } = task
@@ -223,7 +224,7 @@ export function claimable(task: NewTask): (LockedTask & { work: TaskWork }) | un
       output_schema,
       timeout_seconds,
       thread_id: null,
-      config,
+      config: withCaller(config, caller),
       environment,
       metadata,
       traceparent,
@@ -247,7 +248,7 @@ export async function insertClaimed(
   sql: Sql,
   queue: Pick<Queue, 'insertActive'>,
   claimed: readonly ClaimedTask[],
-): Promise<Map<string, TaskRow>> {
+): Promise<Map<string, CreatedRow>> {
   const rows = claimed.map(({ task, change }) => {
     const { org_id, revision } = task.agent.standing!
     return {
@@ -263,13 +264,18 @@ export async function insertClaimed(
   const { steps, events, logs } = writtenBy(changes, new Map())
   const stale = claimed.filter(({ task }) => !task.agent.standing!.is_fresh).map(({ task }) => task.agent.id)
   const { fragment } = sql
-  const stored = await sql.run<TaskRow>(fragment`
+  const segments = segmentParts(
+    sql,
+    claimed.map(({ task }) => task),
+    fragment`asked`,
+  )
+  const stored = await sql.run<CreatedRow>(fragment`
     with asked as materialized (
       select r.* from jsonb_to_recordset(${jsonb(rows)}::jsonb) as r(id text, project_id bigint, agent_id text, agent_version int,
         input jsonb, priority int, queue_ttl_seconds int, timeout_seconds int, max_attempts int, usage jsonb, metadata jsonb,
         created_by text, request_id text, trace_id text, job_id uuid, job_attempt int, attempt int, worker_id text, hold jsonb,
-        last_sequence int, lasts_seconds int, schedule_id text, traceparent text, credential_id text, output_schema jsonb, org_id text,
-        revision bigint)
+        last_sequence int, lasts_seconds int, schedule_id text, traceparent text, credential_id text, output_schema jsonb,
+        caller jsonb, org_id text, revision bigint)
       -- The limit leads to the index, once for each task, whatever the planner thinks of the sizes of the two.
       cross join lateral (select from agent a where a.id = r.agent_id and a.revision = r.revision and a.status = 'running' limit 1) as_read
       where not exists (select from budget b where b.subject in (r.agent_id, 'proj_' || r.project_id, r.org_id, r.credential_id))
@@ -277,10 +283,10 @@ export async function insertClaimed(
     ), created as (
       insert into task (id, project_id, agent_id, agent_version, status, input, priority, queue_ttl_seconds, timeout_seconds, max_attempts,
         usage, metadata, created_by, request_id, trace_id, job_id, job_attempt, attempt, worker_id, hold, last_sequence, expires_at,
-        started_at, schedule_id, traceparent, credential_id, output_schema)
+        started_at, schedule_id, traceparent, credential_id, output_schema, caller)
       select id, project_id, agent_id, agent_version, 'running', input, priority, queue_ttl_seconds, timeout_seconds, max_attempts,
         usage, metadata, created_by, request_id, trace_id, job_id, job_attempt, attempt, worker_id, hold, last_sequence,
-        now() + make_interval(secs => lasts_seconds), now(), schedule_id, traceparent, credential_id, output_schema
+        now() + make_interval(secs => lasts_seconds), now(), schedule_id, traceparent, credential_id, output_schema, caller
       from asked returning ${taskColumns(sql)}
     ), subscribed as (
       insert into task_event (task_id, sequence, type, data)
@@ -305,8 +311,8 @@ export async function insertClaimed(
     touched as (
       update agent set last_activity = now() where id in (
         select id from agent where id = any(${[...new Set(stale)]}) order by id for no key update skip locked)
-    )
-    select * from created`)
+    )${segments.parts}
+    select created.*${segments.column} from created`)
   return new Map(stored.map((row) => [row.id, asCreated(row)]))
 }
 
@@ -316,7 +322,7 @@ function claimSeconds({ expires_at, task }: TaskChange): number {
 }
 
 /** A task as its creation left it, before its claim. */
-function asCreated(row: TaskRow): TaskRow {
+function asCreated(row: CreatedRow): CreatedRow {
   return { ...row, status: 'queued', started_at: null, last_sequence: 1 }
 }
 
@@ -329,13 +335,13 @@ function isWithin(run_after: string | null | undefined, ms: number): boolean {
 }
 
 /** A new task as stored, with the data of its webhook events; null where no webhook subscribes. */
-interface StoredRow extends TaskRow {
+interface StoredRow extends CreatedRow {
   subscribed: { org_id: string; agent_name: string } | null
 }
 
 /** New tasks as they are stored, and the jobs of those that are sent. */
 export interface Stored {
-  rows: Map<string, TaskRow>
+  rows: Map<string, CreatedRow>
   jobs: readonly NewJob[]
 }
 
@@ -349,6 +355,11 @@ async function store(
   created: readonly { task: NewTask; admission: Admission }[],
 ): Promise<Stored> {
   const rows = created.map(({ task, admission }) => newRow(task, admission))
+  const segments = segmentParts(
+    tx,
+    created.map(({ task }) => task),
+    tx.fragment`created`,
+  )
   const stored = await tx.run<StoredRow>(tx.fragment`
     with created as (
       insert into task (id, project_id, agent_id, agent_version, thread_id, thread_position, concurrency_key, status, input, priority,
@@ -374,8 +385,8 @@ async function store(
       insert into task_event (task_id, sequence, type, data)
       select id, 1, 'task.created', jsonb_build_object('status', status, 'agent_id', agent_id, 'agent_version', agent_version)
       from created
-    )
-    select created.*, (
+    )${segments.parts}
+    select created.*${segments.column}, (
       select jsonb_build_object('org_id', p.org_id, 'agent_name', a.name)
       from agent a join project p on p.id = a.project_id join webhook w on w.org_id = p.org_id
       where a.id = created.agent_id and ${hasTaskSubscription} and w.events && ${subscriptionsOf('task.created')} limit 1) as subscribed

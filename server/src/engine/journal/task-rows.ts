@@ -45,7 +45,7 @@ export async function lockTasksWithWork(
 }
 
 /** The configuration that a task runs with: the agent's, with what the caller asked for the task alone. */
-function withCaller(config: AgentConfig, caller: Caller | null): AgentConfig {
+export function withCaller(config: AgentConfig, caller: Caller | null): AgentConfig {
   if (!caller) return config
   const { instructions, max_output_tokens, temperature, effort } = caller
   const prompts = [config.system_prompt, instructions].filter((text) => text !== undefined && text !== '')

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { once } from 'node:events'
 import { isFinished, isTerminalEvent, type LiveEventType, type TaskState } from '#contract/tasks/task-lifecycle.ts'
-import type { Sql } from '../../platform/postgres/database.ts'
+import type { Fragment, Sql } from '../../platform/postgres/database.ts'
 import { isRest, type Hub, type TaskEvent } from './streams-hub.ts'
 
 /** How soon a client comes back after the connection was lost. */
@@ -235,7 +235,12 @@ export async function listTaskEvents(
   task_id: string,
   { after, limit }: { after: number; limit: number },
 ): Promise<TaskEvent[]> {
-  return sql<TaskEvent>`
+  return sql.run<TaskEvent>(selectTaskEvents(sql, sql.fragment`${task_id}`, sql.fragment`${after}`, limit))
+}
+
+/** The same as part of a statement of the caller. */
+export function selectTaskEvents({ fragment }: Sql, task_id: Fragment, after: Fragment, limit: number): Fragment {
+  return fragment`
     select e.sequence, e.task_id, e.type, e.created_at, case
         when e.data ? 'told_by_step' then
           e.data - 'told_by_step' || case s.type

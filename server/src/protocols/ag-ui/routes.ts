@@ -14,7 +14,7 @@ import { findDoorAgent, findDoorKey, type DoorAgent } from '../door-keys.queries
 import { findResponse, type FoundResponse } from '../door-responses.queries.ts'
 import { cancelSegment, type SegmentPointer } from '../open-segment.ts'
 import { SegmentFold } from '../segment-fold.ts'
-import { sourceOf, streamSegment, type Telling } from '../served-segment.ts'
+import { makeSourceOf, streamSegment, type SourceOf, type Telling } from '../served-segment.ts'
 import { lastText, openRun } from './open-run.ts'
 import { badInput, OpenInterrupts } from './problems.ts'
 import { aguiConfig, readRun } from './read-input.ts'
@@ -29,6 +29,7 @@ interface Refused {
 /** AG-UI at `/agui`: agents for user interfaces, onto the same tasks. */
 export function aguiRoutes(app: FastifyInstance, http: HttpContext, context: Context): void {
   const loadAsked = makeLoadAsked(context.database)
+  const reading = { ...context, sourceOf: makeSourceOf(context) }
   const load = ({ sql, params, principal }: Loading): Promise<DoorAgent> =>
     requirePublished(sql, params['agent_id']!, principal.org_id)
   const loadRun = async (loading: Loading): Promise<FoundResponse> => findRun(loading, await load(loading))
@@ -55,7 +56,7 @@ export function aguiRoutes(app: FastifyInstance, http: HttpContext, context: Con
       if ('refused' in opened) return refusal(opened, reply)
       const found = await findResponse(context.sql, opened.response_id, handling.principal, { hidden: true })
       if (!found) throw notFound('response_not_found', 'response', opened.response_id)
-      return streamRun(reply, context, found, lastEventId(handling))
+      return streamRun(reply, reading, found, lastEventId(handling))
     },
   })
 
@@ -66,7 +67,7 @@ export function aguiRoutes(app: FastifyInstance, http: HttpContext, context: Con
       await handling.occupy()
       return {}
     },
-    finish: (handling, _answer, reply) => streamRun(reply, context, handling.loaded, lastEventId(handling)),
+    finish: (handling, _answer, reply) => streamRun(reply, reading, handling.loaded, lastEventId(handling)),
   })
 
   handle(app, http, operations.cancelRun, {
@@ -116,7 +117,12 @@ function refusal({ refused: { message, ...names } }: Refused, reply: FastifyRepl
   return new Answer(200, encode(started) + encode(failed))
 }
 
-function streamRun(reply: FastifyReply, context: Context, found: FoundResponse, after: number): Promise<undefined> {
+function streamRun(
+  reply: FastifyReply,
+  context: Pick<Context, 'sql'> & { sourceOf: SourceOf },
+  found: FoundResponse,
+  after: number,
+): Promise<undefined> {
   const fold = new SegmentFold(found)
   const state = new RunState(found, fold)
   reply.header('cadre-task-id', found.task_id)
@@ -131,5 +137,5 @@ function streamRun(reply: FastifyReply, context: Context, found: FoundResponse, 
     },
     end: () => [],
   }
-  return streamSegment(reply, sourceOf(context, found), fold, telling)
+  return streamSegment(reply, context.sourceOf(found), fold, telling)
 }

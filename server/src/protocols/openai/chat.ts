@@ -13,37 +13,45 @@ import {
   awaitSegment,
   cancelWithConnection,
   endRequestWith,
-  sourceOf,
+  makeRequestEnds,
+  makeSourceOf,
   streamSegment,
   type Telling,
 } from '../served-segment.ts'
 import { ChatState } from './chat-state.ts'
+import { makeFindModel } from './models.queries.ts'
 import { makeDoorFiles, type DoorFiles } from '../door-files.ts'
-import { openOnce, receiveAsked, requireModel, type Opened } from './open.ts'
+import { makeRepeated, openOnce, receiveAsked, requireModel, type AskedModels, type Opened } from './open.ts'
 import { readChatMessages } from './read-input.ts'
 import { doorConfig, readOptions } from './read-options.ts'
 
 /** Chat completions: stateless in the protocol, tasks behind it. */
 export function chatRoutes(app: FastifyInstance, http: HttpContext, context: Context): void {
-  const loadAsked = makeLoadAsked(context.database)
+  const models: AskedModels = {
+    loadAsked: makeLoadAsked(context.database),
+    findModel: makeFindModel(context.database.indexed),
+  }
   const doorFiles = makeDoorFiles(context)
+  const sourceOf = makeSourceOf(context)
+  const repeated = makeRepeated(context.database.indexed)
+  const ends = makeRequestEnds(context.database.indexed)
   handle(app, http, createChatCompletion, {
     receive: (loading, validated) =>
-      receiveAsked(doorFiles, loading, loadAsked, () => {
+      receiveAsked(doorFiles, loading, models, () => {
         const body = validated().body as Record<string, unknown>
         return { body, input: readChatMessages(body['messages']) }
       }),
     run: async (handling) => {
       await handling.occupy()
       const body = handling.body as Record<string, unknown>
-      return openOnce(context, handling, () => askedOf(handling, body, loadAsked, doorFiles))
+      return openOnce({ ...context, repeated }, handling, () => askedOf(handling, body, models, doorFiles))
     },
     finish: async (handling, answer, reply) => {
       const body = handling.body as Record<string, unknown>
-      const { response_id, record } = answer.body as Opened
-      const found = await findResponse(context.sql, response_id, handling.principal, { hidden: true })
+      const { response_id, record, made } = answer.body as Opened
+      const found = made ?? (await findResponse(context.sql, response_id, handling.principal, { hidden: true }))
       if (!found) throw notFound('response_not_found', 'response', response_id)
-      if (record !== null) endRequestWith(reply, context, record)
+      if (record !== null) endRequestWith(reply, { ...context, ends }, record)
       reply.header('cadre-task-id', found.task_id)
       const { ignored } = readOptions({ tools: body['tools'] }, {})
       if (ignored.length > 0) reply.header('cadre-ignored', ignored.join(', '))
@@ -54,9 +62,9 @@ export function chatRoutes(app: FastifyInstance, http: HttpContext, context: Con
         cancelWithConnection(reply, context, handling, found, fold)
       if (stream === true) {
         const usage = isObject(stream_options) && stream_options['include_usage'] === true
-        return streamSegment(reply, sourceOf(context, found), fold, tellingOf(state, usage))
+        return streamSegment(reply, sourceOf(found), fold, tellingOf(state, usage))
       }
-      const done = await awaitSegment(reply, sourceOf(context, found), fold, {
+      const done = await awaitSegment(reply, sourceOf(found, made !== undefined), fold, {
         take: (happening) => void state.take(happening),
         isOver: () => state.over,
         body: (isLate) => (isLate || !state.failure || isInvalid(state) ? state.whole() : undefined),
@@ -77,10 +85,10 @@ function isInvalid({ failure }: ChatState): boolean {
 async function askedOf(
   loading: Loading,
   body: Record<string, unknown>,
-  loadAsked: ReturnType<typeof makeLoadAsked>,
+  models: AskedModels,
   doorFiles: DoorFiles,
 ): Promise<AskedSegment> {
-  const agent = await requireModel(loading, body['model'], loadAsked)
+  const agent = await requireModel(loading, body['model'], models)
   const options = readOptions(body, agent.config)
   return {
     kind: 'openai.chat',

@@ -1,5 +1,6 @@
 import { openaiBounds } from '#contract/doors/openai.ts'
 import type { Principal } from '../../http/access/principal.ts'
+import { Batcher } from '../../platform/batcher.ts'
 import type { Fragment, Sql } from '../../platform/postgres/database.ts'
 import { isId } from '../../platform/ids.ts'
 import { projectNumber } from '../../resources/projects/projects.queries.ts'
@@ -43,6 +44,48 @@ export async function listModels(sql: Sql, { org_id }: Principal): Promise<Proje
     where p.org_id = ${org_id} and of.ids is not null order by p.name`)
 }
 
+/** A name of a model as one of the ways to understand it. */
+interface AskedModel {
+  org_id: string
+  /** The project that the answer must be of; null where any will do. */
+  within: number | null
+  /** `agent_…`, or an agent's name. */
+  agent: string
+  /** The project's name, or its number as text; null where none is named. */
+  project: string | null
+}
+
+/** Ways to understand a name, each with how it finds agents `a` of projects `p` for what was `asked`. */
+const ways = {
+  id: (sql: Sql) => sql.fragment`a.id = asked.agent`,
+  project_number: (sql: Sql) => sql.fragment`p.id = asked.project::bigint and a.name = asked.agent`,
+  project_name: (sql: Sql) => sql.fragment`lower(p.name) = lower(asked.project) and a.name = asked.agent`,
+  name: (sql: Sql) => sql.fragment`a.name = asked.agent`,
+}
+type Way = keyof typeof ways
+
+/** Names that are looked for by one statement at most, and such statements at a time. */
+const groupMax = 100
+const concurrency = 2
+
+/** Finds models on connections of the process: names that come at the same time share a statement. */
+export type FindModel = (
+  principal: Pick<Principal, 'org_id'>,
+  name: string,
+  project: string | undefined,
+) => Promise<ModelRow | undefined>
+
+export function makeFindModel(sql: Sql): FindModel {
+  const groups = new Map(
+    (Object.keys(ways) as Way[]).map((way) => [
+      way,
+      new Batcher<AskedModel, ModelRow | undefined>((all) => findByWay(sql, way, all), { concurrency, groupMax }),
+    ]),
+  )
+  return (principal, name, project) =>
+    findWith(principal, name, project, (way, asked) => groups.get(way)!.submit(asked))
+}
+
 /**
  * The agent that a model's name stands for: `agent_…`, `project/agent-name`, `proj_N/agent-name`, or an agent's name where
  * it is the only one of that name, in the project that `OpenAI-Project` names where it names one. Undefined where there is
@@ -50,32 +93,54 @@ export async function listModels(sql: Sql, { org_id }: Principal): Promise<Proje
  */
 export async function findModel(
   sql: Sql,
-  { org_id }: Principal,
+  principal: Pick<Principal, 'org_id'>,
   name: string,
   project: string | undefined,
 ): Promise<ModelRow | undefined> {
-  const { fragment } = sql
-  const within = project === undefined ? undefined : projectNumber(project)
-  if (project !== undefined && within === undefined) return undefined
-  const inProject = within === undefined ? fragment`` : fragment`and p.id = ${within}`
+  return findWith(principal, name, project, async (way, asked) => (await findByWay(sql, way, [asked]))[0])
+}
+
+async function findWith(
+  { org_id }: Pick<Principal, 'org_id'>,
+  name: string,
+  project: string | undefined,
+  find: (way: Way, asked: AskedModel) => Promise<ModelRow | undefined>,
+): Promise<ModelRow | undefined> {
+  const within = project === undefined ? null : projectNumber(project)
+  if (within === undefined) return undefined
   const slash = name.indexOf('/')
-  const ways: Fragment[] = []
-  if (isId('agent', name)) ways.push(fragment`a.id = ${name}`)
+  const asked: [Way, Pick<AskedModel, 'agent' | 'project'>][] = []
+  if (isId('agent', name)) asked.push(['id', { agent: name, project: null }])
   if (slash > 0) {
     const [of, agent] = [name.slice(0, slash), name.slice(slash + 1)]
     const number = of.startsWith('proj_') ? projectNumber(of) : undefined
-    ways.push(
-      number === undefined
-        ? fragment`lower(p.name) = lower(${of}) and a.name = ${agent}`
-        : fragment`p.id = ${number} and a.name = ${agent}`,
-    )
+    if (number === undefined) asked.push(['project_name', { agent, project: of }])
+    else asked.push(['project_number', { agent, project: String(number) }])
   }
-  ways.push(fragment`a.name = ${name}`)
-  for (const way of ways) {
-    const found = await sql.run<ModelRow>(fragment`
-      select ${columns(sql)} from project p join agent a on a.project_id = p.id
-      where p.org_id = ${org_id} and ${way} ${inProject} and ${isOpen(sql)} limit 2`)
-    if (found.length === 1) return found[0]
+  asked.push(['name', { agent: name, project: null }])
+  for (const [way, one] of asked) {
+    const found = await find(way, { org_id, within, ...one })
+    if (found) return found
   }
   return undefined
+}
+
+/** Of each name the agent that it finds by a way, where it finds exactly one. */
+async function findByWay(sql: Sql, way: Way, all: readonly AskedModel[]): Promise<(ModelRow | undefined)[]> {
+  const { fragment } = sql
+  const rows = await sql.run<ModelRow & { nth: number }>(fragment`
+    select asked.nth::int, found.*
+    from unnest(${all.map(({ org_id }) => org_id)}::text[], ${all.map(({ within }) => within)}::bigint[],
+      ${all.map(({ agent }) => agent)}::text[], ${all.map((one) => one.project)}::text[]) with ordinality
+      as asked(org_id, within, agent, project, nth)
+    cross join lateral (
+      select ${columns(sql)} from project p join agent a on a.project_id = p.id
+      where p.org_id = asked.org_id and ${ways[way](sql)} and (asked.within is null or p.id = asked.within) and ${isOpen(sql)}
+      limit 2) found`)
+  return all.map((_, i) => {
+    const [first, second] = rows.filter(({ nth }) => nth === i + 1)
+    if (!first || second) return undefined
+    const { nth: _nth, ...found } = first
+    return found
+  })
 }

@@ -4,14 +4,16 @@ import type { Context } from '../../context.ts'
 import { saidOf } from '../../engine/conversation/conversation.ts'
 import { judgeInput } from '../../engine/tools/schemas/schema-judge.ts'
 import type { Loading } from '../../http/handle.ts'
+import { Batcher } from '../../platform/batcher.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 import type { AskedAgent } from '../../resources/tasks/asked-agents.ts'
-import { claimRequest, hashOfRequest, recordRequest } from '../door-requests.queries.ts'
-import { openSegment, type AskedSegment, type SegmentPointer } from '../open-segment.ts'
+import { areRepeated, claimRequest, hashOfRequest, recordRequest, type AskedRequest } from '../door-requests.queries.ts'
+import type { FoundResponse } from '../door-responses.queries.ts'
+import { foundOf, openSegment, plainTask, type AskedSegment, type SegmentPointer } from '../open-segment.ts'
 import { requestEnds } from '../served-segment.ts'
 import { requireConversation } from '../conversations.queries.ts'
 import type { DoorFiles } from '../door-files.ts'
-import { findModel } from './models.queries.ts'
+import { findModel, type FindModel } from './models.queries.ts'
 import { projectOf } from './models.ts'
 import { badParameter, modelNotFound } from './problems.ts'
 import { readInput, type AskedInput } from './read-input.ts'
@@ -20,17 +22,40 @@ import type { Options } from './read-options.ts'
 /** What a creating request leaves: its segment, and its record where it has one. */
 export interface Opened extends SegmentPointer {
   record: number | null
+  /** The segment as its creation left it, where this request created it: nothing that happens to it was missed. */
+  made?: FoundResponse
+}
+
+/** Requests that are looked for by one statement at most, and such statements at a time. */
+const groupMax = 100
+const concurrency = 2
+
+/** Whether a request has an earlier equal one: those that come at the same time share a statement. */
+export type Repeated = Batcher<AskedRequest, boolean>
+
+export function makeRepeated(sql: Sql): Repeated {
+  return new Batcher((all) => areRepeated(sql, all), { concurrency, groupMax })
+}
+
+/** How the agents of requests are found. */
+export interface AskedModels {
+  loadAsked: (loading: Loading) => Promise<AskedAgent>
+  findModel: FindModel
 }
 
 /** The agent that a body names as its model. Throws 404 `model_not_found`, 400 where it names none. */
 export async function requireModel(
   loading: Loading,
   model: unknown,
-  loadAsked: (loading: Loading) => Promise<AskedAgent>,
+  { loadAsked, findModel: findShared }: AskedModels,
 ): Promise<AskedAgent> {
   if (typeof model !== 'string' || model === '')
     throw badParameter('model', 'model is required.', 'missing_required_parameter')
-  const found = await findModel(loading.sql, loading.principal, model, projectOf(loading))
+  const { sql, principal } = loading
+  const project = projectOf(loading)
+  const found = await (sql.isTransaction
+    ? findModel(sql, principal, model, project)
+    : findShared(principal, model, project))
   if (!found) throw modelNotFound(model)
   return loadAsked({ ...loading, params: { project_id: projectId(found.project_id), agent_id: found.id } })
 }
@@ -40,13 +65,13 @@ export async function requireModel(
  * A request with an Idempotency-Key is repeated by that alone.
  */
 export async function openOnce(
-  context: Pick<Context, 'engine'>,
+  { engine, database, repeated }: Pick<Context, 'engine' | 'database'> & { repeated: Repeated },
   loading: Loading,
   asked: () => Promise<AskedSegment>,
 ): Promise<Opened> {
   const { sql, principal, request } = loading
   const segment = (tx: Sql, of: AskedSegment): Promise<SegmentPointer> =>
-    openSegment(tx, context, { ...loading, sql: tx }, of)
+    openSegment(tx, { engine }, { ...loading, sql: tx }, of)
   const judged = async (): Promise<AskedSegment> => {
     const of = await asked()
     const said = of.input.messages.findLast(({ role }) => role === 'user')
@@ -55,14 +80,22 @@ export async function openOnce(
   }
   if (sql.isTransaction) return { ...(await segment(sql, await judged())), record: null }
   const { credential_id } = principal
-  const process_id = context.engine.worker_id
+  const process_id = engine.worker_id
   const path = request.url.split('?', 1)[0] ?? request.url
   const hash = hashOfRequest(request.method, path, request.body as Buffer | undefined)
   const again = Number(request.headers['x-stainless-retry-count'] ?? 0) >= 1
   await requestEnds()
-  const claimed = await claimRequest(sql, { credential_id, hash, again, process_id })
+  const claimed =
+    (await repeated.submit({ credential_id, hash, again })) &&
+    (await claimRequest(database.indexed, { credential_id, hash, again, process_id }))
   if (claimed) return { response_id: claimed.response_id, task_id: claimed.task_id, record: claimed.id }
   const of = await judged()
+  const task = plainTask(loading, of, { credential_id, hash, process_id })
+  if (task && engine.mayShare(task)) {
+    const row = await engine.create(task)
+    const made = foundOf(row, task)
+    return { response_id: made.id, task_id: row.id, record: row.request_record ?? null, made }
+  }
   return sql.begin(async (tx) => {
     const opened = await segment(tx, of)
     return { ...opened, record: await recordRequest(tx, { ...opened, credential_id, hash, process_id }) }
@@ -76,7 +109,7 @@ const marks = ['image_url', 'file_data', 'file_url'].map((mark) => Buffer.from(m
 export async function receiveAsked(
   doorFiles: DoorFiles,
   loading: Loading,
-  loadAsked: (loading: Loading) => Promise<AskedAgent>,
+  models: AskedModels,
   read: () => { body: Record<string, unknown>; input: AskedInput; conversation?: string | undefined },
 ): ReturnType<DoorFiles['receive']> {
   const { request, principal, sql } = loading
@@ -87,7 +120,7 @@ export async function receiveAsked(
     asked.conversation === undefined ? [] : (await requireConversation(sql, asked.conversation, principal)).items
   const urls = [...readInput(kept, 'items').urls, ...asked.input.urls]
   if (urls.length === 0) return undefined
-  const { project_id } = await requireModel(loading, asked.body['model'], loadAsked)
+  const { project_id } = await requireModel(loading, asked.body['model'], models)
   return doorFiles.receive(request, { project_id, created_by: principal.user_id }, urls)
 }
 

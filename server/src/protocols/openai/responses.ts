@@ -15,14 +15,17 @@ import {
   awaitSegment,
   cancelWithConnection,
   endRequestWith,
-  sourceOf,
+  makeRequestEnds,
+  makeSourceOf,
   streamSegment,
+  type SourceOf,
   type Telling,
 } from '../served-segment.ts'
 import { requireConversation } from '../conversations.queries.ts'
 import { makeDoorFiles, type DoorFiles } from '../door-files.ts'
-import { echoOf, openOnce, receiveAsked, requireModel, type Opened } from './open.ts'
+import { echoOf, makeRepeated, openOnce, receiveAsked, requireModel, type AskedModels, type Opened } from './open.ts'
 import { withReferences } from './item-references.ts'
+import { makeFindModel } from './models.queries.ts'
 import { badParameter } from './problems.ts'
 import { pageOf } from './pages.ts'
 import { readInput } from './read-input.ts'
@@ -31,13 +34,20 @@ import { ResponseState, type ResponseFrame } from './response-state.ts'
 
 /** Responses: segments of tasks. */
 export function responseRoutes(app: FastifyInstance, http: HttpContext, context: Context): void {
-  const loadAsked = makeLoadAsked(context.database)
+  const models: AskedModels = {
+    loadAsked: makeLoadAsked(context.database),
+    findModel: makeFindModel(context.database.indexed),
+  }
 
   const doorFiles = makeDoorFiles(context)
+  const sourceOf = makeSourceOf(context)
+  const reading = { ...context, sourceOf }
+  const repeated = makeRepeated(context.database.indexed)
+  const ends = makeRequestEnds(context.database.indexed)
 
   handle(app, http, operations.createResponse, {
     receive: (loading, validated) =>
-      receiveAsked(doorFiles, loading, loadAsked, () => {
+      receiveAsked(doorFiles, loading, models, () => {
         const body = validated().body as Record<string, unknown>
         return { body, input: readInput(body['input'] ?? []), conversation: conversationOf(body) }
       }),
@@ -45,21 +55,21 @@ export function responseRoutes(app: FastifyInstance, http: HttpContext, context:
       const body = handling.body as Record<string, unknown>
       const isBackground = body['background'] === true
       if (!isBackground || body['stream'] === true) await handling.occupy()
-      return openOnce(context, handling, () => askedOf(handling, body, loadAsked, doorFiles))
+      return openOnce({ ...context, repeated }, handling, () => askedOf(handling, body, models, doorFiles))
     },
     finish: async (handling, answer, reply) => {
       const body = handling.body as Record<string, unknown>
-      const { response_id, record } = answer.body as Opened
-      const found = await requireResponse(context.sql, response_id, handling, { hidden: true })
-      if (record !== null) endRequestWith(reply, context, record)
+      const { response_id, record, made } = answer.body as Opened
+      const found = made ?? (await requireResponse(context.sql, response_id, handling, { hidden: true }))
+      if (record !== null) endRequestWith(reply, { ...context, ends }, record)
       reply.header('cadre-task-id', found.task_id)
       const ignored = ignoredOf(body)
       if (ignored.length > 0) reply.header('cadre-ignored', ignored.join(', '))
-      if (body['stream'] === true) return streamResponse(reply, context, handling, found, body, -1)
+      if (body['stream'] === true) return streamResponse(reply, reading, handling, found, body, -1)
       if (body['background'] === true) return new Answer(200, (await readState(context.sql, found)).view())
       const { fold, state } = stateOf(found)
       if (wantsCancel(body)) cancelWithConnection(reply, context, handling, found, fold)
-      const done = await awaitSegment(reply, sourceOf(context, found), fold, {
+      const done = await awaitSegment(reply, sourceOf(found, made !== undefined), fold, {
         take: (happening) => void state.take(happening),
         body: () => state.view(),
       })
@@ -80,7 +90,7 @@ export function responseRoutes(app: FastifyInstance, http: HttpContext, context:
       const { loaded, query } = handling
       reply.header('cadre-task-id', loaded.task_id)
       if (!query.stream) return answer
-      return streamResponse(reply, context, handling, loaded, {}, query.starting_after ?? -1)
+      return streamResponse(reply, reading, handling, loaded, {}, query.starting_after ?? -1)
     },
   })
 
@@ -127,10 +137,10 @@ async function requireResponse(
 async function askedOf(
   loading: Loading,
   body: Record<string, unknown>,
-  loadAsked: ReturnType<typeof makeLoadAsked>,
+  models: AskedModels,
   doorFiles: DoorFiles,
 ): Promise<AskedSegment> {
-  const agent = await requireModel(loading, body['model'], loadAsked)
+  const agent = await requireModel(loading, body['model'], models)
   const options = readOptions(body, agent.config)
   const { previous_response_id } = body
   const conversation_id = conversationOf(body)
@@ -192,7 +202,7 @@ export async function readState(sql: Sql, found: FoundResponse): Promise<Respons
 
 async function streamResponse(
   reply: FastifyReply,
-  context: Context,
+  context: Context & { sourceOf: SourceOf },
   by: Loading,
   found: FoundResponse,
   body: Record<string, unknown>,
@@ -208,7 +218,7 @@ async function streamResponse(
         .map(encodeFrame),
     end: () => ['data: [DONE]\n\n'],
   }
-  return streamSegment(reply, sourceOf(context, found), fold, telling)
+  return streamSegment(reply, context.sourceOf(found), fold, telling)
 }
 
 /** A frame of a response's stream: its event is its type, and it has no id. */
