@@ -159,6 +159,16 @@ async function tryOut(service: RunningService): Promise<void> {
   )
 }
 
+/** Has the command line alone, on the Node of the machine, follow a task to its end. */
+async function watchTask({ url }: RunningService): Promise<void> {
+  const at = await install('a client [1]', await packageOf('cadre-cli'))
+  const cadre = join(at, 'node_modules/.bin/cadre')
+  const account = { ...env, HOME: at, CADRE_BASE_URL: url, CADRE_API_KEY: api_key }
+  const args = [cadre, 'tasks', 'run', 'echo', 'watched by an old Node', '--project', 'installed']
+  const { stdout } = await run(oldNode ?? process.execPath, args, { env: account })
+  assert.match(stdout, /watched by an old Node/)
+}
+
 test(
   'a release is the same bytes twice, its checksums hold, and its packages hold production files alone',
   timeout,
@@ -214,6 +224,7 @@ test('the package serves as `npm start` does, with its own Node and database, in
   )
   try {
     await tryOut(service)
+    await watchTask(service)
     assert.equal(existsSync(headers), false, 'the start removed the C headers')
   } finally {
     assert.deepEqual((await service.end()).code, 0)

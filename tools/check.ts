@@ -9,6 +9,7 @@ const steps: { name: string; command: string }[] = [
   { name: 'generated files are fresh', command: 'node tools/gen.ts --check' },
   { name: 'types', command: 'tsc --noEmit' },
   { name: 'types of the console', command: 'tsc --noEmit -p console' },
+  { name: 'types of what runs on Node.js 20', command: 'tsc --noEmit -p cli' },
   { name: 'OpenAPI document, by Redocly', command: 'redocly lint dist/openapi.json' },
   { name: 'lint, with types', command: 'oxlint --type-aware --deny-warnings' },
   { name: 'direction of imports', command: 'node tools/check/check-boundaries.ts' },

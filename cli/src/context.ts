@@ -83,10 +83,13 @@ export function contextOf(options: CommonOptions, env: Environment, filter?: Fil
     },
     client(isPublic = false) {
       const key = env.CADRE_API_KEY || login?.api_key
-      const isAddressSaid = ['flag', 'CADRE_BASE_URL'].includes(settings.base_url.source)
-      if (!isAddressSaid && settings.profile.source !== 'default' && !profileNames(env).includes(profile))
+      const { source } = settings.profile
+      // What is named in the command is meant, whatever the environment says beside it.
+      const isAddressSaid =
+        settings.base_url.source === 'flag' || (settings.base_url.source === 'CADRE_BASE_URL' && source !== 'flag')
+      if (!isAddressSaid && source !== 'default' && !profileNames(env).includes(profile))
         throw new UsageError(
-          `There is no profile ${JSON.stringify(profile)} (${settings.profile.source}); there are ${profileNames(env).join(', ')}.`,
+          `There is no profile ${JSON.stringify(profile)} (${source}); there are ${profileNames(env).join(', ')}.`,
         )
       const access = key || !login?.access_token ? undefined : login
       if (!key && !access && !isPublic) throw new NotLoggedIn(`Not logged in to ${base_url}.`)

@@ -80,6 +80,8 @@ test('a profile that is not there is neither chosen nor taken for another servic
   const asked = await runner.run(['--profile', 'nope', 'whoami'], without)
   assert.equal(asked.code, 2)
   assert.match(asked.stderr, /no profile "nope" \(flag\); there are default/)
+  const beside = await cadre(['--profile', 'nope', 'whoami'])
+  assert.match(beside.stderr, /no profile "nope"/, 'CADRE_BASE_URL is set')
   changeProfile(env, 'staging', { base_url: service.url })
   const staging = await runner.run(['--profile', 'staging', 'whoami', '--json'], without)
   assert.equal(staging.code, 0, staging.stderr)

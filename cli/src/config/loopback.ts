@@ -3,6 +3,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { Cadre } from '#sdk/client.ts'
 import type { Login } from './credentials.ts'
+import { deferred } from '../deferred.ts'
 import { CommandFailure } from '../failure.ts'
 import { loginOf } from './refresh.ts'
 
@@ -30,7 +31,7 @@ export async function loginByBrowser({ base_url, client_id, scope, show, isOpene
   const code_challenge = createHash('sha256').update(code_verifier).digest('base64url')
   // Loading it loads all of the client for the web, which would slow down each command.
   const { createServer } = await import('node:http')
-  const answered = Promise.withResolvers<URLSearchParams>()
+  const answered = deferred<URLSearchParams>()
   const server = createServer((request, response) => {
     const { pathname, searchParams } = new URL(request.url ?? '/', 'http://127.0.0.1')
     const isOurs = pathname === '/callback' && searchParams.get('state') === state

@@ -6,6 +6,7 @@ import { APIError, BadRequestError, NotFoundError } from '#sdk/errors.ts'
 import type { Cadre } from '#sdk/client.ts'
 import { verifyWebhook } from '#sdk/webhooks.ts'
 import type { Context } from '../context.ts'
+import { deferred } from '../deferred.ts'
 import { CommandFailure, Interrupted } from '../failure.ts'
 import { onSignal } from '../interrupt.ts'
 import { OwnRecord, removeLeftBehind } from './listening-records.ts'
@@ -69,7 +70,7 @@ export async function listen(context: Context, { forwardTo, events, port, public
 
   server.listen(port, '127.0.0.1')
   await once(server, 'listening')
-  const stopped = Promise.withResolvers<void>()
+  const stopped = deferred<void>()
   const removals = endings.map((signal) => onSignal(signal, () => stopped.resolve()))
   const own = `http://127.0.0.1:${(server.address() as AddressInfo).port}${path}`
   const url = publicUrl ?? own

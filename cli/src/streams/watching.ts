@@ -3,6 +3,7 @@ import { isFinished } from '#sdk/task-stream.ts'
 import type { Task } from '#sdk/types.ts'
 import { confirm } from '../ask.ts'
 import type { Context } from '../context.ts'
+import { deferred } from '../deferred.ts'
 import { CommandFailure, Interrupted } from '../failure.ts'
 import { exitInterrupted, onSignal } from '../interrupt.ts'
 import { LiveView } from '../output/live-view.ts'
@@ -23,7 +24,7 @@ export async function watch(
   const project = await context.project()
   const stop = new AbortController()
   let left: Promise<never> | undefined
-  const interrupted = Promise.withResolvers<never>()
+  const interrupted = deferred<never>()
   const onInterrupt = (): void => {
     if (left) exitInterrupted()
     left = leave(context, client, task_id, mayCancel, view, stop)
