@@ -46,6 +46,13 @@ function holds({ op, value }: FilterCondition, found: unknown): boolean {
   }
 }
 
+/** What is wrong with the value that a condition compares with; undefined where nothing is. */
+export function conditionFault({ op, value }: FilterCondition): string | undefined {
+  if (op === 'exists') return value === undefined || typeof value === 'boolean' ? undefined : 'must be true or false'
+  if (value === undefined) return `is required for ${op}`
+  return op === 'in' && !Array.isArray(value) ? 'must be a list for in' : undefined
+}
+
 /** Equal as JSON values, whatever the order of members. */
 function isSame(a: unknown, b: unknown): boolean {
   if (a === b) return true

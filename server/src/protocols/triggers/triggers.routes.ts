@@ -17,7 +17,7 @@ import { newId } from '../../platform/ids.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 import { requireAgent } from '../../resources/agents/agents.queries.ts'
 import { requireProject } from '../../resources/projects/projects.queries.ts'
-import { badPlace } from './paths.ts'
+import { badPlace, conditionFault } from './paths.ts'
 import { encryptSecret, newAddress, newSecret, urlOf } from './proofs.ts'
 import {
   deleteTrigger,
@@ -207,7 +207,7 @@ function requireContent(
   content: TriggerContent,
   config: Record<string, unknown> | undefined,
 ): void {
-  const { hmac, action, thread_key, input } = content
+  const { hmac, filter, action, thread_key, input } = content
   const issues: Issue[] = []
   const add = (field: string, message: string, code: Issue['code'] = 'invalid_format') =>
     void issues.push({ field, message, code })
@@ -221,6 +221,10 @@ function requireContent(
     .map(badPlace)
     .find((found) => found !== undefined)
   if (badInput !== undefined) add('input', `has a place that names nothing of a delivery: ${badInput}`)
+  filter.forEach((condition, at) => {
+    const fault = conditionFault(condition)
+    if (fault !== undefined) add(`filter[${at}].value`, fault, condition.value === undefined ? 'required' : undefined)
+  })
   if (config) {
     const isTyped = isObject(config['input_schema'])
     if (isTyped && !isObject(input)) add('input', 'must be an object, because the agent has an input_schema')

@@ -1,11 +1,11 @@
 import { invalid, type Issue } from '#contract/core/problems.ts'
 import type { AgentConfig } from '../../engine/task.ts'
 import { delegateName } from '../../engine/tools/delegate/delegates.ts'
-import type { Sql } from '../../platform/postgres/database.ts'
+import { jsonb, type Sql } from '../../platform/postgres/database.ts'
 
 /**
- * Throws `validation_error` where `config.delegates` names an agent that the project does not have, or two of them would be one
- * tool. Agents of other projects do not exist here.
+ * Throws `validation_error` where `config.delegates` names an agent that the project does not have, or a version that the agent
+ * never had, or where two of them would be one tool. Agents of other projects do not exist here.
  */
 export async function requireDelegates(
   sql: Sql,
@@ -16,8 +16,13 @@ export async function requireDelegates(
   const rows = await sql<{ id: string; name: string }>`
     select id, name from agent where project_id = ${project_id} and id = any(${delegates.map(({ agent_id }) => agent_id)})`
   const names = new Map(rows.map(({ id, name }) => [id, name]))
+  const versions = await sql<{ agent_id: string; version: number }>`
+    select v.agent_id, v.version from agent_version v
+    join jsonb_to_recordset(${jsonb(delegates.filter(({ version }) => version !== undefined))}::jsonb) as d(agent_id text, version bigint)
+      on d.agent_id = v.agent_id and d.version = v.version`
+  const known = new Set(versions.map(({ agent_id, version }) => `${agent_id} ${version}`))
   const taken = new Set<string>()
-  const issues = delegates.flatMap(({ agent_id, name }, at): Issue[] => {
+  const issues = delegates.flatMap(({ agent_id, version, name }, at): Issue[] => {
     const agent = names.get(agent_id)
     const field = `config.delegates[${at}]`
     if (agent === undefined)
@@ -27,6 +32,15 @@ export async function requireDelegates(
           message: 'is no agent of this project',
           code: 'invalid_choice',
           provided: agent_id,
+        },
+      ]
+    if (version !== undefined && !known.has(`${agent_id} ${version}`))
+      return [
+        {
+          field: `${field}.version`,
+          message: 'is no version of this agent',
+          code: 'invalid_choice',
+          provided: version,
         },
       ]
     const tool = delegateName(name ?? agent)

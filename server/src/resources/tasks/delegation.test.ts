@@ -225,12 +225,13 @@ describe('agents that give each other tasks', () => {
     assert.equal((await ended(task)).status, 'completed')
   })
 
-  it('another project’s agent, and two tools of one name, are refused', async () => {
+  it('another project’s agent, a version that never was, and two tools of one name, are refused', async () => {
     const other = await service.send('POST', `${elsewhere}/agents`, { body: { name: 'other' } })
     const own = await newAgent()
     const wrong = [
       [[{ agent_id: other.body.id }], 'config.delegates[0].agent_id'],
       [[{ agent_id: 'agent_00000000000000000000000000' }], 'config.delegates[0].agent_id'],
+      [[{ agent_id: own.id, version: 99 }], 'config.delegates[0].version'],
       [[{ agent_id: own.id }, { agent_id: own.id }], 'config.delegates[1].name'],
       [Array.from({ length: 21 }, (_, i) => ({ agent_id: own.id, name: `n${i}` })), 'config.delegates'],
     ] as const
