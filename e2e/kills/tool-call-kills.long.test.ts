@@ -15,16 +15,25 @@ import { api_key, makeInstallations, type Installations } from '../scenarios/ins
 
 const seed = testSeed()
 const rng = makeRng(seed)
-const taskCount = 300
-const workerCount = 4
-const kills = 8
+/** Each task makes so many calls at once, half of them of each tool. */
+const callsOfTask = 10
+const taskCount = 500
+const callCount = taskCount * callsOfTask
+/** Programs of five workers each: a kill of one takes five workers at once. */
+const programCount = 20
+const workersOfProgram = 5
+const kills = 30
+/** Tasks that are given at a time. */
+const givers = 4
 
 let installations: Installations
 let balancer: Balancer
 let env: Record<string, string>
 let folder: string
 const services = new Set<RunningService>()
-const workers = new Set<ChildProcess>()
+const programs = new Set<ChildProcess>()
+/** A busy machine makes some calls a second. */
+const patience_ms = 20 * 60_000
 
 before(async () => {
   console.log(`CADRE_TEST_SEED=${seed}`)
@@ -35,11 +44,11 @@ before(async () => {
     ...(await installations.external()).env,
     PORT: '0',
     CADRE_METRICS_PORT: 'off',
-    CADRE_RATE_LIMITS_SCALE: '1000',
+    CADRE_RATE_LIMITS_SCALE: '100000',
   }
 })
 after(async () => {
-  for (const worker of workers) worker.kill('SIGKILL')
+  for (const program of programs) program.kill('SIGKILL')
   for (const service of services) await service.end()
   await balancer.close()
   await installations.close()
@@ -59,7 +68,8 @@ const killService = async (): Promise<void> => {
   await start()
 }
 
-it('every call of a tool is resolved once or a person is asked, over kills of services and of the programs that serve it', async () => {
+it('100 workers make 5,000 calls over kills of services and workers, and each is resolved once or a person is asked', async () => {
+  const began_at = performance.now()
   await start()
   await start()
   const send = sender(balancer.url, api_key)
@@ -73,8 +83,8 @@ it('every call of a tool is resolved once or a person is asked, over kills of se
   await eventually(async () => (await send('GET', `${path}/agents/${agent.id}`)).body.status === 'running')
 
   const log = join(folder, 'calls.jsonl')
-  const startWorker = (): void => {
-    const worker = fork(new URL('./tool-worker.ts', import.meta.url), {
+  const startProgram = (): void => {
+    const program = fork(new URL('./tool-worker.ts', import.meta.url), {
       execArgv: [],
       env: {
         ...process.env,
@@ -83,72 +93,106 @@ it('every call of a tool is resolved once or a person is asked, over kills of se
         TOOL_WORKER_LOG: log,
         TOOL_WORKER_PROJECT: String(project.id),
         TOOL_WORKER_PAUSE_MS: '200',
+        TOOL_WORKER_COUNT: String(workersOfProgram),
       },
     })
-    workers.add(worker)
+    programs.add(program)
   }
-  const killWorker = async (): Promise<void> => {
-    const worker = rng.pick([...workers])
-    workers.delete(worker)
-    worker.kill('SIGKILL')
-    await once(worker, 'exit')
-    startWorker()
+  const killProgram = async (): Promise<void> => {
+    const program = rng.pick([...programs])
+    programs.delete(program)
+    program.kill('SIGKILL')
+    await once(program, 'exit')
+    startProgram()
   }
-  for (let i = 0; i < workerCount; i++) startWorker()
+  for (let i = 0; i < programCount; i++) startProgram()
 
-  const ids: string[] = []
+  /** Reads through kills: a request that one cut off is made again. */
+  const read = (of: string): Promise<any> =>
+    eventually(async () => {
+      const answer = await send('GET', `${path}${of}`).catch(() => undefined)
+      return answer?.status === 200 && answer.body
+    })
+  const totalOf = async (of: string): Promise<number> => (await read(`${of}&limit=1`)).pagination.total
+
+  const calls = Array.from({ length: callsOfTask }, (_, i) => ({
+    id: `call_${i}`,
+    name: i % 2 === 0 ? 'look_up' : 'pay',
+    arguments: {},
+  }))
+  const input = JSON.stringify([{ tool_calls: calls }, { text: 'done' }])
+  let given = 0
   const give = async (): Promise<void> => {
-    while (ids.length < taskCount) {
-      const name = ids.length % 2 === 0 ? 'look_up' : 'pay'
-      const at = ids.push('') - 1
-      const input = JSON.stringify([{ tool_calls: [{ name, arguments: {} }] }, { text: '{{tool_result}}' }])
+    while (given < taskCount) {
+      const at = given++
       // A request that a kill cut off is sent again under its key.
-      ids[at] = await eventually(async () => {
+      await eventually(async () => {
         const headers = { 'idempotency-key': `task ${at}` }
         const answer = await send('POST', `${path}/agents/${agent.id}/tasks`, { body: { input }, headers }).catch(
           () => undefined,
         )
-        return answer?.status === 201 && (answer.body.id as string)
+        return answer?.status === 201
       })
     }
   }
-  const giving = Promise.all([give(), give(), give()])
-  for (let i = 0; i < kills; i++) {
-    await delay(rng.between(200, 1500))
-    await (rng.happens(0.7) ? killWorker() : killService())
+  const giving = Promise.all(Array.from({ length: givers }, give))
+  const killed = { programs: 0, services: 0 }
+  for (let i = 1; i <= kills; i++) {
+    // Spread over the whole of the work, at a random point of each part.
+    const due = (callCount / (kills + 1)) * (i - rng.next() / 2)
+    await eventually(async () => (await totalOf('/tool-calls?status=completed')) >= due, patience_ms)
+    await delay(rng.between(0, 500))
+    const isProgram = rng.happens(0.7)
+    killed[isProgram ? 'programs' : 'services'] += 1
+    await (isProgram ? killProgram() : killService())
   }
   await giving
 
   // A person says that a call is done: then every task ends.
-  let asked = 0
+  const asked = new Map<string, string>()
   await eventually(async () => {
-    const { body } = await send('GET', `${path}/approvals?status=pending&limit=100`)
-    for (const { id, kind } of body.approvals) {
-      assert.equal(kind, 'recovery')
-      asked += 1
+    const { approvals } = await read('/approvals?status=pending&limit=100')
+    for (const { id, kind, tool: name, step_id } of approvals) {
+      assert.deepEqual([kind, name], ['recovery', 'pay'])
+      asked.set(step_id, id)
       await send('POST', `${path}/approvals/${id}/resolve`, { body: { decision: 'approve', result: 'looked after' } })
     }
-    const open = await send('GET', `${path}/tasks?status=waiting&limit=1`)
-    const queued = await send('GET', `${path}/tasks?status=queued&limit=1`)
-    const running = await send('GET', `${path}/tasks?status=running&limit=1`)
-    return [open, queued, running].every((one) => one.body.pagination.total === 0)
-  }, 180_000)
+    for (const status of ['waiting', 'queued', 'running']) if (await totalOf(`/tasks?status=${status}`)) return false
+    return true
+  }, patience_ms)
 
   const lines = (await readFile(log, 'utf8')).trim().split('\n')
-  const made = lines.map((line) => JSON.parse(line) as { name: string; id: string; attempt: number })
-  const calls: any[] = []
-  for (let offset = 0; offset < taskCount; offset += 100)
-    calls.push(...(await send('GET', `${path}/tool-calls?limit=100&offset=${offset}`)).body.tool_calls)
-  assert.equal(calls.length, taskCount)
-  for (const call of calls) {
-    assert.equal(call.status, 'completed', call.id)
-    const attempts = made.filter(({ id }) => id === call.id).map(({ attempt }) => attempt)
-    assert.equal(new Set(attempts).size, attempts.length, `no attempt of ${call.id} was made twice`)
-    if (call.name === 'pay') assert.ok(attempts.length <= 1, `${call.id} was paid ${attempts.length} times`)
-    else assert.ok(attempts.length >= 1, `${call.id} was never made`)
-    const { body } = await send('GET', `${path}/tasks/${call.task_id}/events?limit=100`)
-    const resolved = body.events.filter(({ type }: any) => type === 'tool.resolved')
-    assert.equal(resolved.length, 1, `${call.id} was resolved ${resolved.length} times`)
+  const made = Map.groupBy(
+    lines.map((line) => JSON.parse(line) as { name: string; id: string; attempt: number }),
+    ({ id }) => id,
+  )
+  const all: any[] = []
+  for (let offset = 0; offset < callCount; offset += 100)
+    all.push(...(await read(`/tool-calls?limit=100&offset=${offset}`)).tool_calls)
+  assert.equal(new Set(all.map(({ id }) => id)).size, callCount)
+  const results = new Map<string, number>()
+  for (const task_id of new Set(all.map((call) => call.task_id))) {
+    const { events, pagination } = await read(`/tasks/${task_id}/events?limit=1000`)
+    assert.equal(pagination.has_more, false)
+    for (const { type, data } of events)
+      if (type === 'tool.resolved') results.set(data.step_id, (results.get(data.step_id) ?? 0) + 1)
   }
-  console.log(`${taskCount} calls, ${kills} kills, ${made.length} attempts, ${asked} asked`)
+  let unknown = 0
+  for (const call of all) {
+    assert.equal(call.status, 'completed', call.id)
+    const step_id = call.id.replace('call_', 'step_')
+    const attempts = (made.get(call.id) ?? []).map(({ attempt }) => attempt)
+    assert.equal(new Set(attempts).size, attempts.length, `no attempt of ${call.id} was made twice`)
+    assert.equal(results.get(step_id), 1, `${call.id} was resolved ${results.get(step_id)} times`)
+    const isAsked = asked.has(step_id)
+    if (isAsked) unknown += 1
+    assert.equal(call.output, isAsked ? 'looked after' : `${call.name} ${call.id}`)
+    if (call.name === 'pay') assert.ok(attempts.length <= 1, `${call.id} was paid ${attempts.length} times`)
+    if (!isAsked) assert.ok(attempts.length >= 1, `${call.id} was never made`)
+  }
+  assert.equal(unknown, asked.size)
+  const seconds = Math.round((performance.now() - began_at) / 1000)
+  console.log(
+    `${callCount} calls, ${programCount * workersOfProgram} workers, ${killed.programs} kills of five workers, ${killed.services} of a service, ${lines.length} attempts, ${unknown} asked, ${seconds} s`,
+  )
 })
