@@ -40,8 +40,10 @@ export function workRoutes(app: FastifyInstance, http: HttpContext, { engine, sq
       )
       if (!claimed) return new Answer(204, undefined)
       const { task_id, messages, token, attempt, until } = claimed
-      const task = await requireTask(sql, { id: task_id, project_id: loaded.id })
-      const { steps: journal } = await listTaskSteps(sql, task_id, { limit: journalMax, offset: 0 })
+      const [task, { steps: journal }] = await Promise.all([
+        requireTask(sql, { id: task_id, project_id: loaded.id }),
+        listTaskSteps(sql, task_id, { limit: journalMax, offset: 0 }),
+      ])
       return new Answer(200, { work: { task: taskView(task), messages, journal, lease: { token, attempt, until } } })
     },
   })
