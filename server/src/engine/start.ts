@@ -157,7 +157,13 @@ export async function startEngine({
     onOrphaned: () => maintenance.purge(),
     context: {
       ...shared,
-      journal: new Journal({ store: taskStore(sql, queue), hub, onDeferred, onFreed, onBudgets }),
+      journal: new Journal({
+        store: taskStore(sql, queue, (task_id) => hub.isAwaited(task_id)),
+        hub,
+        onDeferred,
+        onFreed,
+        onBudgets,
+      }),
       onCredentialWait: () => credentials.look(),
       reload: (run) => reload(sql, run),
     },
@@ -340,8 +346,8 @@ export async function startEngine({
 
 /** The hub that publishes all events of this process. */
 function subscriptionsOf(hub: Hub, onTaskEvents: (events: readonly TaskEvent[]) => void): Hub {
-  const publish: Hub['publish'] = (task_id, events) => {
-    hub.publish(task_id, events)
+  const publish: Hub['publish'] = (task_id, events, row) => {
+    hub.publish(task_id, events, row)
     onTaskEvents(events)
   }
   return { ...hub, publish }

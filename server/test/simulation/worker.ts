@@ -42,6 +42,7 @@ const silentHub: Hub = {
   ended() {},
   forget() {},
   hasRested: () => false,
+  isAwaited: () => false,
   currentMessage: () => undefined,
   close() {},
 }

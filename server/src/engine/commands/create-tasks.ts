@@ -1,7 +1,7 @@
 import { notFound, type Problem } from '#contract/core/problems.ts'
 import { isTransient, planByIndex, type Sql } from '../../platform/postgres/database.ts'
 import { Batcher, batchOrEach } from '../../platform/batcher.ts'
-import { taskColumns, type TaskRow } from './stored-task.ts'
+import { taskColumns, type TaskRow } from '../journal/stored-task.ts'
 import {
   claimable,
   insertClaimed,

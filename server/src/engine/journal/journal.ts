@@ -61,8 +61,8 @@ export interface TaskStore {
   begin<T>(work: (tasks: LockedTasks) => Promise<T>): Promise<T>
 }
 
-/** Tasks in PostgreSQL. */
-export function taskStore(sql: Sql, queue: Queue): TaskStore {
+/** Tasks in PostgreSQL. The rows of finished tasks that `isAwaited` says are awaited come with their events. */
+export function taskStore(sql: Sql, queue: Queue, isAwaited?: (task_id: string) => boolean): TaskStore {
   return {
     begin: (work) =>
       sql.begin(
@@ -73,7 +73,7 @@ export function taskStore(sql: Sql, queue: Queue): TaskStore {
               await openLedger(tx, [...tasks.values()])
               return tasks
             },
-            apply: (changes) => applyChanges(tx, queue, changes),
+            apply: (changes) => applyChanges(tx, queue, changes, isAwaited),
           }),
         'locksFirst',
       ),
@@ -167,8 +167,9 @@ export class Journal {
         budgets: budgetSignals(changes),
       }
     })
-    for (const { task_id, events, freed } of published) {
-      this.#hub.publish(task_id, events)
+    const rows = await Promise.all(published.map(({ row }) => row))
+    for (const [i, { task_id, events, freed }] of published.entries()) {
+      this.#hub.publish(task_id, events, rows[i])
       this.#onFreed(freed)
     }
     this.#onDeferred(deferred)

@@ -10,6 +10,7 @@ import { insertDelegations } from './delegations.queries.ts'
 import { closeToolCalls, insertToolCalls, moveToolCalls, type ToolCallMove } from './tool-calls.queries.ts'
 import { limitKeysOf, noteFreed, type LimitKey } from '../queue/concurrency-limits.ts'
 import { storedEvents } from './stored-events.ts'
+import { taskColumns, type TaskRow } from './stored-task.ts'
 import type { JobAttempt, NewJob, Queue } from '../queue/queue.ts'
 import { reservationAfter, settleChanges } from '../budgets/ledger.ts'
 import { taskOutbox, type PublishedTask } from './task-outbox.ts'
@@ -26,31 +27,41 @@ export interface PublishedEvents {
   events: TaskEvent[]
   /** Concurrency limits that it frees: a deferred task may take its place. */
   freed: LimitKey[]
+  /** The row of a finished task that is awaited; known once the transaction has committed. */
+  row?: Promise<TaskRow | undefined>
 }
 
 /**
  * Applies changes to locked tasks in a few statements, however many they are: rows, steps, events with dense sequences,
- * logs, outbox, usage and jobs. Returns the events, to be published after the commit.
+ * logs, outbox, usage and jobs. Returns the events, to be published after the commit, with the rows of those finished tasks that
+ * are awaited.
  */
-export async function applyChanges(tx: Sql, queue: Queue, wanted: readonly TaskChange[]): Promise<PublishedEvents[]> {
+export async function applyChanges(
+  tx: Sql,
+  queue: Queue,
+  wanted: readonly TaskChange[],
+  isAwaited: (task_id: string) => boolean = () => false,
+): Promise<PublishedEvents[]> {
   if (wanted.length === 0) return []
   const changes = await settleChanges(tx, wanted)
-  const published = changes
+  const published: PublishedEvents[] = changes
     .map((change) => ({ task_id: change.task.id, events: sequenced(change), freed: freedLimits(change) }))
     .filter(({ events, freed }) => events.length > 0 || freed.length > 0)
+  const awaited = changes.filter(({ status, task }) => isFinished(status ?? task.status) && isAwaited(task.id))
   const sends = changes.map(newJob)
   const warnings = await newWarnings(tx, changes)
   const freed = new Set(published.flatMap(({ freed }) => freed))
   // None needs the result of another, so they are sent at once, and what follows does not wait for their answers.
-  await tx.leave([
-    writeTasks(tx, queue, {
-      rows: changes.map((change, i) => nextRow(change, sends[i]?.id)),
-      ...writtenBy(changes, warnings),
-      outbox: changes.flatMap(outboxEvents),
-      jobs: changes.filter(({ job }) => job?.kind === 'end' || job?.kind === 'again').flatMap(heldJob),
-    }),
-    addUsage(tx, changes.map(consumption)),
-  ])
+  const written = writeTasks(tx, queue, {
+    awaited: awaited.map(({ task }) => task.id),
+    rows: changes.map((change, i) => nextRow(change, sends[i]?.id)),
+    ...writtenBy(changes, warnings),
+    outbox: changes.flatMap(outboxEvents),
+    jobs: changes.filter(({ job }) => job?.kind === 'end' || job?.kind === 'again').flatMap(heldJob),
+  })
+  await tx.leave([written, addUsage(tx, changes.map(consumption))])
+  for (const one of published)
+    if (awaited.some(({ task }) => task.id === one.task_id)) one.row = rowIn(written, one.task_id)
   await Promise.all([
     writeApprovals(tx, changes),
     freed.size > 0 ? noteFreed(tx, [...freed]) : undefined,
@@ -65,6 +76,14 @@ export async function applyChanges(tx: Sql, queue: Queue, wanted: readonly TaskC
     queue.discardTimers(tx, changes.flatMap(needlessTimer)),
   ])
   return published
+}
+
+/** The row of a task among those of a statement; undefined where that failed, which the end of its transaction reports. */
+async function rowIn(written: Promise<ReadonlyMap<string, TaskRow>>, id: string): Promise<TaskRow | undefined> {
+  return written.then(
+    (rows) => rows.get(id),
+    () => undefined,
+  )
 }
 
 /** Steps, events and logs that changes write beside the rows of their tasks; `warnings` are entries of the logs too. */
@@ -193,6 +212,8 @@ export function nextRow(change: TaskChange, sent: string | undefined) {
 }
 
 interface Written {
+  /** Tasks of these rows that are returned as they are then; not those that have events for webhooks. */
+  awaited: string[]
   rows: { id: string }[]
   steps: Step[]
   events: TaskEvent[]
@@ -207,9 +228,17 @@ interface Written {
  * Writes the rows, steps, events and logs, and ends jobs, in one statement: all of it belongs to tasks that are locked already, and
  * each statement more costs a message both ways. What is empty is left out, because an empty part of a statement is not free either.
  */
-async function writeTasks(tx: Sql, queue: Queue, { rows, steps, events, logs, outbox, jobs }: Written): Promise<void> {
+async function writeTasks(
+  tx: Sql,
+  queue: Queue,
+  { awaited, rows, steps, events, logs, outbox, jobs }: Written,
+): Promise<ReadonlyMap<string, TaskRow>> {
   const { fragment } = tx
-  const written = await tx.run<Partial<WrittenEvent>>(fragment`
+  const returnsRows = awaited.length > 0 && outbox.length === 0
+  const selected = returnsRows
+    ? fragment`select ${taskColumns(tx)} from changed where id = any(${awaited})`
+    : fragment`select limit 0`
+  const written = await tx.run<Partial<WrittenEvent> | TaskRow>(fragment`
     with changed as (
       update task t set status = c.status, wait = c.wait, output = coalesce(c.output, t.output), error = coalesce(c.error, t.error),
         usage = c.usage, unseen = c.unseen, attempt = c.attempt, writes = c.writes, crashes = c.crashes, worker_id = c.worker_id, job_id = c.job_id,
@@ -221,7 +250,7 @@ async function writeTasks(tx: Sql, queue: Queue, { rows, steps, events, logs, ou
         unseen int, attempt int, writes int, crashes int, worker_id text, job_id uuid, job_attempt int, slot text, hold jsonb, cancel jsonb, cancel_requested boolean,
         expires_at timestamptz, started boolean, finished boolean, events int)
       -- The list leads to the index whatever the planner thinks of the sizes of the two.
-      where t.id = any(${rows.map(({ id }) => id)}) and t.id = c.id
+      where t.id = any(${rows.map(({ id }) => id)}) and t.id = c.id ${returnsRows ? fragment`returning t.*` : fragment``}
     ), journaled as (
       insert into task_step as s (task_id, index, id, agent_id, type, status, attempt, failures, name, input, output, error, model, usage, turn,
         started_at, finished_at)
@@ -242,8 +271,9 @@ async function writeTasks(tx: Sql, queue: Queue, { rows, steps, events, logs, ou
       from jsonb_to_recordset(${jsonb(events)}::jsonb) as e(task_id text, sequence int, type text, data jsonb, created_at timestamptz)
     )
     ${jobs.length > 0 ? fragment`, ended as (${queue.removal(tx, jobs)})` : fragment``}
-    ${outbox.length > 0 ? fragment`, emitted as (${insertEvents(tx, outbox)}) select is_matched from emitted` : fragment`select limit 0`}`)
+    ${outbox.length > 0 ? fragment`, emitted as (${insertEvents(tx, outbox)}) select is_matched from emitted` : selected}`)
   if (outbox.length > 0) noteEvents(tx, written as WrittenEvent[])
+  return new Map(returnsRows ? (written as TaskRow[]).map((row) => [row.id, row]) : [])
 }
 
 /** Questions to people: asked with the change, and closed where their task has ended; and messages that are read. */

@@ -18,8 +18,11 @@ export interface TaskEvent {
 export interface Watcher {
   /** The last sequence it has; the hub tells it to look when the database has more. */
   seen(): number
-  /** Events that were committed by this process, in order and without a gap among themselves. */
-  events(events: readonly TaskEvent[]): void
+  /**
+   * Events that were committed by this process, in order and without a gap among themselves; `row` is the task as they left it, where
+   * it has finished and the watcher `awaits` it.
+   */
+  events(events: readonly TaskEvent[], row?: object): void
   /** There may be more in the database than it has, or the task may be gone. */
   look(): void
   /** Text that a model is writing right now, in order and without a hole; not kept anywhere. */
@@ -28,6 +31,8 @@ export interface Watcher {
   message?(message_id: string, text: string): void
   /** What a model thinks before it answers; some of it may be missing. */
   reasoning?(message_id: string, text: string): void
+  /** It needs the row of the finished task. */
+  awaits?: boolean
   /** The process stops. */
   close?(): void
 }
@@ -37,7 +42,9 @@ export interface Hub {
   /** Watches until the returned function is called. A reader that comes while the process stops gets an error at once. */
   watch(task_id: string, watcher: Watcher): () => void
   /** Publishes events after their commit: readers here get them directly, other processes get a signal to look. */
-  publish(task_id: string, events: readonly TaskEvent[]): void
+  publish(task_id: string, events: readonly TaskEvent[], row?: object): void
+  /** Whether a reader here needs the row of the task when it finishes. */
+  isAwaited(task_id: string): boolean
   delta(task_id: string, message_id: string, text: string): void
   reasoning(task_id: string, message_id: string, text: string): void
   /** A reader has come to the end of a message: what another process still sends of it is late. */
@@ -145,7 +152,8 @@ export function openHub({ sql, bus, log }: { sql: Sql; bus: Bus; log: Logger }):
         relay.forget(task_id)
       }
     },
-    publish(task_id, events) {
+    isAwaited: (task_id) => [...(watchers.get(task_id) ?? [])].some(({ awaits }) => awaits),
+    publish(task_id, events, row) {
       const message = messages.get(task_id)
       if (message && events.some((event) => endsMessage(event, message.message_id))) {
         relay.ends(task_id)
@@ -155,7 +163,7 @@ export function openHub({ sql, bus, log }: { sql: Sql; bus: Bus; log: Logger }):
         rested.add(task_id)
         if (rested.size > restedMax) rested.delete(rested.values().next().value!)
       }
-      each(task_id, (watcher) => watcher.events(events))
+      each(task_id, (watcher) => watcher.events(events, row))
       bus.notify('task', task_id)
     },
     delta(task_id, message_id, text) {

@@ -258,8 +258,8 @@ export function selectTaskEvents({ fragment }: Sql, task_id: Fragment, after: Fr
 
 /**
  * Waits until a task is finished or waits for something, until `timeout_ms` has passed, or until `signal` aborts. Holds
- * no connection of the database meanwhile. `settled` reads the task and says whether that is so; of a task that is `isNew` it is
- * first asked when something happened to it.
+ * no connection of the database meanwhile. `settled` reads the task and says whether that is so, from the row of the finished task where
+ * this process has just written that; of a task that is `isNew` it is first asked when something happened to it.
  */
 export async function awaitTask(
   hub: Hub,
@@ -269,18 +269,21 @@ export async function awaitTask(
     signal,
     settled,
     isNew = false,
-  }: { timeout_ms: number; signal: AbortSignal; settled: () => Promise<boolean>; isNew?: boolean },
+  }: { timeout_ms: number; signal: AbortSignal; settled: (row?: object) => Promise<boolean>; isNew?: boolean },
 ): Promise<void> {
   let wake = Promise.withResolvers<void>()
   /** The last event that this process has published of it: had the task come to rest with one of those, it would be known here. */
   let seen = 0
+  let finished: object | undefined
   const look = (): void => wake.resolve()
   const closing = new AbortController()
   const over = AbortSignal.any([signal, closing.signal, AbortSignal.timeout(timeout_ms)])
   over.addEventListener('abort', look)
   const unwatch = hub.watch(task_id, {
+    awaits: true,
     seen: () => seen,
-    events: (events) => {
+    events: (events, row) => {
+      finished = row
       seen = Math.max(seen, events.at(-1)?.sequence ?? 0)
       if (events.some(isRest)) look()
     },
@@ -291,7 +294,7 @@ export async function awaitTask(
     // What another process did meanwhile is found soon by the hub, as all that this one did not publish.
     if (isNew && !hub.hasRested(task_id)) await wake.promise
     do {
-      if (await settled()) break
+      if (await settled(finished)) break
       await wake.promise
       wake = Promise.withResolvers<void>()
     } while (!over.aborted)

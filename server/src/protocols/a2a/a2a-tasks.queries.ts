@@ -1,4 +1,4 @@
-import { taskColumns, type TaskRow } from '../../engine/commands/stored-task.ts'
+import { taskColumns, type TaskRow } from '../../engine/journal/stored-task.ts'
 import type { Fragment, Sql } from '../../platform/postgres/database.ts'
 import { isId } from '../../platform/ids.ts'
 

@@ -1,6 +1,6 @@
 import type { FastifyReply } from 'fastify'
 import type { Context } from '../../context.ts'
-import type { TaskRow } from '../../engine/commands/stored-task.ts'
+import type { TaskRow } from '../../engine/journal/stored-task.ts'
 import type { Loading } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
 import type { makeLoadAsked } from '../../resources/tasks/asked-agents.ts'

@@ -1,7 +1,7 @@
 import { projectId } from '#contract/core/project-id.ts'
 import { mcpBounds } from '#contract/doors/mcp.ts'
 import { isFinished } from '#contract/tasks/task-lifecycle.ts'
-import type { TaskRow } from '../../engine/commands/stored-task.ts'
+import type { TaskRow } from '../../engine/journal/stored-task.ts'
 import type { Context } from '../../context.ts'
 
 /** What a tool answers of a task. */

@@ -1,6 +1,6 @@
 import { isFinished } from '#contract/tasks/task-lifecycle.ts'
 import { problems } from '#contract/core/problems.ts'
-import type { TaskRow } from '../../engine/commands/stored-task.ts'
+import type { TaskRow } from '../../engine/journal/stored-task.ts'
 import type { McpCall } from './mcp-call.ts'
 import { elicitations, openQuestions, questionOf } from './settle.ts'
 import { pollInterval, toolAnswerOf } from './task-answers.ts'

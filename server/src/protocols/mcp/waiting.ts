@@ -1,5 +1,5 @@
 import { isFinished, personWaitReasons } from '#contract/tasks/task-lifecycle.ts'
-import type { TaskRow } from '../../engine/commands/stored-task.ts'
+import type { TaskRow } from '../../engine/journal/stored-task.ts'
 import { listTaskEvents } from '../../events/streams/streams.ts'
 import { findTask, rests, type TaskKey } from '../../resources/tasks/tasks.queries.ts'
 import type { McpCall, Progress } from './mcp-call.ts'

@@ -4,7 +4,7 @@ import { invalid, notFound, Problem, summarize } from '#contract/core/problems.t
 import { createTask, createTaskBatch } from '#contract/tasks/tasks.ts'
 import type { Context } from '../../context.ts'
 import type { NewTask } from '../../engine/commands/new-task.ts'
-import type { TaskRow } from '../../engine/commands/stored-task.ts'
+import type { TaskRow } from '../../engine/journal/stored-task.ts'
 import { urlsIn } from '../../engine/files/input-files.ts'
 import { renderProblem } from '../../http/error-formats.ts'
 import { handle, type Handling } from '../../http/handle.ts'

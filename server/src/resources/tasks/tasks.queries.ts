@@ -3,7 +3,7 @@ import { agentAcceptsTasks, type TaskState } from '#contract/tasks/task-lifecycl
 import { taskSearch, type TaskNode } from '#contract/tasks/tasks.ts'
 import { projectId } from '#contract/core/project-id.ts'
 import { notFound, Problem } from '#contract/core/problems.ts'
-import { taskColumns, type TaskRow } from '../../engine/commands/stored-task.ts'
+import { taskColumns, type TaskRow } from '../../engine/journal/stored-task.ts'
 import { listTaskEvents } from '../../events/streams/streams.ts'
 import type { Fragment, Sql } from '../../platform/postgres/database.ts'
 import { addUsages } from '../../engine/journal/task-usage.ts'

@@ -5,7 +5,7 @@ import { awaitTask, streamTask } from '../../events/streams/streams.ts'
 import { untilClosed } from '../../http/connection/until-closed.ts'
 import { Answer, type Loading } from '../../http/handle.ts'
 import { Batcher } from '../../platform/batcher.ts'
-import type { TaskRow } from '../../engine/commands/stored-task.ts'
+import type { TaskRow } from '../../engine/journal/stored-task.ts'
 import { findTask, findTasks, rests, taskView, type TaskKey } from './tasks.queries.ts'
 
 /** Tasks that end with one commit wake their callers at once, who then read them by one statement. */
@@ -71,8 +71,8 @@ export function makeWatch({ sql, engine, database }: Pick<Context, 'sql' | 'engi
       timeout_ms: query.wait * 1000,
       signal: untilClosed(reply),
       isNew,
-      settled: async () => {
-        row = await reads.submit(key)
+      settled: async (finished) => {
+        row = (finished as TaskRow | undefined) ?? (await reads.submit(key))
         return !row || isFinished(row.status) || (row.status === 'waiting' && (await rests(sql, key.id)))
       },
     })
