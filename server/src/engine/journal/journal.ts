@@ -167,7 +167,7 @@ export class Journal {
         budgets: budgetSignals(changes),
       }
     })
-    const rows = await Promise.all(published.map(({ row }) => row))
+    const rows = await Promise.all(published.map(async ({ row }) => row))
     for (const [i, { task_id, events, freed }] of published.entries()) {
       this.#hub.publish(task_id, events, rows[i])
       this.#onFreed(freed)
