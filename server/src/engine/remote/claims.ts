@@ -48,7 +48,9 @@ export async function claimWork(
     if (isOver(task) || task.wait?.reason !== 'worker') return undefined
     const attempt = task.attempt + 1
     const lease_id = newId('work')
-    const steps = (await listSteps(tx, [task_id])).get(task_id) ?? []
+    // A task that was never claimed has none, but for those that a retry begins with.
+    const hasSteps = task.attempt > 0 || task.retried_from !== null
+    const steps = hasSteps ? ((await listSteps(tx, [task_id])).get(task_id) ?? []) : []
     const change = taken(task, { lease_id, worker, reads: steps.length })
     const published = await applyChanges(tx, queue, [change])
     const lease = { lease_id, lease_hash, lease_seconds, attempt, claimed_by: user_id, credential_id }
@@ -72,7 +74,7 @@ function taken(
   const isFirst = task.started_at === null
   return {
     ...change,
-    read: { before_step: reads },
+    ...(task.unseen > 0 && { read: { before_step: reads } }),
     events: [
       isFirst
         ? { type: 'task.started', data: { attempt } }
