@@ -15,17 +15,20 @@ import { readOptions } from './parts/options.ts'
  * process), claims that wait for a task (share of a core), and how soon a task comes to a claim that waits
  * for it. Needs Linux.
  *
- *     node bench/waiting.ts --tasks 10000 --claimers 1000 --seconds 20
+ *     node bench/waiting.ts --tasks 10000 --rounds 3 --claimers 1000 --seconds 20
+ *     node bench/waiting.ts --only pickups
  */
 const values = readOptions({
   tasks: { type: 'string', default: '10000' },
+  rounds: { type: 'string', default: '3' },
   claimers: { type: 'string', default: '1000' },
   seconds: { type: 'string', default: '20' },
   pickups: { type: 'string', default: '200' },
+  only: { type: 'string', default: 'tasks,claims,pickups' },
 })
-const [tasks, claimers, seconds, pickups] = [values.tasks, values.claimers, values.seconds, values.pickups].map(
-  Number,
-) as [number, number, number, number]
+const sizes = [values.tasks, values.rounds, values.claimers, values.seconds, values.pickups]
+const [tasks, rounds, claimers, seconds, pickups] = sizes.map(Number) as [number, number, number, number, number]
+const parts = new Set(values.only.split(','))
 const batchMax = 1000
 /** How long a claim of the SDK waits. */
 const wait_s = 30
@@ -51,9 +54,9 @@ try {
   for (let i = 0; i < 2; i++) services.push(await startProcess(env))
   console.log(`${new Date().toISOString()}, ${machine()}.\n`)
   const project = `/api/v1/projects/${(await ask<{ id: number }>('/api/v1/projects', { name: 'waiting' })).id}`
-  await measureTasks(project)
-  await measureClaims(project)
-  await measurePickups(project)
+  if (parts.has('tasks')) await measureTasks(project)
+  if (parts.has('claims')) await measureClaims(project)
+  if (parts.has('pickups')) await measurePickups(project)
 } finally {
   await dispatcher.destroy()
   for (const service of services) await service.end()
@@ -61,30 +64,57 @@ try {
   await rm(folder, { recursive: true, force: true })
 }
 
+/** What a process holds more for tasks that wait, once it has dropped what it keeps for moments. */
 async function measureTasks(project: string): Promise<void> {
-  // An agent has 10,000 open tasks at most.
-  const giveAll = async (queue: string) => {
-    const agent = await makeAgent(project, queue)
-    for (let made = 0; made < tasks; made += batchMax) await give(project, agent, Math.min(batchMax, tasks - made))
+  const rest_ms = 90_000
+  const look = async (queue: string) => {
+    await giveAll(project, queue)
     await settle()
+    await delay(rest_ms)
     return Promise.all(services.map(live))
   }
   // The first ones load what all need, and compile it.
-  const before = await giveAll('first')
-  const after = await giveAll('many')
-  console.log(`| ${tasks} more waiting tasks | KB for each 1,000 | Timers before, after | Sockets before, after |`)
+  const looks = [await look('first')]
+  for (let round = 1; round <= rounds; round++) looks.push(await look(`many-${round}`))
+  console.log(
+    `| ${rounds} times ${tasks} waiting tasks | KB for each 1,000 | Timers, first and last | Sockets, first and last |`,
+  )
   console.log('|---|---|---|---|')
-  after.forEach((now, i) => {
-    const then = before[i]!
-    const kb = ((now.bytes - then.bytes) / 1024 / tasks) * 1000
+  services.forEach((_, i) => {
+    const all = looks.map((of) => of[i]!)
+    const kb = all.slice(1).map(({ bytes }, at) => ((bytes - all[at]!.bytes) / 1024 / tasks) * 1000)
+    const [first, last] = [all[0]!, all.at(-1)!]
     const cells = [
       `process ${i + 1}`,
-      kb.toFixed(1),
-      `${then.timers}, ${now.timers}`,
-      `${then.sockets}, ${now.sockets}`,
+      `${percentile(kb, 0.5).toFixed(1)} (${kb.map((one) => one.toFixed(1)).join(', ')})`,
+      `${first.timers}, ${last.timers}`,
+      `${first.sockets}, ${last.sockets}`,
     ]
     console.log(`| ${cells.join(' | ')} |`)
   })
+}
+
+/** An agent with so many tasks that wait for a worker. */
+async function giveAll(project: string, queue: string): Promise<string> {
+  // An agent has 10,000 open tasks at most.
+  const agent = await makeAgent(project, queue)
+  for (let made = 0; made < tasks; made += batchMax) await give(project, agent, Math.min(batchMax, tasks - made))
+  await untilTotal(project, agent, tasks)
+  return agent
+}
+
+/** Waits until so many tasks of an agent wait. */
+async function untilTotal(project: string, agent: string, count: number): Promise<void> {
+  for (;;) {
+    const { statusCode, body } = await request(
+      `${services[0]!.url}${project}/agents/${agent}/tasks?status=waiting&limit=1`,
+      { dispatcher, headers },
+    )
+    const text = await body.text()
+    assert.equal(statusCode, 200, text)
+    if ((JSON.parse(text) as { pagination: { total: number } }).pagination.total === count) return
+    await delay(200)
+  }
 }
 
 async function measureClaims(project: string): Promise<void> {
@@ -110,8 +140,13 @@ async function measureClaims(project: string): Promise<void> {
 async function measurePickups(project: string): Promise<void> {
   const agent = await makeAgent(project, 'picked-up')
   const took_ms: number[] = []
+  const read_ms: number[] = []
   for (let i = 0; i < pickups; i++) {
     const service = services[i % services.length]!
+    // A request of one statement at the same moment tells how busy the machine is.
+    const began_at = performance.now()
+    await (await request(`${service.url}${project}`, { dispatcher, headers })).body.dump()
+    read_ms.push(performance.now() - began_at)
     const claimed = claim(project, service, 'picked-up', 30).then((work) => ({ work, at: performance.now() }))
     // The claim is in line.
     await delay(20)
@@ -131,14 +166,14 @@ async function measurePickups(project: string): Promise<void> {
     await body.dump()
     assert.equal(statusCode, 200)
   }
-  const [p50, p99] = [percentile(took_ms, 0.5), percentile(took_ms, 0.99)].map((value) => value.toFixed(1))
+  const [p50, p99, read] = [percentile(took_ms, 0.5), percentile(took_ms, 0.99), percentile(read_ms, 0.5)]
   console.log(
-    `\nFrom the answer of a creation to the claim that waited: p50 ${p50} ms, p99 ${p99} ms (${pickups} tasks).`,
+    `\nFrom the answer of a creation to the claim that waited: p50 ${p50.toFixed(1)} ms, p99 ${p99.toFixed(1)} ms (${pickups} tasks); a read in turns with it: p50 ${read.toFixed(1)} ms, so ${(p50 / read).toFixed(1)} reads.`,
   )
 }
 
 async function makeAgent(project: string, queue: string): Promise<string> {
-  const config = { model: 'builtin/echo', runtime: { kind: 'remote', queue }, max_concurrent_tasks: 100 }
+  const config = { model: 'builtin/echo', runtime: { kind: 'remote', queue } }
   return (await ask<{ id: string }>(`${project}/agents`, { name: queue, config })).id
 }
 
