@@ -5,7 +5,7 @@ import { FrameReader, type Frame } from './frames.ts'
 
 /** The service writes at least every 15 seconds: after this long without a byte the line is dead. */
 const silenceMax_ms = 45_000
-/** After a connection that has told something, and after the first that has not; then twice as long each time. */
+/** After a connection that has sent something, and after the first that has not; then twice as long each time. */
 const reconnect_ms = { again: 100, first: 1000, max: 15_000 }
 /** A connection that held this long was good, even if there was nothing to tell. */
 const goodConnection_ms = 30_000

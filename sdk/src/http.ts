@@ -200,7 +200,7 @@ async function readBody(response: Response): Promise<unknown> {
 
 function bodyOf(request: Outgoing): RequestInit {
   const { body, content } = request
-  // A stream is sent while the answer may begin already: browsers and Node want to be told that.
+  // A stream is sent while the answer may begin already: browsers and Node require that option.
   if (content !== undefined) return { body: content, ...(content instanceof ReadableStream ? { duplex: 'half' } : {}) }
   return body === undefined ? {} : { body: bodyText(request, body) }
 }

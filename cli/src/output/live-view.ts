@@ -45,7 +45,7 @@ export class LiveView {
         this.#rest(event.data.text)
         break
       case 'message.completed':
-        // One that was completed before it was watched has told no text.
+        // One that was completed before it was watched has sent no text.
         if (data.role === 'assistant') this.#rest(data.content)
         this.#written = ''
         break

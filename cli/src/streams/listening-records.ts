@@ -80,7 +80,7 @@ export function listeningHere(env: Environment, base_url: string): string[] {
   })
 }
 
-/** The webhook of a loopback address, which one process listens on. Others cannot be told apart. */
+/** The webhook of a loopback address, which one process listens on. Other addresses cannot be distinguished. */
 async function idOf(client: Cadre, url: string): Promise<string | undefined> {
   if (!url.startsWith('http://127.0.0.1:')) return undefined
   for await (const webhook of client.webhooks.list({ search: url })) if (webhook.url === url) return webhook.id

@@ -24,7 +24,7 @@ export function sdkOf(...lines: string[]): string {
   ].join('\n')
 }
 
-/** A command of the command line, told where the service is. */
+/** A command of the command line with the address of the service. */
 export function shellOf(command: string): string {
   return [`export CADRE_BASE_URL=${serviceUrl()} CADRE_API_KEY=…`, command].join('\n')
 }

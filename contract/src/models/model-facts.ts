@@ -99,9 +99,9 @@ const claude4: ModelFacts = { ...claude45, structured_output: false }
 const claude46: ModelFacts = { ...claude45, efforts: ['low', 'medium', 'high', 'max'], thinking: 'adaptive' }
 /** Claude 4.7 and 4.8. */
 const claude47: ModelFacts = { ...claude46, efforts: ['low', 'medium', 'high', 'xhigh', 'max'], temperature: 'never' }
-/** Claude 5 and later: they think unless told not to. */
+/** Claude 5 and later: they think unless thinking is off. */
 const claude5: ModelFacts = { ...claude47, reasons_by_default: true }
-/** Models that cannot be told not to reason. */
+/** Models whose reasoning cannot be switched off. */
 const claudeAlways: ModelFacts = { ...claude5, thinking_can_be_off: false }
 
 const K = 1000

@@ -23,7 +23,7 @@ const kill_ms = 2000
 /** Where the system itself spreads connections over processes that listen on one port (`SO_REUSEPORT`). */
 const hasReusePort = ['linux', 'freebsd', 'aix', 'sunos'].includes(process.platform)
 
-/** What a part tells its supervisor: that it runs and may be told what it is, that it serves. */
+/** What a part sends its supervisor: that it runs and takes its role, and that it serves. */
 type FromPart = { kind: 'hello' } | ({ kind: 'ready' } & Ready)
 type ToPart = { kind: 'begin'; index: number; port: number } | { kind: 'stop' }
 

@@ -348,7 +348,7 @@ export function answerProblem(
 ): void {
   const problem = forOperator(toProblem(error), request.principal?.role)
   if (problem instanceof ForgedLease) context.onForgedLease?.(request)
-  // Those are many, and told together.
+  // Those are many, and reported together.
   if (problem.status >= 500 && !(problem instanceof Overloaded)) {
     request.log.error({ err: problem.cause ?? problem, request_id: request.id, code: problem.kind }, 'request failed')
     if (problem.status === 500) context.onInternalError?.(problem, request)

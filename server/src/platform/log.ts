@@ -55,7 +55,7 @@ function knownText(secrets: readonly string[]): RegExp | undefined {
   return new RegExp(longestFirst.map((text) => text.replaceAll(/[\\^$.*+?()[\]{}|/-]/g, '\\$&')).join('|'), 'g')
 }
 
-/** Causes below this are not told: they may go in a circle. */
+/** Causes below this are not logged: they may go in a circle. */
 const causesMax = 5
 /** A host with several addresses fails once for each. */
 const errorsMax = 3

@@ -118,7 +118,7 @@ export async function followSegment(
   const read: ReadEvents = source.read ?? (async (asked) => (await readEvents(sql, [asked]))[0]!)
   let last = first_sequence - 1
   let wake = Promise.withResolvers<void>()
-  /** The database has events that were not read yet: text is only told in their order. */
+  /** The database has events that were not read yet: text is only sent in their order. */
   let behind = true
   /** Events that this process has published, to be taken without a gap up to `tail`. */
   let published: TaskEvent[] = []

@@ -6,7 +6,7 @@ export type Item =
   | {
       kind: 'tool'
       id: string
-      /** Which step of the task it is, from 0; undefined where that was not told. */
+      /** Which step of the task it is, from 0; undefined where that is unknown. */
       index: number | undefined
       name: string
       state: 'running' | 'completed' | 'failed'

@@ -107,7 +107,7 @@ function limitsOf({
     priority,
     max_attempts,
     ...(Object.keys(budget).length === 0 ? {} : { budget }),
-    // Of a service that is older it is not told.
+    // An older service does not send it.
     ...(output_schema ? { output_schema } : {}),
     metadata: { ...metadata, [editedFrom]: id },
   }

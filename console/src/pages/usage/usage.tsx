@@ -20,7 +20,7 @@ type Tab = keyof typeof tabs
 
 type Standing = Operations['getRateLimits']['result']
 
-/** Bytes of all kinds together; undefined where they are not told. */
+/** Bytes of all kinds together; undefined where they are unknown. */
 function storedOf(limits: Standing | undefined): number | undefined {
   const limited = limits?.retention.flatMap(({ bytes }) => (bytes === null ? [] : [bytes])) ?? []
   return limited.length === 0 ? undefined : limited.reduce((sum, bytes) => sum + bytes, 0)

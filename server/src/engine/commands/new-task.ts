@@ -346,8 +346,8 @@ export interface Stored {
 }
 
 /**
- * Writes new tasks, their first events and the jobs of those that are sent, in two statements; in a third what webhooks are
- * told, where one has subscribed.
+ * Writes new tasks, their first events and the jobs of those that are sent, in two statements; in a third the events for
+ * webhooks, where one has subscribed.
  */
 async function store(
   tx: Sql,

@@ -52,7 +52,7 @@ export interface Queue {
    * in `behind` are fetched only where the others do not suffice.
    */
   fetch(tx: Sql, count: number, perProject: number, behind?: readonly number[]): Promise<Job[]>
-  /** How many jobs wait, of projects with at least `atLeast` of them and of those in `project_ids`; none is not told. */
+  /** How many jobs wait, of projects with at least `atLeast` of them and of those in `project_ids`; projects without one are left out. */
   countWaiting(sql: Sql, atLeast: number, project_ids: readonly number[]): Promise<Map<number, number>>
   /** The removal of jobs, as part of a statement of the caller. One that was fetched again meanwhile is left alone. */
   removal(sql: Sql, jobs: readonly JobAttempt[]): Fragment

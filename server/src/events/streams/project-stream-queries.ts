@@ -24,7 +24,7 @@ export const lookEvents = 5000
 const transactionEvents = 50_000
 /** Open tasks are counted no further, state by state. */
 export const countMax = 10_000
-/** What is older is not told as news: a reader that comes back later begins anew. */
+/** What is older is not sent as news: a reader that comes back later begins anew. */
 export const replay_seconds = 3600
 
 /** Reads the snapshot of this moment. */

@@ -25,7 +25,7 @@ export async function streamProject(
   response.on('close', () => ended.resolve())
   // What is written after the reader has gone is lost on purpose.
   response.on('error', () => {})
-  // It left before the stream began, and that is not told again.
+  // It left before the stream began, and that event is not sent again.
   if (response.destroyed) return
   const write = (text: string | Buffer): void => {
     if (response.writableEnded) return

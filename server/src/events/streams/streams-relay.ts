@@ -191,7 +191,7 @@ export class Relay {
   #wanted({ task_id, message_id, have, again }: Wish, from: string): void {
     const all = this.#interests.get(task_id) ?? new Map<string, Interest>()
     const interest = all.get(from) ?? { until: 0, message_id, sent: have, known: have }
-    // What it did not have by the last time it told so, it was sent two seconds ago: it is lost.
+    // What it still lacked when it last reported was sent two seconds ago: it is lost.
     const lost = message_id === interest.message_id ? have < interest.known : interest.known > 0
     if (again || lost) Object.assign(interest, { message_id, sent: have })
     interest.known = interest.sent

@@ -7,7 +7,7 @@ export function badInput(field: string, message: string): Problem {
   })
 }
 
-/** A run that leaves questions of its thread open: told as an event of the run. */
+/** A run that leaves questions of its thread open: sent as an event of the run. */
 export class OpenInterrupts extends Error {
   constructor(ids: readonly string[]) {
     super(`The thread waits for answers to: ${ids.join(', ')}. resume must name all of them.`)

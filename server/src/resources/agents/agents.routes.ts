@@ -151,7 +151,7 @@ export function agentRoutes(
         const row = await lockAgent(tx, loaded)
         requireMatch(request.headers['if-match'], row.revision)
         const state = row.settles_to ?? row.status
-        // One that was never told to have been launched is not told to have stopped either.
+        // One without an event of its launch gets none of its stop either.
         if (row.launch_trigger === null && (state === 'running' || state === 'paused')) {
           await emit(tx, 'agent.stopped', scope(row, principal), {
             agent: eventAgent({ ...row, status: 'stopped' }),

@@ -175,7 +175,7 @@ async function subjectOf(
   if (subject === undefined) throw invalid({ field: 'subject', message: 'subject is required', code: 'required' })
   if (scope === 'agent') return (await requireAgent(sql, { id: subject, project_id })).id
   const owner = isId('key', subject) ? await findKeyOwner(sql, subject, org_id) : undefined
-  // Keys of others are not known to those who may not manage them (decision D59): which of them there are is not told.
+  // Keys of others are not known to those who may not manage them (decision D59): an answer does not reveal which of them exist.
   if (owner !== principal.user_id && !isAdministrator(principal.role)) throw forAdministrators()
   if (owner === undefined) throw notFound('api_key_not_found', 'api_key', subject)
   return subject

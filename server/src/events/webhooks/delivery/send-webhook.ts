@@ -21,7 +21,7 @@ const signatureStored = 8
 export interface WebhookSender {
   egress: Pick<Egress, 'fetch'>
   secrets: Pick<Secrets, 'decrypt'>
-  /** Of the service, told to receivers. */
+  /** Of the service, sent to receivers. */
   version: string
 }
 

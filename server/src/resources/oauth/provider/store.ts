@@ -82,7 +82,7 @@ interface ArtifactRow {
   spent: boolean
 }
 
-/** Spent ones are kept until their natural end, and told apart from unknown ones even after it. */
+/** Spent ones are kept until their natural end, and distinguished from unknown ones even after it. */
 const spendable = new Set(['AuthorizationCode', 'RefreshToken', 'DeviceCode'])
 const underGrant = new Set(['AuthorizationCode', 'RefreshToken', 'AccessToken', 'DeviceCode'])
 
