@@ -13,6 +13,7 @@ import { stepTitle } from '../../task-parts/step-words.ts'
 import { StepIcon, TaskBadge } from '../../task-parts/task-parts.tsx'
 import type { Step, Task } from '../../task-parts/types.ts'
 import { textOf } from '../../task-parts/value-view.tsx'
+import { CopyAsCurl } from '../../ui/copy-as-curl.tsx'
 import { EmptyState } from '../../ui/empty-state.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
 import { TextDiff } from '../../ui/texts/numbered-text.tsx'
@@ -46,7 +47,10 @@ export default function CompareTasksPage() {
   const [a, b] = sides
   return (
     <>
-      <PageHeader title="Compare tasks" />
+      <PageHeader
+        title="Compare tasks"
+        actions={<CopyAsCurl path={`/api/v1/projects/${project}/tasks/${a.task.id}`} />}
+      />
       <div className="mb-4 grid grid-cols-1 gap-4 md:grid-cols-2">
         {sides.map((side, at) => (
           <Summary key={at} project={project} side={side} other={sides[1 - at]!} />

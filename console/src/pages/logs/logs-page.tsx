@@ -1,6 +1,8 @@
 import { formatCount } from '../../format.ts'
 import { useEffect, useState } from 'react'
 import { projectLogSearch } from '#contract/core/limits.ts'
+import { paths } from '../../paths.ts'
+import { ButtonLink } from '../../ui/button.tsx'
 import { CopyAsCurl } from '../../ui/copy-as-curl.tsx'
 import { EmptyState } from '../../ui/empty-state.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
@@ -97,8 +99,15 @@ export function LogsPage() {
         </div>
       )}
       {agents.data?.length === 0 && (
-        <EmptyState title="No agents yet">
-          <p>Agents log what they do here. Create one and give it a task.</p>
+        <EmptyState
+          title="No agents yet"
+          actions={
+            <ButtonLink kind="primary" {...paths.newAgent(project)}>
+              Create an agent
+            </ButtonLink>
+          }
+        >
+          <p>Agents log what they do here. Create an agent and run a task.</p>
         </EmptyState>
       )}
       {!store.isRead && store.error === undefined && (

@@ -1,18 +1,17 @@
 import { useQuery } from '@tanstack/react-query'
-import { Link } from '@tanstack/react-router'
 import { useEffect, useRef, useState } from 'react'
 import { useAgentNames, useNewestAgents } from '../../agents/agent-names.ts'
 import { readSchema } from '../../agents/schema-text.ts'
 import { openaiOf, serviceUrl } from '../../agents/snippets.tsx'
 import { projectQuery, useProjectId } from '../../api/queries.ts'
 import { paths } from '../../paths.ts'
-import { Button } from '../../ui/button.tsx'
+import { Button, ButtonLink } from '../../ui/button.tsx'
 import { Choices } from '../../ui/choices.tsx'
 import { curlOf } from '../../ui/copy-as-curl.tsx'
 import { CopyButton } from '../../ui/copy.tsx'
 import { EmptyState } from '../../ui/empty-state.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
-import { PageHeader } from '../../ui/page.tsx'
+import { PageHeader, Panel } from '../../ui/page.tsx'
 import { Skeleton } from '../../ui/skeleton.tsx'
 import { useSearchText } from '../../search-state.ts'
 import { useAttachments, WithAttachments } from '../../task-parts/attachments.tsx'
@@ -172,12 +171,21 @@ export default function Playground() {
       {agents.isPending && <Skeleton label="Loading agents" />}
       <ErrorBox error={agents.error} retry={() => void agents.refetch()} />
       {agents.data?.length === 0 && (
-        <EmptyState title="No agent to try">
-          <p>
-            <Link {...paths.newAgent(project_id)}>Create an agent</Link> first. One with the model{' '}
-            <code>builtin/echo</code> needs no key and answers with its input.
-          </p>
-        </EmptyState>
+        <Panel>
+          <EmptyState
+            title="No agents yet"
+            actions={
+              <ButtonLink kind="primary" {...paths.newAgent(project_id)}>
+                Create an agent
+              </ButtonLink>
+            }
+          >
+            <p>
+              Create an agent to try it here. One with the model <code>builtin/echo</code> needs no key and answers with
+              its input.
+            </p>
+          </EmptyState>
+        </Panel>
       )}
       {agents.data && agents.data.length > 0 && (
         <div className="grid grid-cols-1 gap-5 lg:grid-cols-[22rem_minmax(0,1fr)]">

@@ -1,15 +1,13 @@
 import { formatCount } from '../../format.ts'
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
-import { Link } from '@tanstack/react-router'
 import { Download } from 'lucide-react'
 import { useState } from 'react'
 import { paths } from '../../paths.ts'
-import { Button } from '../../ui/button.tsx'
+import { Button, ButtonLink } from '../../ui/button.tsx'
 import { CopyAsCurl } from '../../ui/copy-as-curl.tsx'
-import { CodeBlock } from '../../ui/copy.tsx'
 import { EmptyState } from '../../ui/empty-state.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
-import { PageHeader } from '../../ui/page.tsx'
+import { PageHeader, Panel } from '../../ui/page.tsx'
 import { Pager } from '../../ui/pager.tsx'
 import { saveFile } from '../../ui/save-file.ts'
 import { usePathIds } from '../../task-parts/links.tsx'
@@ -40,6 +38,7 @@ export function TasksPage() {
     tasks.map(({ agent_id }) => agent_id),
   )
   const bulk = useTaskBulk(project, tasks)
+  const isEmpty = list.data?.total === 0 && !filter.isFiltered
 
   async function exportAll(): Promise<void> {
     setExporting(true)
@@ -74,19 +73,29 @@ export function TasksPage() {
           </>
         }
       />
-      <TaskFilterBar project={project} filter={filter} />
-      <TaskBulkBar project={project} bulk={bulk} tasks={tasks} />
+      {!isEmpty && (
+        <>
+          <TaskFilterBar project={project} filter={filter} />
+          <TaskBulkBar project={project} bulk={bulk} tasks={tasks} />
+        </>
+      )}
       <ErrorBox error={list.error ?? exportError} retry={() => void list.refetch()} />
-      {list.data && tasks.length === 0 && !filter.isFiltered && (
-        <EmptyState title="No tasks yet">
-          <p>A task is one piece of work for an agent. It is stored before the API responds, so it survives crashes.</p>
-          <div className="text-left">
-            <CodeBlock text={'cadre tasks run <agent> "Hello, agent"'} label="Copy the command" />
-          </div>
-          <p>
-            <Link {...paths.playground(project)}>Or try one in the playground</Link>
-          </p>
-        </EmptyState>
+      {isEmpty && (
+        <Panel>
+          <EmptyState
+            title="No tasks yet"
+            command={'cadre tasks run <agent> "Hello, agent"'}
+            actions={
+              <ButtonLink kind="primary" {...paths.playground(project)}>
+                Open the playground
+              </ButtonLink>
+            }
+          >
+            <p>
+              A task is one piece of work for an agent. It is stored before the API responds, so it survives crashes.
+            </p>
+          </EmptyState>
+        </Panel>
       )}
       {list.data && tasks.length === 0 && filter.isFiltered && (
         <EmptyState
