@@ -45,6 +45,7 @@ export async function openShot(page: Page, shot: Shot, demo: Demo): Promise<void
   await page.getByText(shot.until).first().waitFor()
   await shot.before?.(page)
   await page.waitForSelector('.animate-pulse', { state: 'detached' })
+  await page.waitForSelector('[data-connection=connecting], [data-connection=reconnecting]', { state: 'detached' })
 }
 
 /** A picture of a shot on a desk, light, and on a telephone, dark, as WebP. `studio` is an empty page that draws it. */

@@ -81,6 +81,8 @@ export const shots: Record<string, Shot[]> = {
       name: 'tasks-compared',
       path: ({ project, tasks }) => `/p/${project}/tasks/compare?left=${tasks.completed}&right=${tasks.other}`,
       until: 'Both are the same.',
+      // Markdown is laid out by a part of the console that comes later.
+      before: (page) => page.locator('main table').first().waitFor(),
     },
   ],
   observe: [

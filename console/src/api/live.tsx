@@ -5,8 +5,8 @@ import { api } from './client.ts'
 import { noteFailure } from './signed-out.ts'
 import { whileVisible } from './visible.ts'
 
-/** How the page knows what happens: by its stream, not at all for now, or by trying again to get one. */
-export type LiveState = 'live' | 'paused' | 'reconnecting'
+/** How the page knows what happens: it asks for its first stream, has one, has none for now, or asks for one again. */
+export type LiveState = 'connecting' | 'live' | 'paused' | 'reconnecting'
 
 interface Live {
   state: LiveState
@@ -34,10 +34,10 @@ const refresh_ms = 1_500
  */
 export function LiveProvider({ project_id, children }: { project_id: string; children: ReactNode }) {
   const queries = useQueryClient()
-  const [state, setState] = useState<LiveState>('reconnecting')
+  const [state, setState] = useState<LiveState>('connecting')
   const [isPaused, setPaused] = useState(() => false)
   const [lent, setLent] = useState(0)
-  const [own, tellOwn] = useState<LiveState>('reconnecting')
+  const [own, tellOwn] = useState<LiveState>('connecting')
   const isLent = lent > 0
   const lastEventId = useRef<string>(undefined)
   const listeners = useRef(new Set<(event: ProjectStreamEvent) => void>())
@@ -108,6 +108,7 @@ export function LiveProvider({ project_id, children }: { project_id: string; chi
       tellOwn,
       pause: () => setPaused(true),
       resume: () => {
+        setState('connecting')
         setPaused(false)
         void queries.invalidateQueries({ queryKey: ['project', project_id] })
       },

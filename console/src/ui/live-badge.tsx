@@ -8,9 +8,10 @@ import { Button } from './button.tsx'
 export const liveSlot = 'live'
 
 const looks = {
-  live: ['text-good', 'open'],
-  paused: ['text-warn', 'paused'],
-  reconnecting: ['text-warn', 'reconnecting'],
+  connecting: ['text-soft', 'connecting', 'Connecting'],
+  live: ['text-good', 'open', 'Live'],
+  paused: ['text-warn', 'paused', 'Paused'],
+  reconnecting: ['text-warn', 'reconnecting', 'Reconnecting'],
 }
 
 /** Whether this page follows what happens, and the button that makes it stop and go on: in the bar above the page. */
@@ -23,8 +24,7 @@ export function LiveBadge() {
 function Badge() {
   const { state, isLent, pause, resume } = useLive()
   const isPaused = state === 'paused'
-  const [tone, connection] = looks[state]
-  const word = state === 'live' ? 'Live' : isPaused ? 'Paused' : 'Reconnecting'
+  const [tone, connection, word] = looks[state]
   return (
     <span className="inline-flex items-center">
       <span
@@ -32,7 +32,7 @@ function Badge() {
         data-connection={connection}
         className={`inline-flex w-28 items-center justify-end gap-1.5 text-sm max-sm:w-auto ${tone}`}
       >
-        {state === 'reconnecting' ? (
+        {state === 'reconnecting' || state === 'connecting' ? (
           <RefreshCw size={13} aria-hidden className="motion-safe:animate-spin" />
         ) : (
           <span aria-hidden className={`size-2 rounded-full ${isPaused ? 'bg-warn' : 'bg-good'}`} />

@@ -2,7 +2,7 @@ import { formatCount } from '../../format.ts'
 import { useEffect, useState } from 'react'
 import { projectLogSearch } from '#contract/core/limits.ts'
 import { paths } from '../../paths.ts'
-import { ButtonLink } from '../../ui/button.tsx'
+import { Button, ButtonLink } from '../../ui/button.tsx'
 import { CopyAsCurl } from '../../ui/copy-as-curl.tsx'
 import { EmptyState } from '../../ui/empty-state.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
@@ -34,6 +34,8 @@ export function LogsPage() {
   const isTailing = params.tail !== 'off' && !isOver
   const store = useLogStore(filter, isTailing)
   const [fileError, setFileError] = useState<unknown>()
+  // A telephone has no room for all controls.
+  const [hasOptions, showOptions] = useState(false)
   const error = fileError ?? store.error ?? agents.error
   useEffect(() => {
     document.title = 'Logs · Cadre'
@@ -46,7 +48,18 @@ export function LogsPage() {
       <header className="flex shrink-0 flex-wrap items-center gap-2 border-b border-line p-3 md:px-5">
         <h1 className="mr-2">Logs</h1>
         <LogFilterBar agent={agent} project={project} filters={params} isUtc={isUtc} change={setParams} />
-        <div className="flex flex-wrap items-center gap-2 lg:ml-auto">
+        <Button
+          className="sm:hidden"
+          aria-expanded={hasOptions}
+          aria-controls="log-options"
+          onClick={() => showOptions(!hasOptions)}
+        >
+          {hasOptions ? 'Hide options' : 'View options'}
+        </Button>
+        <div
+          id="log-options"
+          className={`flex flex-wrap items-center gap-2 lg:ml-auto ${hasOptions ? '' : 'max-sm:hidden'}`}
+        >
           <Choices
             label="Tail"
             value={isTailing ? 'on' : 'off'}

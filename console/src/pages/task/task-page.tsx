@@ -245,7 +245,11 @@ function useTaskLive(project: string, id: string): TaskLive {
     return () => live.stop()
   }, [live])
   useSyncExternalStore(live.subscribe, live.snapshot)
-  useOwnStream(live.isWatching, live.connection === 'open' ? 'live' : 'reconnecting')
+  const { connection } = live
+  useOwnStream(
+    live.isWatching,
+    connection === 'open' ? 'live' : connection === 'connecting' ? connection : 'reconnecting',
+  )
   return live
 }
 
