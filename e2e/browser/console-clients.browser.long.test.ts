@@ -141,6 +141,22 @@ test('an administrator sees the installation and the requests of programs', inBr
   checkPage(page)
 })
 
+test('an administrator denies apps that nobody registered, and allows them again', inBrowser, async () => {
+  const page = await cadre.open('/settings/apps')
+  const allows = async (): Promise<boolean> =>
+    (await cadre.send('GET', '/api/v1/auth/organization')).body.client_documents
+  await page.getByRole('button', { name: 'Deny unregistered apps' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Deny', exact: true }).click()
+  await page.getByText('not allowed', { exact: true }).waitFor()
+  assert.equal(await allows(), false)
+  await checkScreen(page, 'apps-denied')
+  await page.getByRole('button', { name: 'Allow unregistered apps' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Allow', exact: true }).click()
+  await page.getByText('allowed', { exact: true }).waitFor()
+  assert.equal(await allows(), true)
+  checkPage(page)
+})
+
 test('a chart is a table too, and a task shows what was logged for it', inBrowser, async () => {
   const task = await cadre.send('POST', `/api/v1/projects/${project}/agents/${agent}/tasks?wait=30`, {
     body: { input: 'Hello' },

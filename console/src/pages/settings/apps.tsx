@@ -13,8 +13,8 @@ export default function Apps() {
       label="OAuth apps"
       current={current}
       tabs={[
-        { id: 'own', label: 'Of the organization', link: paths.apps() },
-        { id: 'granted', label: 'That act for you', link: paths.apps({ tab: 'granted' }) },
+        { id: 'own', label: 'Registered', link: paths.apps() },
+        { id: 'granted', label: 'Allowed by you', link: paths.apps({ tab: 'granted' }) },
       ]}
     />
   )

@@ -18,6 +18,7 @@ import { tell } from '../../ui/toast.tsx'
 import { useSearchText } from '../../search-state.ts'
 import { PageFrame } from '../parts/page-frame.tsx'
 import { AppForm, type AppValues } from './app-form.tsx'
+import { ClientDocuments } from './client-documents.tsx'
 import { AppPanel, type MadeSecret } from './app-panel.tsx'
 import { Reveal } from './reveal.tsx'
 import { scopesShort, scopeWords } from './scope-presets.ts'
@@ -92,6 +93,7 @@ export function OwnApps({ tabs }: { tabs: ReactNode }) {
           />
         </Panel>
       )}
+      <ClientDocuments refused={mayNot} />
       <Dialog
         title="Register an OAuth app"
         isOpen={params.panel === 'new'}
