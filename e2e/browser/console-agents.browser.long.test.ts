@@ -374,14 +374,14 @@ test(
     insert into oauth_grant (id, user_id, org_id, client_id, scopes, expires_at, ip, user_agent)
     select 'sess_' || repeat('0', 26), m.user_id, m.org_id, c.client_id, '{read}', now() + interval '1 day', '203.0.113.7', 'Dashboard/1'
     from member m join oauth_client c using (org_id) where c.name = 'Dashboard EU'`
-    await page.getByRole('link', { name: 'That act for you' }).click()
+    await page.getByRole('link', { name: 'Allowed by you' }).click()
     await page.getByText('May see projects, agents and organizations').waitFor()
     await checkScreen(page, 'granted-apps')
     await page.getByRole('button', { name: 'End the access of Dashboard EU' }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'End access' }).click()
     await page.getByText('No app acts for you').waitFor()
 
-    await page.getByRole('link', { name: 'Of the organization' }).click()
+    await page.getByRole('link', { name: 'Registered' }).click()
     await page.getByRole('table').getByRole('link', { name: 'Dashboard EU' }).click()
     await changed.getByRole('button', { name: 'Delete the app' }).click()
     await page.getByLabel('Type Dashboard EU to confirm').fill('Dashboard EU')
