@@ -141,7 +141,7 @@ test('an administrator sees the installation and the requests of programs', inBr
   checkPage(page)
 })
 
-test('an administrator denies apps that nobody registered, and allows them again', inBrowser, async () => {
+test('an administrator denies apps that are not registered, and allows them again', inBrowser, async () => {
   const page = await cadre.open('/settings/apps')
   const allows = async (): Promise<boolean> =>
     (await cadre.send('GET', '/api/v1/auth/organization')).body.client_documents

@@ -8,7 +8,7 @@ import { Panel } from '../../ui/page.tsx'
 import { Badge } from '../../ui/status.tsx'
 import { tell } from '../../ui/toast.tsx'
 
-/** Whether members may let in apps that nobody registered and that are known by their metadata document. */
+/** Whether members may let in apps that are not registered, and are known by their metadata document. */
 export function ClientDocuments({ refused }: { refused: string | undefined }) {
   const queries = useQueryClient()
   const [isAsked, setAsked] = useState(false)
