@@ -6,14 +6,17 @@ import type { Principal } from './principal.ts'
 /** Refuses a kind of credential or a scope that the operation does not take (403), before anything is looked up. */
 export function authorizeScope(operation: Operation, principal: Principal): void {
   if (!operation.credentials.includes(principal.kind)) {
-    const message =
-      principal.kind === 'api_key' ? 'API keys have no session.' : 'This kind of credential may not do this.'
-    throw new Problem('insufficient_permissions', undefined, { message })
+    throw new Problem('insufficient_permissions', undefined, { message: wrongKind(operation, principal) })
   }
   // Cookie sessions have any write scope (decision D72), those of users without an organization too.
   const isOwnMatter = principal.kind === 'session' && operation.scope === 'any_write'
   if (operation.scope && !isOwnMatter && !hasScope(principal.scopes, operation.scope))
     throw insufficientScope([requiredScope(operation.scope)], principal.scopes)
+}
+
+function wrongKind({ credentials }: Operation, { kind }: Principal): string {
+  if (credentials.includes('lease')) return 'This takes the token of a lease, which the claim of a task gives.'
+  return kind === 'api_key' ? 'API keys have no session.' : 'This kind of credential may not do this.'
 }
 
 /** Refuses a role that is too low in the caller's own organization (decision D74). */

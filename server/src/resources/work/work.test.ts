@@ -204,6 +204,9 @@ describe('remote work', () => {
     const elsewhere = await test.send('POST', `${other.path}/work/heartbeat`, { token })
     assert.deepEqual([elsewhere.status, elsewhere.body.error.code], [404, 'resource_not_found'])
     assert.equal((await test.send('GET', `${base}/tasks`, { token })).status, 403)
+    const byKey = await test.send('POST', `${base}/work/heartbeat`)
+    assert.deepEqual([byKey.status, byKey.body.error.code], [403, 'insufficient_permissions'])
+    assert.match(byKey.body.error.message, /token of a lease/)
   })
 
   it('remote work ends the leases of a key that is revoked', async () => {
