@@ -98,7 +98,14 @@ function byStatus({ message, kind, headers }: ProviderMessage, given: number, na
       retryable: false,
     })
   }
-  return fail('provider_refused_request', said)
+  return fail('provider_refused_request', `${said}${otherProtocol(message, name)}`)
+}
+
+/** What to set where a server says that it takes this request by the Responses protocol alone. */
+function otherProtocol(message: string, name: string): string {
+  if (!message.includes('/v1/responses')) return ''
+  const setting = name === 'openai' ? 'OPENAI_PROTOCOL' : `CADRE_PROVIDER_${name.toUpperCase()}_PROTOCOL`
+  return ` Cadre speaks it with ${setting}=responses.`
 }
 
 /** Words by which providers and servers refuse a conversation that does not fit the context window. */

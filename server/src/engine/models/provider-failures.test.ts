@@ -270,6 +270,20 @@ it('a model with a spent quota is not asked again', async () => {
   )
 })
 
+it('a request that a server takes by the Responses protocol alone names the setting for that', async () => {
+  const message = 'Function tools are not supported in /v1/chat/completions. Please use /v1/responses instead.'
+  for (const [kind, setting] of [
+    ['openai', 'OPENAI_PROTOCOL=responses'],
+    ['openai_compatible', 'CADRE_PROVIDER_OPENAI_COMPATIBLE_PROTOCOL=responses'],
+  ] as const) {
+    server.next({ do: 'status', status: 400, message })
+    await assert.rejects(
+      makeModel(kind, server.base_url).call(modelRequest('Hello?')),
+      failsWith('provider_refused_request', false, (error) => error.message.includes(setting)),
+    )
+  }
+})
+
 for (const kind of providerKinds) {
   describe(`what a provider of kind ${kind} may do wrong`, () => {
     for (const { what, behave, code, retryable } of sample(modelFaults, 4)) {

@@ -46,6 +46,18 @@ describe('a secret in what a tool says', () => {
         assert.equal(Buffer.from(part, 'base64').toString().includes('canar'), false, received)
     })
 
+  it('no character of a secret at the end of base64 is left', () => {
+    for (const value of ['eight-by', 'nine-byte', 'ten-bytes!'])
+      for (const before of ['', 'a', 'ab', 'user:'])
+        for (const encoding of ['base64', 'base64url'] as const) {
+          const written = Buffer.from(before + value).toString(encoding)
+          const own = Buffer.from(before).toString('base64url')
+          const left = makeRedaction([value]).text(`${written} and more`)
+          assert.match(left, /^[\w-]*\[redacted\] and more$/, written)
+          assert.ok(left.indexOf('[') <= own.length, left)
+        }
+  })
+
   it('a secret in what a tool says is not told in messages of errors, whatever made them', () => {
     const failed = error(
       new ToolError('x', `no ${secret}`, { uncertain: true, network: { bytes_in: 1, bytes_out: 2 } }),

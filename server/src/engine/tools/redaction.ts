@@ -111,14 +111,14 @@ function jsonForms(secret: string): string[] {
 
 /**
  * Three bytes are four characters, so what a value becomes depends on how many bytes stand before it (`user:` in Basic
- * authentication). Characters that it shares with its neighbours are left out.
+ * authentication). Characters that it shares with its neighbours are left out; the last one only where something follows.
  */
 function base64Forms(value: Buffer): string[] {
   return [0, 1, 2].flatMap((before) => {
     const whole = Buffer.concat([Buffer.alloc(before), value])
-    const standard = whole.toString('base64').replace(/(?<!=)=+$/, '')
-    const shared = whole.length % 3 === 0 ? 0 : 1
-    const own = standard.slice(Math.ceil((before * 8) / 6), standard.length - shared)
-    return [own, own.replaceAll('+', '-').replaceAll('/', '_')]
+    const padded = whole.toString('base64').slice(Math.ceil((before * 8) / 6))
+    const last = padded.replace(/(?<!=)=+$/, '')
+    const own = whole.length % 3 === 0 ? last : last.slice(0, -1)
+    return [padded, last, own].flatMap((form) => [form, form.replaceAll('+', '-').replaceAll('/', '_')])
   })
 }
