@@ -38,7 +38,7 @@ export interface TaskStreamOptions extends StreamOptions {
 }
 
 interface Handlers {
-  /** Text of the answer as it is written, a piece at a time. */
+  /** Text of the answer as it is written, a piece at a time: together all of it, also where it was written before the stream began. */
   text: (piece: string) => void
   event: (event: TaskStreamEvent) => void
 }
@@ -53,6 +53,8 @@ export class TaskStream<Data = unknown> implements AsyncIterable<TaskStreamEvent
   readonly #handlers: { [Name in keyof Handlers]: Handlers[Name][] } = { text: [], event: [] }
   #isBegun = false
   #task_id: string | undefined
+  /** Characters of each unfinished message that the handlers have had. */
+  readonly #had = new Map<string, number>()
 
   constructor(begin: () => AsyncGenerator<TaskStreamEvent>, read: (task_id: string) => Promise<Task<Data>>) {
     this.#begin = begin
@@ -78,9 +80,21 @@ export class TaskStream<Data = unknown> implements AsyncIterable<TaskStreamEvent
     for await (const event of this.#begin()) {
       this.#task_id = event.task_id
       for (const handler of this.#handlers.event) handler(event)
-      if (event.type === 'message.delta') for (const handler of this.#handlers.text) handler(event.data.text)
+      const piece = this.#newText(event)
+      if (piece !== '') for (const handler of this.#handlers.text) handler(piece)
       yield event
     }
+  }
+
+  /** The part of an event's text that the handlers have not had. Text that was written before the stream began comes with the whole message. */
+  #newText({ type, data }: TaskStreamEvent): string {
+    if (type !== 'message.delta' && type !== 'message.snapshot' && type !== 'message.completed') return ''
+    const { message_id, text, content } = data as { message_id: string; text?: string; content?: string | null }
+    const had = this.#had.get(message_id) ?? 0
+    const piece = type === 'message.delta' ? (text ?? '') : (text ?? content ?? '').slice(had)
+    if (type === 'message.completed') this.#had.delete(message_id)
+    else this.#had.set(message_id, had + piece.length)
+    return piece
   }
 }
 

@@ -239,10 +239,24 @@ class TaskStream(_Stream):
         return self._events()
 
     def text(self) -> t.Iterator[str]:
-        """Text of the answer as it is written, a piece at a time. It reads the stream."""
+        """
+        Text of the answer as it is written, a piece at a time: together all of it, also where it was written before the
+        stream began. It reads the stream.
+        """
+        had: t.Dict[str, int] = {}
         for event in self:
+            if event.type not in ("message.delta", "message.snapshot", "message.completed"):
+                continue
+            data, message_id = event.data, event.data["message_id"]
             if event.type == "message.delta":
-                yield event.data["text"]
+                piece = data["text"]
+            else:
+                # Text that was written before the stream began comes with the whole message.
+                whole = data["text"] if event.type == "message.snapshot" else data["content"]
+                piece = (whole or "")[had.get(message_id, 0) :]
+            had[message_id] = had.get(message_id, 0) + len(piece)
+            if piece:
+                yield piece
 
     def final_task(self) -> Task:
         """Reads the stream to its end, where it was not read, and gives the task as it ended, also where it failed."""
