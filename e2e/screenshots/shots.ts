@@ -112,7 +112,7 @@ export const shots: Record<string, Shot[]> = {
       until: 'Request and response',
     },
     { name: 'webhook-new', path: at('/webhooks?panel=new'), until: 'Create webhook' },
-    { name: 'apps', path: at('/settings/apps'), until: 'Dashboard' },
+    { name: 'apps', path: at('/settings/apps'), until: 'Deny unregistered apps' },
     { name: 'app-new', path: at('/settings/apps?panel=new'), until: 'Redirect' },
     { name: 'audit', path: at('/settings/audit'), until: /agent\.(created|updated)/ },
     { name: 'requests', path: at('/settings/requests'), until: 'Requests left' },
