@@ -8,7 +8,7 @@ import {
 import type { QueryClient } from '@tanstack/react-query'
 import type { ComponentType } from 'react'
 import { basePath } from './api/client.ts'
-import type { Search } from './search-words.ts'
+import type { Search } from './search-text.ts'
 import { FailedPage, MissingPage } from './shell/failed-page.tsx'
 import { ProjectScope } from './shell/project-scope.tsx'
 import { Shell } from './shell/shell.tsx'

@@ -1,6 +1,6 @@
 import { useLocation, useNavigate } from '@tanstack/react-router'
 import { useCallback } from 'react'
-import { changedSearch, searchAsText, searchOfText, type Search } from './search-words.ts'
+import { changedSearch, searchAsText, searchOfText, type Search } from './search-text.ts'
 
 /**
  * What the address says behind `?`, and a way to change some of it: `undefined` takes a word out. A change of what is shown goes

@@ -4,7 +4,7 @@ import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { Check, ChevronDown } from 'lucide-react'
 import { useDeferredValue, useMemo, useState } from 'react'
 import { api } from '../api/client.ts'
-import { messageOf } from '../api/error-words.ts'
+import { messageOf } from '../api/error-text.ts'
 import { control } from '../ui/field.tsx'
 import { useAgentNames } from './agent-names.ts'
 

@@ -2,7 +2,7 @@ import { api } from '../api/client.ts'
 import { useSearchState } from '../search-state.ts'
 import { Button } from '../ui/button.tsx'
 import { CodeBlock } from '../ui/copy.tsx'
-import { quoted } from '../shell-words.ts'
+import { quoted } from '../shell-quoting.ts'
 import { curlOf } from '../ui/copy-as-curl.tsx'
 
 const kinds = { curl: 'curl', sdk: 'TypeScript', cli: 'Command line', openai: 'OpenAI client' } as const

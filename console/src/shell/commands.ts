@@ -6,7 +6,7 @@ import { act, actionLabels, actions, reasonAgainst, stateAfter, undoOf } from '.
 import { useTellWithUndo } from '../agents/use-undo-agents.ts'
 import { api } from '../api/client.ts'
 import { paths } from '../paths.ts'
-import { titleOf } from '../task-parts/input-words.ts'
+import { titleOf } from '../task-parts/input-text.ts'
 import { tellFailure } from '../ui/toast.tsx'
 import { useOpenProject } from './open-project.ts'
 import { useTheme } from './theme.ts'

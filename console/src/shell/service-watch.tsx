@@ -1,7 +1,7 @@
 import { useQuery, useQueryClient, type Query } from '@tanstack/react-query'
 import { useEffect, useRef } from 'react'
 import { api } from '../api/client.ts'
-import { isOutOfReach } from '../api/error-words.ts'
+import { isOutOfReach } from '../api/error-text.ts'
 import { statusQuery } from '../api/queries.ts'
 import { Button } from '../ui/button.tsx'
 

@@ -1,5 +1,5 @@
 import { api } from '../api/client.ts'
-import { quoted } from '../shell-words.ts'
+import { quoted } from '../shell-quoting.ts'
 import { CopyButton } from './copy.tsx'
 import { tell } from './toast.tsx'
 

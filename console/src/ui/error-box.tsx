@@ -1,7 +1,7 @@
 import { TriangleAlert } from 'lucide-react'
 import { APIError } from '#sdk/errors.ts'
 import { isAdministrator, roles, sessionScopes } from '#contract/core/scopes.ts'
-import { messageOf } from '../api/error-words.ts'
+import { messageOf } from '../api/error-text.ts'
 import { Button } from './button.tsx'
 import { CopyButton } from './copy.tsx'
 

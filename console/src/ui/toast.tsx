@@ -1,7 +1,7 @@
 import { Toast } from '@base-ui/react/toast'
 import { X } from 'lucide-react'
 import type { ReactNode } from 'react'
-import { messageOf } from '../api/error-words.ts'
+import { messageOf } from '../api/error-text.ts'
 import { APIError } from '#sdk/errors.ts'
 
 const manager = Toast.createToastManager()

@@ -7,7 +7,7 @@ import { useTellWithUndo } from '../../agents/use-undo-agents.ts'
 import { Button } from '../../ui/button.tsx'
 import { ConfirmDialog } from '../../ui/dialog.tsx'
 import { tell } from '../../ui/toast.tsx'
-import { messageOf } from '../../api/error-words.ts'
+import { messageOf } from '../../api/error-text.ts'
 import { paths } from '../../paths.ts'
 
 /** How it went with one agent. */

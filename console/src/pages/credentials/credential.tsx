@@ -20,7 +20,7 @@ import { useDisabledReason } from '../parts/disabled-reason.ts'
 import { Agents, useToolStatistics } from '../tools/tools.tsx'
 import { ConnectButton } from './connect-button.tsx'
 import { hostsOf, HostsField } from './credential-form.tsx'
-import { isConnectable, typeNames } from './credential-words.ts'
+import { isConnectable, typeNames } from './credential-labels.ts'
 import { State } from './credentials.tsx'
 
 /** One credential: whether it is good, who uses it, and what can be done. Its value is never shown. */

@@ -23,7 +23,7 @@ import { PageFrame } from '../parts/page-frame.tsx'
 import { useDisabledReason } from '../parts/disabled-reason.ts'
 import { ConnectButton } from './connect-button.tsx'
 import { CredentialForm } from './credential-form.tsx'
-import { isConnectable, stateWords, tokenStateWords, typeNames } from './credential-words.ts'
+import { isConnectable, stateWords, tokenStateWords, typeNames } from './credential-labels.ts'
 
 const pageSize = 20
 

@@ -6,8 +6,8 @@ import { paths } from '../../paths.ts'
 import { ErrorBox } from '../../ui/error-box.tsx'
 import { Panel } from '../../ui/page.tsx'
 import { Time } from '../../ui/time.tsx'
-import { budgetPeriods, budgetScopes } from '../usage/budget-words.ts'
-import { limitWords } from '../usage/limit-words.ts'
+import { budgetPeriods, budgetScopes } from '../usage/budget-labels.ts'
+import { limitWords } from '../usage/limit-labels.ts'
 import { Meter } from '../usage/meter.tsx'
 
 /** Budgets and rate limits that are shown here, the fullest of each; the page of usage has all. */

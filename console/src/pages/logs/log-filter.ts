@@ -1,5 +1,5 @@
 import { useMemo } from 'react'
-import type { Search } from '../../search-words.ts'
+import type { Search } from '../../search-text.ts'
 import type { LogFilter } from './log-store.ts'
 import type { LogLine } from '../../task-parts/types.ts'
 

@@ -8,7 +8,7 @@ import { api } from '../../api/client.ts'
 import { Button } from '../../ui/button.tsx'
 import { Field, SelectInput, TextArea, TextInput } from '../../ui/field.tsx'
 import { Options } from '../parts/options.tsx'
-import { cronWords } from './cron-words.ts'
+import { cronWords } from './cron-description.ts'
 import { RunTimes } from './run-times.tsx'
 
 const presets: Record<string, string> = {

@@ -24,7 +24,7 @@ import { tell } from '../../ui/toast.tsx'
 import { Options } from '../parts/options.tsx'
 import { PageFrame } from '../parts/page-frame.tsx'
 import { useDisabledReason } from '../parts/disabled-reason.ts'
-import { cronWords } from './cron-words.ts'
+import { cronWords } from './cron-description.ts'
 import { moment } from './run-times.tsx'
 import { ScheduleForm } from './schedule-form.tsx'
 

@@ -20,7 +20,7 @@ import { ErrorBox } from '../../ui/error-box.tsx'
 import type { TaskLive } from './task-live.ts'
 import { StepIcon } from '../../task-parts/task-parts.tsx'
 import { ReasoningSummary } from './reasoning-summary.tsx'
-import { compactionWords, stepTitle } from '../../task-parts/step-words.ts'
+import { compactionWords, stepTitle } from '../../task-parts/step-labels.ts'
 import type { CompactionOutput, ModelOutput, Step, ToolInput } from '../../task-parts/types.ts'
 import { ValueView } from '../../task-parts/value-view.tsx'
 

@@ -1,5 +1,5 @@
 import { useCallback, useState } from 'react'
-import type { Search } from '../../search-words.ts'
+import type { Search } from '../../search-text.ts'
 
 /** A name for what the address of the list of tasks says. */
 export interface SavedView {

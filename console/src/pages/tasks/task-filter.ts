@@ -1,7 +1,7 @@
 import { useMemo } from 'react'
 import { api } from '../../api/client.ts'
 import { useSearchState } from '../../search-state.ts'
-import type { Search } from '../../search-words.ts'
+import type { Search } from '../../search-text.ts'
 import type { TaskStatus } from '../../task-parts/types.ts'
 
 export const states: TaskStatus[] = ['queued', 'running', 'waiting', 'completed', 'failed', 'canceled', 'expired']

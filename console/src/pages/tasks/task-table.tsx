@@ -6,7 +6,7 @@ import { Time } from '../../ui/time.tsx'
 import { TaskBadge } from '../../task-parts/task-parts.tsx'
 import { TaskTrigger } from '../task/task-trigger.tsx'
 import type { Outcome, TaskBulk } from './task-bulk.tsx'
-import { titleOf } from '../../task-parts/input-words.ts'
+import { titleOf } from '../../task-parts/input-text.ts'
 import type { Task } from '../../task-parts/types.ts'
 
 interface TaskTable {

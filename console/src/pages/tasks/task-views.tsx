@@ -1,7 +1,7 @@
 import { Bookmark, BookmarkX } from 'lucide-react'
 import { useState, type FormEvent } from 'react'
 import { paths } from '../../paths.ts'
-import type { Search } from '../../search-words.ts'
+import type { Search } from '../../search-text.ts'
 import { Button } from '../../ui/button.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
 import { Field, TextInput } from '../../ui/field.tsx'

@@ -6,7 +6,7 @@ import { Button } from '../../ui/button.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
 import { Checkbox, SearchInput } from '../../ui/field.tsx'
 import { Badge } from '../../ui/status.tsx'
-import { safetyTones } from './tool-words.ts'
+import { safetyTones } from './tool-labels.ts'
 
 type Offered = ToolPreview['tools'][number]
 

@@ -15,7 +15,7 @@ import { UnsavedGuard } from '../parts/unsaved.tsx'
 import { HeadersField } from './headers-field.tsx'
 import { OfferedField } from './offered-field.tsx'
 import { readDraft, type ToolDraft } from './tool-draft.ts'
-import { safetyWords } from './tool-words.ts'
+import { safetyWords } from './tool-labels.ts'
 import { TryPanel } from './try-panel.tsx'
 
 /** A tool as a form, with a real call beside it. */

@@ -21,7 +21,7 @@ import { useDisabledReason } from '../parts/disabled-reason.ts'
 import { DriftPanel } from './drift-panel.tsx'
 import { draftOf, readDraft } from './tool-draft.ts'
 import { ClientLead } from './tool-form.tsx'
-import { safetyTones, safetyWords } from './tool-words.ts'
+import { safetyTones, safetyWords } from './tool-labels.ts'
 import { useToolStatistics } from './tools.tsx'
 import { TryPanel } from './try-panel.tsx'
 

@@ -21,7 +21,7 @@ import { Time } from '../../ui/time.tsx'
 import { Options } from '../parts/options.tsx'
 import { PageFrame } from '../parts/page-frame.tsx'
 import { useDisabledReason } from '../parts/disabled-reason.ts'
-import { safetyTones, safetyWords } from './tool-words.ts'
+import { safetyTones, safetyWords } from './tool-labels.ts'
 
 const pageSize = 20
 

@@ -1,5 +1,5 @@
 import { sourceDefinitions, type TriggerSource } from '#contract/doors/trigger-sources.ts'
-import { quoted } from '../../shell-words.ts'
+import { quoted } from '../../shell-quoting.ts'
 
 interface Proof {
   source: TriggerSource

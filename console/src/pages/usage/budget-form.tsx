@@ -8,7 +8,7 @@ import { ErrorBox } from '../../ui/error-box.tsx'
 import { Field, SelectInput, TextInput } from '../../ui/field.tsx'
 import { tell } from '../../ui/toast.tsx'
 import { Options } from '../parts/options.tsx'
-import { budgetPeriods, budgetScopes } from './budget-words.ts'
+import { budgetPeriods, budgetScopes } from './budget-labels.ts'
 import { SubjectName, SubjectPicker } from './budget-subject.tsx'
 import type { Budget } from '#sdk/types.ts'
 

@@ -10,7 +10,7 @@ import { Skeleton } from '../../ui/skeleton.tsx'
 import { Time } from '../../ui/time.tsx'
 import { useSearchText } from '../../search-state.ts'
 import { Options } from '../parts/options.tsx'
-import { limitWords } from './limit-words.ts'
+import { limitWords } from './limit-labels.ts'
 import type { Operations } from '#sdk/types.ts'
 
 type Refusal = Operations['listRateLimitRefusals']['result']['refusals'][number]

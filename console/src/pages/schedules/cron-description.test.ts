@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
-import { cronWords } from './cron-words.ts'
+import { cronWords } from './cron-description.ts'
 
 it('usual cron patterns are said in words, and others are left as they are', () => {
   for (const [cron, text] of [

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { formatTokens } from '../format.ts'
-import { compactionWords, stepTitle } from './step-words.ts'
+import { compactionWords, stepTitle } from './step-labels.ts'
 
 test('a compaction says how many steps its summary stands for, also while it goes on and where it failed', () => {
   assert.equal(stepTitle({ type: 'compaction', name: 'openai/gpt-5' }), 'Context compacted')

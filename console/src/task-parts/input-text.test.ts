@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { outsideNote } from '#contract/doors/outside-data.ts'
-import { contentText, inputText, messagesOf, titleOf } from './input-words.ts'
+import { contentText, inputText, messagesOf, titleOf } from './input-text.ts'
 
 test('a message of parts is read as the texts of its parts', () => {
   assert.equal(contentText('Hello'), 'Hello')

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { changedSearch, searchAsText, searchOfText } from './search-words.ts'
+import { changedSearch, searchAsText, searchOfText } from './search-text.ts'
 
 test('a change of the address keeps the other words, and takes out what is undefined or empty', () => {
   const search = { status: 'failed', offset: 50, tail: true }
