@@ -3,7 +3,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { Cadre } from '#sdk/client.ts'
 import type { Login } from './credentials.ts'
-import { deferred } from '../deferred.ts'
+import { deferred } from '../streams/deferred.ts'
 import { CommandFailure } from '../failure.ts'
 import { loginOf } from './refresh.ts'
 
