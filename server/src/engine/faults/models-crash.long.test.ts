@@ -91,7 +91,7 @@ describe('a worker that is killed', () => {
     })
   }
 
-  it('inside of a compaction leaves one compaction, which the next process makes', async () => {
+  it('a worker that is killed inside of a compaction leaves one compaction, which the next process makes', async () => {
     const usage = { input_tokens: 900, output_tokens: 10 }
     const round = (n: number): FakeBehaviour => ({ ...thought(n), usage })
     const summary: FakeBehaviour = { do: 'answer', text: 'SUMMARY', usage }
