@@ -4,10 +4,10 @@ import { join } from 'node:path'
 const folders = ['contract', 'server', 'sdk', 'cli', 'console', 'tools', 'e2e']
 
 /**
- * Files of one process. Loading the service costs two seconds of a processor, so files share that; more files a process
- * would leave one processor without work at the end.
+ * Files of one process. Loading the service costs two seconds of a processor, so files share that. The groups of a whole run are one
+ * fewer than the processes at a time: they begin together, end at about the same time, and files with a process each fill what is left.
  */
-const filesOfGroup = 36
+const filesOfGroup = 64
 
 /** In a long run one file may take a minute. */
 const filesOfLongGroup = 6
@@ -67,5 +67,5 @@ export async function planTests(
   const groups = Math.ceil(shared.length / (isLong ? filesOfLongGroup : filesOfGroup))
   // Dealt like cards, so that the files of one folder, which cost alike, are in different groups.
   const dealt = Array.from({ length: groups }, (_, nth) => shared.filter((_file, at) => at % groups === nth))
-  return { together: [...(browser.length > 0 ? [browser] : []), ...alone, ...dealt], quiet }
+  return { together: [...(browser.length > 0 ? [browser] : []), ...dealt, ...alone], quiet }
 }

@@ -68,7 +68,7 @@ describe('admission', () => {
       assert.ok(p99_ms <= 2000, `p99 ${p99_ms} ms`)
       assert.ok(served >= 0.99 * 30 * capacity, `${served} served`)
       assert.ok(refused >= 1.8 * 30 * capacity, `${refused} refused`)
-      assert.ok(waiting.length <= Math.max(96, capacity), `${waiting.length} wait`)
+      assert.ok(waiting.length <= Math.max(192, capacity), `${waiting.length} wait`)
     })
 
   it('refuses nothing where no more come than are served, however many are served', () => {

@@ -2,7 +2,7 @@ import type { Logger } from 'pino'
 import { Problem } from '#contract/core/problems.ts'
 
 /** So many requests are served at a time at least: fewer would leave batches half empty and connections idle. */
-const openMin = 96
+const openMin = 192
 /** Fewer open requests than this are no queue. */
 const busyMin = openMin / 2
 /** What may be open beyond `openMin` is what the process serves in this time: so long does a request take on average. */

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { LogEntry } from '#contract/resources/logs.ts'
-import { eventually, type Reply, type TestService } from '../../../test/harness.ts'
-import { shareTestService } from '../../../test/shared-service.ts'
+import { eventually, startTestService, type Reply, type TestService } from '../../../test/harness.ts'
 import { writeAgentLog } from '../../events/agent-log.ts'
 import { check } from '../../http/validation.ts'
 import { createProject } from '../../../test/fixtures.ts'
@@ -12,7 +11,7 @@ describe("an agent's log", () => {
   let path: string
   let agent_id: string
   before(async () => {
-    service = await shareTestService()
+    service = await startTestService()
     const project = await createProject(service.send, 'logs')
     const { body: agent } = await service.send('POST', `${project.path}/agents`, { body: { name: 'a' } })
     agent_id = agent.id
