@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { insertTestAgent, newTestTask } from '../../../test/fixtures.ts'
-import { openEngine, witnessModel, witnessTable } from '../../../test/engine-process.ts'
+import { openEngine, witnessModel, witnessTable } from '../../../test/processes/engine-process.ts'
 import { eventually, makeTestDatabase } from '../../../test/harness.ts'
 import { sizeOf } from '../../../test/long-run.ts'
 import type { Sql } from '../../platform/postgres/database.ts'

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test'
 import { insertTestAgent, newTestTask } from '../../../test/fixtures.ts'
-import { openCrashWorld, type CrashWorld, type EngineProcess } from '../../../test/engine-process.ts'
+import { openCrashWorld, type CrashWorld } from '../../../test/processes/crash-world.ts'
+import { type EngineProcess } from '../../../test/processes/engine-process.ts'
 import {
   type FakeBehaviour,
   type FakeModelServer,

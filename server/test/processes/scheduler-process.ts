@@ -2,10 +2,10 @@ import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import type pg from 'pg'
 import { pino } from 'pino'
-import { startEngine } from '../src/engine/start.ts'
-import { openDatabase } from '../src/platform/postgres/database.ts'
-import { makeSecrets } from '../src/platform/crypto/secrets.ts'
-import { runDue } from '../src/resources/schedules/scheduler.ts'
+import { startEngine } from '../../src/engine/start.ts'
+import { openDatabase } from '../../src/platform/postgres/database.ts'
+import { makeSecrets } from '../../src/platform/crypto/secrets.ts'
+import { runDue } from '../../src/resources/schedules/scheduler.ts'
 
 /** A process that does nothing but act for due schedules, which a test may kill. */
 export interface SchedulerProcess {

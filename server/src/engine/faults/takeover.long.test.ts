@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, before, describe, it } from 'node:test'
 import { insertTestAgent, newTestTask } from '../../../test/fixtures.ts'
-import { openCrashWorld, type CrashWorld } from '../../../test/engine-process.ts'
+import { openCrashWorld, type CrashWorld } from '../../../test/processes/crash-world.ts'
 import { eventually } from '../../../test/harness.ts'
 import type { NewTask } from '../commands/new-task.ts'
 
