@@ -1,3 +1,4 @@
+// test: quiet machine
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import type { Page } from 'playwright-core'
@@ -8,8 +9,16 @@ import { checkPage, startConsole, type TestConsole } from './console.ts'
 
 /** A frame at 60 a second. */
 const frame_ms = 1000 / 60
-/** How long the page may work for a click until something is drawn. */
+/** How long the page may work for a click until something is drawn, on a machine that does `reference` in `reference_ms`. */
 const click_ms = 100
+const reference_ms = 40
+/** Work of a browser's kind: objects, texts and sorting. Gives its milliseconds, the least of five times. */
+const reference = `Math.min(...Array.from({ length: 5 }, () => {
+  const began = performance.now()
+  const all = Array.from({ length: 60000 }, (_, n) => ({ n, text: 'line ' + ((n * 7919) % 60000) }))
+  JSON.stringify(all.sort((one, other) => (one.text < other.text ? -1 : 1)))
+  return performance.now() - began
+}))`
 /** The sum of layout shifts that no user notices. */
 const shiftMax = 0.02
 
@@ -91,6 +100,7 @@ test('a click is answered within 100 milliseconds, and nothing jumps', inBrowser
     await page.getByRole('listbox').waitFor({ state: 'detached' })
   }
   await walk()
+  const slower = Math.max(1, (await page.evaluate<number>(reference)) / reference_ms)
   const events = await traced(page, walk)
   const tasks = tasksOf(events)
   const clicks = events
@@ -105,11 +115,11 @@ test('a click is answered within 100 milliseconds, and nothing jumps', inBrowser
   const list = (of: number[]): string => of.map(Math.round).join(', ')
   t.diagnostic(
     `clicks, in ms: ${list(clicks.map(({ took_ms }) => took_ms))}; work of the page until the next frame: ` +
-      `${list(clicks.map(({ work_ms }) => work_ms))}; layout shifts: ${shifted.toFixed(4)}`,
+      `${list(clicks.map(({ work_ms }) => work_ms))}; layout shifts: ${shifted.toFixed(4)}; the machine is ${slower.toFixed(2)} times as slow as the reference`,
   )
   assert.ok(clicks.length >= 8, `${clicks.length} clicks are in the trace`)
   const work_ms = Math.max(...clicks.map((click) => click.work_ms))
-  assert.ok(work_ms <= click_ms, `a click takes ${work_ms} ms of work`)
+  assert.ok(work_ms <= click_ms * slower, `a click takes ${work_ms} ms of work`)
   assert.ok(shifted <= shiftMax, `layout shifts sum up to ${shifted}`)
   checkPage(page)
   await page.context().close()

@@ -14,6 +14,8 @@ const incomparable: Record<string, string> = {
   streamProjectEvents: 'does not end',
   streamTaskEvents: 'does not end while its task has not',
   getStatus: 'state of the process',
+  getSystem: 'state and settings of the process',
+  listRequests: 'lists the reads themselves',
   getDocs: 'names the port that the process listens on',
   getRateLimits: 'tells what was spent of windows of a minute, which a restore does not keep',
   getApiKeyActivity: 'lists the reads themselves',
