@@ -10,10 +10,10 @@ import { inBrowser, planTests, type TestPlan } from './tests/plan.ts'
 import { makeTemporaryFolder } from './tests/temporary.ts'
 
 /**
- * Processes that run tests at a time. In a short run three for each of two processors, because tests wait for signals, commits and
- * browsers two thirds of their time; long tests start processes themselves.
+ * Processes that run tests at a time. In a short run two for each of two processors, because tests wait for signals, commits and
+ * browsers half of their time; long tests start processes themselves.
  */
-const processesAtOnce = { short: 6, long: 2 }
+const processesAtOnce = { short: 4, long: 2 }
 
 /** A process that finishes no test for this long is stuck, and is killed. */
 const stuck_ms = { short: 300_000, long: 900_000 }
