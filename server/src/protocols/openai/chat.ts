@@ -2,39 +2,21 @@ import type { FastifyInstance } from 'fastify'
 import { isObject } from '#contract/core/merge-patch.ts'
 import { createChatCompletion } from '#contract/doors/openai.ts'
 import { notFound } from '#contract/core/problems.ts'
-import type { Context } from '../../context.ts'
 import { Answer, handle, type Loading } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
-import { makeLoadAsked } from '../../resources/tasks/asked-agents.ts'
 import { findResponse, type FoundResponse } from '../door-responses.queries.ts'
 import type { AskedSegment } from '../open-segment.ts'
 import { SegmentFold } from '../segment-fold.ts'
-import {
-  awaitSegment,
-  cancelWithConnection,
-  endRequestWith,
-  makeRequestEnds,
-  makeSourceOf,
-  streamSegment,
-  type Telling,
-} from '../served-segment.ts'
+import { awaitSegment, cancelWithConnection, endRequestWith, streamSegment, type Telling } from '../served-segment.ts'
 import { ChatState } from './chat-state.ts'
-import { makeFindModel } from './models.queries.ts'
-import { makeDoorFiles, type DoorFiles } from '../door-files.ts'
-import { makeRepeated, openOnce, receiveAsked, requireModel, type AskedModels, type Opened } from './open.ts'
+import type { DoorFiles } from '../door-files.ts'
+import { openOnce, receiveAsked, requireModel, type AskedModels, type OpenAiDoor, type Opened } from './open.ts'
 import { readChatMessages } from './read-input.ts'
 import { doorConfig, readOptions } from './read-options.ts'
 
 /** Chat completions: stateless in the protocol, tasks behind it. */
-export function chatRoutes(app: FastifyInstance, http: HttpContext, context: Context): void {
-  const models: AskedModels = {
-    loadAsked: makeLoadAsked(context.database),
-    findModel: makeFindModel(context.database.indexed),
-  }
-  const doorFiles = makeDoorFiles(context)
-  const sourceOf = makeSourceOf(context)
-  const repeated = makeRepeated(context.database.indexed)
-  const ends = makeRequestEnds(context.database.indexed)
+export function chatRoutes(app: FastifyInstance, http: HttpContext, door: OpenAiDoor): void {
+  const { models, doorFiles, sourceOf } = door
   handle(app, http, createChatCompletion, {
     receive: (loading, validated) =>
       receiveAsked(doorFiles, loading, models, () => {
@@ -44,14 +26,14 @@ export function chatRoutes(app: FastifyInstance, http: HttpContext, context: Con
     run: async (handling) => {
       await handling.occupy()
       const body = handling.body as Record<string, unknown>
-      return openOnce({ ...context, repeated }, handling, () => askedOf(handling, body, models, doorFiles))
+      return openOnce(door, handling, () => askedOf(handling, body, models, doorFiles))
     },
     finish: async (handling, answer, reply) => {
       const body = handling.body as Record<string, unknown>
       const { response_id, record, made } = answer.body as Opened
-      const found = made ?? (await findResponse(context.sql, response_id, handling.principal, { hidden: true }))
+      const found = made ?? (await findResponse(door.sql, response_id, handling.principal, { hidden: true }))
       if (!found) throw notFound('response_not_found', 'response', response_id)
-      if (record !== null) endRequestWith(reply, { ...context, ends }, record)
+      if (record !== null) endRequestWith(reply, door, record)
       reply.header('cadre-task-id', found.task_id)
       const { ignored } = readOptions({ tools: body['tools'] }, {})
       if (ignored.length > 0) reply.header('cadre-ignored', ignored.join(', '))
@@ -59,7 +41,7 @@ export function chatRoutes(app: FastifyInstance, http: HttpContext, context: Con
       const state = stateOf(found, fold)
       const { cadre, stream, stream_options } = body
       if (isObject(cadre) && cadre['on_disconnect'] === 'cancel')
-        cancelWithConnection(reply, context, handling, found, fold)
+        cancelWithConnection(reply, door, handling, found, fold)
       if (stream === true) {
         const usage = isObject(stream_options) && stream_options['include_usage'] === true
         return streamSegment(reply, sourceOf(found), fold, tellingOf(state, usage))

@@ -6,14 +6,14 @@ import { judgeInput } from '../../engine/tools/schemas/schema-judge.ts'
 import type { Loading } from '../../http/handle.ts'
 import { Batcher } from '../../platform/batcher.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
-import type { AskedAgent } from '../../resources/tasks/asked-agents.ts'
+import { makeLoadAsked, type AskedAgent } from '../../resources/tasks/asked-agents.ts'
 import { areRepeated, claimRequest, hashOfRequest, recordRequest, type AskedRequest } from '../door-requests.queries.ts'
 import type { FoundResponse } from '../door-responses.queries.ts'
 import { foundOf, openSegment, plainTask, type AskedSegment, type SegmentPointer } from '../open-segment.ts'
-import { requestEnds } from '../served-segment.ts'
+import { makeRequestEnds, makeSourceOf, requestEnds, type RequestEnds, type SourceOf } from '../served-segment.ts'
 import { requireConversation } from '../conversations.queries.ts'
-import type { DoorFiles } from '../door-files.ts'
-import { findModel, type FindModel } from './models.queries.ts'
+import { makeDoorFiles, type DoorFiles } from '../door-files.ts'
+import { findModel, makeFindModel, type FindModel } from './models.queries.ts'
 import { projectOf } from './models.ts'
 import { badParameter, modelNotFound } from './problems.ts'
 import { readInput, type AskedInput } from './read-input.ts'
@@ -31,9 +31,9 @@ const groupMax = 100
 const concurrency = 2
 
 /** Whether a request has an earlier equal one: those that come at the same time share a statement. */
-export type Repeated = Batcher<AskedRequest, boolean>
+type Repeated = Batcher<AskedRequest, boolean>
 
-export function makeRepeated(sql: Sql): Repeated {
+function makeRepeated(sql: Sql): Repeated {
   return new Batcher((all) => areRepeated(sql, all), { concurrency, groupMax })
 }
 
@@ -41,6 +41,27 @@ export function makeRepeated(sql: Sql): Repeated {
 export interface AskedModels {
   loadAsked: (loading: Loading) => Promise<AskedAgent>
   findModel: FindModel
+}
+
+/** What completions and responses of a process share: what their requests look for at the same time is one group for both. */
+export interface OpenAiDoor extends Context {
+  models: AskedModels
+  doorFiles: DoorFiles
+  sourceOf: SourceOf
+  repeated: Repeated
+  ends: RequestEnds
+}
+
+export function makeOpenAiDoor(context: Context): OpenAiDoor {
+  const { indexed } = context.database
+  return {
+    ...context,
+    models: { loadAsked: makeLoadAsked(context.database), findModel: makeFindModel(indexed) },
+    doorFiles: makeDoorFiles(context),
+    sourceOf: makeSourceOf(context),
+    repeated: makeRepeated(indexed),
+    ends: makeRequestEnds(indexed),
+  }
 }
 
 /** The agent that a body names as its model. Throws 404 `model_not_found`, 400 where it names none. */
@@ -65,7 +86,7 @@ export async function requireModel(
  * A request with an Idempotency-Key is repeated by that alone.
  */
 export async function openOnce(
-  { engine, database, repeated }: Pick<Context, 'engine' | 'database'> & { repeated: Repeated },
+  { engine, database, repeated }: Pick<OpenAiDoor, 'engine' | 'database' | 'repeated'>,
   loading: Loading,
   asked: () => Promise<AskedSegment>,
 ): Promise<Opened> {

@@ -2,30 +2,18 @@ import type { FastifyInstance, FastifyReply } from 'fastify'
 import { isObject } from '#contract/core/merge-patch.ts'
 import { notFound } from '#contract/core/problems.ts'
 import * as operations from '#contract/doors/openai.ts'
-import type { Context } from '../../context.ts'
 import { Answer, handle, type Loading } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
-import { makeLoadAsked } from '../../resources/tasks/asked-agents.ts'
 import { findResponse, hideResponse, type FoundResponse } from '../door-responses.queries.ts'
 import { cancelSegment, mayResolve, type AskedSegment } from '../open-segment.ts'
 import { readSegment } from '../segment-events.ts'
 import { SegmentFold } from '../segment-fold.ts'
-import {
-  awaitSegment,
-  cancelWithConnection,
-  endRequestWith,
-  makeRequestEnds,
-  makeSourceOf,
-  streamSegment,
-  type SourceOf,
-  type Telling,
-} from '../served-segment.ts'
+import { awaitSegment, cancelWithConnection, endRequestWith, streamSegment, type Telling } from '../served-segment.ts'
 import { requireConversation } from '../conversations.queries.ts'
-import { makeDoorFiles, type DoorFiles } from '../door-files.ts'
-import { echoOf, makeRepeated, openOnce, receiveAsked, requireModel, type AskedModels, type Opened } from './open.ts'
+import type { DoorFiles } from '../door-files.ts'
+import { echoOf, openOnce, receiveAsked, requireModel, type AskedModels, type OpenAiDoor, type Opened } from './open.ts'
 import { withReferences } from './item-references.ts'
-import { makeFindModel } from './models.queries.ts'
 import { badParameter } from './problems.ts'
 import { pageOf } from './pages.ts'
 import { readInput } from './read-input.ts'
@@ -33,17 +21,8 @@ import { doorConfig, readOptions } from './read-options.ts'
 import { ResponseState, type ResponseFrame } from './response-state.ts'
 
 /** Responses: segments of tasks. */
-export function responseRoutes(app: FastifyInstance, http: HttpContext, context: Context): void {
-  const models: AskedModels = {
-    loadAsked: makeLoadAsked(context.database),
-    findModel: makeFindModel(context.database.indexed),
-  }
-
-  const doorFiles = makeDoorFiles(context)
-  const sourceOf = makeSourceOf(context)
-  const reading = { ...context, sourceOf }
-  const repeated = makeRepeated(context.database.indexed)
-  const ends = makeRequestEnds(context.database.indexed)
+export function responseRoutes(app: FastifyInstance, http: HttpContext, door: OpenAiDoor): void {
+  const { models, doorFiles, sourceOf } = door
 
   handle(app, http, operations.createResponse, {
     receive: (loading, validated) =>
@@ -55,20 +34,20 @@ export function responseRoutes(app: FastifyInstance, http: HttpContext, context:
       const body = handling.body as Record<string, unknown>
       const isBackground = body['background'] === true
       if (!isBackground || body['stream'] === true) await handling.occupy()
-      return openOnce({ ...context, repeated }, handling, () => askedOf(handling, body, models, doorFiles))
+      return openOnce(door, handling, () => askedOf(handling, body, models, doorFiles))
     },
     finish: async (handling, answer, reply) => {
       const body = handling.body as Record<string, unknown>
       const { response_id, record, made } = answer.body as Opened
-      const found = made ?? (await requireResponse(context.sql, response_id, handling, { hidden: true }))
-      if (record !== null) endRequestWith(reply, { ...context, ends }, record)
+      const found = made ?? (await requireResponse(door.sql, response_id, handling, { hidden: true }))
+      if (record !== null) endRequestWith(reply, door, record)
       reply.header('cadre-task-id', found.task_id)
       const ignored = ignoredOf(body)
       if (ignored.length > 0) reply.header('cadre-ignored', ignored.join(', '))
-      if (body['stream'] === true) return streamResponse(reply, reading, handling, found, body, -1)
-      if (body['background'] === true) return new Answer(200, (await readState(context.sql, found)).view())
+      if (body['stream'] === true) return streamResponse(reply, door, handling, found, body, -1)
+      if (body['background'] === true) return new Answer(200, (await readState(door.sql, found)).view())
       const { fold, state } = stateOf(found)
-      if (wantsCancel(body)) cancelWithConnection(reply, context, handling, found, fold)
+      if (wantsCancel(body)) cancelWithConnection(reply, door, handling, found, fold)
       const done = await awaitSegment(reply, sourceOf(found, made !== undefined), fold, {
         take: (happening) => void state.take(happening),
         body: () => state.view(),
@@ -84,13 +63,13 @@ export function responseRoutes(app: FastifyInstance, http: HttpContext, context:
         await occupy()
         return {}
       }
-      return (await readState(context.sql, loaded)).view()
+      return (await readState(door.sql, loaded)).view()
     },
     finish: async (handling, answer, reply) => {
       const { loaded, query } = handling
       reply.header('cadre-task-id', loaded.task_id)
       if (!query.stream) return answer
-      return streamResponse(reply, reading, handling, loaded, {}, query.starting_after ?? -1)
+      return streamResponse(reply, door, handling, loaded, {}, query.starting_after ?? -1)
     },
   })
 
@@ -98,9 +77,9 @@ export function responseRoutes(app: FastifyInstance, http: HttpContext, context:
     load: loadResponse,
     run: async (handling) => {
       const { loaded, principal } = handling
-      await cancelSegment(context.sql, context, handling, loaded)
-      const now = await findResponse(context.sql, loaded.id, principal)
-      return (await readState(context.sql, now ?? loaded)).view()
+      await cancelSegment(door.sql, door, handling, loaded)
+      const now = await findResponse(door.sql, loaded.id, principal)
+      return (await readState(door.sql, now ?? loaded)).view()
     },
   })
 
@@ -202,7 +181,7 @@ export async function readState(sql: Sql, found: FoundResponse): Promise<Respons
 
 async function streamResponse(
   reply: FastifyReply,
-  context: Context & { sourceOf: SourceOf },
+  context: OpenAiDoor,
   by: Loading,
   found: FoundResponse,
   body: Record<string, unknown>,

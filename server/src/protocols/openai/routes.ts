@@ -4,12 +4,14 @@ import type { HttpContext } from '../../http/http-context.ts'
 import { chatRoutes } from './chat.ts'
 import { conversationRoutes } from './conversations.ts'
 import { modelRoutes } from './models.ts'
+import { makeOpenAiDoor } from './open.ts'
 import { responseRoutes } from './responses.ts'
 
 /** The OpenAI protocol at `/v1`, in front of the same tasks. */
 export function openaiRoutes(app: FastifyInstance, http: HttpContext, context: Context): void {
+  const door = makeOpenAiDoor(context)
   modelRoutes(app, http, context)
-  chatRoutes(app, http, context)
-  responseRoutes(app, http, context)
+  chatRoutes(app, http, door)
+  responseRoutes(app, http, door)
   conversationRoutes(app, http, context)
 }
