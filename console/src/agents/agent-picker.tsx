@@ -27,6 +27,17 @@ interface AgentPicker {
   className?: string
 }
 
+/** The same as a field of a form: under its label. */
+export function AgentField(props: Omit<AgentPicker, 'label'> & { label?: string }) {
+  const { label = 'Agent' } = props
+  return (
+    <div>
+      <p className="mb-1 font-medium">{label}</p>
+      <AgentPicker {...props} label={label} />
+    </div>
+  )
+}
+
 /** Chooses an agent of a project, of however many there are: they are looked for by the service, by a part of the name. */
 export function AgentPicker({ project_id, label, value, onChange, any, className = '' }: AgentPicker) {
   const [isOpen, setOpen] = useState(false)

@@ -3,7 +3,7 @@ import { Link } from '@tanstack/react-router'
 import { Download } from 'lucide-react'
 import { agentQuery } from '../../agents/agent-queries.ts'
 import { useNewestAgents } from '../../agents/agent-names.ts'
-import { AgentPicker } from '../../agents/agent-picker.tsx'
+import { AgentField } from '../../agents/agent-picker.tsx'
 import { serviceUrl } from '../../agents/snippets.tsx'
 import { api, basePath } from '../../api/client.ts'
 import { statusQuery, useProjectId } from '../../api/queries.ts'
@@ -162,15 +162,7 @@ function Clients({ project_id }: { project_id: string }) {
     )
   return (
     <>
-      <div>
-        <p className="mb-1 font-medium">Agent</p>
-        <AgentPicker
-          project_id={project_id}
-          label="Agent"
-          value={agent_id}
-          onChange={(next) => setParams({ agent: next })}
-        />
-      </div>
+      <AgentField project_id={project_id} value={agent_id} onChange={(next) => setParams({ agent: next })} />
       <ErrorBox error={newest.error ?? agent.error} />
       {agent.data ? (
         <OtherClients project_id={project_id} agent={agent.data.agent} />

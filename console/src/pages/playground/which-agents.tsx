@@ -1,4 +1,4 @@
-import { AgentPicker } from '../../agents/agent-picker.tsx'
+import { AgentField } from '../../agents/agent-picker.tsx'
 import { Checkbox } from '../../ui/field.tsx'
 
 interface Which {
@@ -15,15 +15,11 @@ interface Which {
 export function WhichAgents({ project_id, agent_id, other_id, candidates, isRunning, change }: Which) {
   return (
     <>
-      <div>
-        <p className="mb-1 font-medium">Agent</p>
-        <AgentPicker
-          project_id={project_id}
-          label="Agent"
-          value={agent_id}
-          onChange={(agent) => change({ agent, case: undefined, thread: undefined, version: undefined })}
-        />
-      </div>
+      <AgentField
+        project_id={project_id}
+        value={agent_id}
+        onChange={(agent) => change({ agent, case: undefined, thread: undefined, version: undefined })}
+      />
       <Checkbox
         label="Compare with another agent"
         checked={other_id !== undefined}
@@ -37,15 +33,12 @@ export function WhichAgents({ project_id, agent_id, other_id, candidates, isRunn
         }
       />
       {other_id !== undefined && (
-        <div>
-          <p className="mb-1 font-medium">Other agent</p>
-          <AgentPicker
-            project_id={project_id}
-            label="Other agent"
-            value={other_id}
-            onChange={(against) => change({ against, against_thread: undefined })}
-          />
-        </div>
+        <AgentField
+          project_id={project_id}
+          label="Other agent"
+          value={other_id}
+          onChange={(against) => change({ against, against_thread: undefined })}
+        />
       )}
     </>
   )

@@ -3,7 +3,7 @@ import { useEffect, useId, useState } from 'react'
 import { isObject } from '#contract/core/merge-patch.ts'
 import type { NewSchedule, Schedule } from '#sdk/types.ts'
 import { APIError } from '#sdk/errors.ts'
-import { AgentPicker } from '../../agents/agent-picker.tsx'
+import { AgentField } from '../../agents/agent-picker.tsx'
 import { api } from '../../api/client.ts'
 import { Button } from '../../ui/button.tsx'
 import { Field, SelectInput, TextArea, TextInput } from '../../ui/field.tsx'
@@ -83,12 +83,7 @@ export function ScheduleForm({
       <Field label="Name">
         <TextInput value={name} placeholder="Morning report" onChange={({ target }) => setName(target.value)} />
       </Field>
-      {!values && (
-        <div>
-          <div className="mb-1 font-medium">Agent</div>
-          <AgentPicker project_id={project_id} label="Agent" value={agent_id} onChange={setAgent} />
-        </div>
-      )}
+      {!values && <AgentField project_id={project_id} value={agent_id} onChange={setAgent} />}
       <Field label={isText ? 'Task input' : 'Input, as JSON'}>
         <TextArea
           rows={3}

@@ -3,7 +3,7 @@ import { Link, useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import type { NewTask, Thread } from '#sdk/types.ts'
 import { useAgentNames } from '../../agents/agent-names.ts'
-import { AgentPicker } from '../../agents/agent-picker.tsx'
+import { AgentField, AgentPicker } from '../../agents/agent-picker.tsx'
 import { api } from '../../api/client.ts'
 import { useProjectId } from '../../api/queries.ts'
 import { formatCount } from '../../format.ts'
@@ -191,10 +191,7 @@ function BeginForm({
         if (agent !== undefined && reason === undefined) submit(agent, attachments.input(text))
       }}
     >
-      <div>
-        <div className="mb-1 font-medium">Agent</div>
-        <AgentPicker project_id={project_id} label="Agent" value={agent} onChange={setAgent} />
-      </div>
+      <AgentField project_id={project_id} value={agent} onChange={setAgent} />
       <WithAttachments project_id={project_id} attachments={attachments}>
         <Field label="First message">
           <TextArea rows={3} value={text} onChange={({ target }) => setText(target.value)} />

@@ -7,7 +7,7 @@ import {
   type TriggerAction,
   type TriggerSource,
 } from '#contract/doors/trigger-sources.ts'
-import { AgentPicker } from '../../agents/agent-picker.tsx'
+import { AgentField } from '../../agents/agent-picker.tsx'
 import { Button } from '../../ui/button.tsx'
 import { Field, SelectInput, TextArea, TextInput } from '../../ui/field.tsx'
 import { Options } from '../parts/options.tsx'
@@ -93,10 +93,7 @@ export function TriggerForm({
       </Field>
       {!values && (
         <>
-          <div>
-            <div className="mb-1 font-medium">Agent</div>
-            <AgentPicker project_id={project_id} label="Agent" value={agent_id} onChange={setAgent} />
-          </div>
+          <AgentField project_id={project_id} value={agent_id} onChange={setAgent} />
           <Field label="Source" hint="Sets how deliveries are authenticated.">
             <SelectInput value={source} onChange={(event) => setSource(event.target.value as TriggerSource)}>
               <Options of={Object.fromEntries(triggerSources.map((one) => [one, sourceNames[one]]))} />
