@@ -41,6 +41,7 @@ const lowercase: Record<string, number[]> = {
   quota_exceeded: [429],
   response_not_found: [404],
   conversation_not_found: [404],
+  item_not_found: [404],
   tool_call_already_resolved: [409],
   step_key_taken: [409],
   step_already_finished: [409],

@@ -85,6 +85,12 @@ export const problems = {
 
   response_not_found: define(404, 'response_not_found', 'RESOURCE_NOT_FOUND', 'There is no such response.'),
   conversation_not_found: define(404, 'conversation_not_found', 'RESOURCE_NOT_FOUND', 'There is no such conversation.'),
+  conversation_item_not_found: define(
+    404,
+    'item_not_found',
+    'RESOURCE_NOT_FOUND',
+    'The conversation has no such item.',
+  ),
   approval_not_found: define(404, 'approval_not_found', 'RESOURCE_NOT_FOUND', 'There is no such approval.'),
   schedule_not_found: define(404, 'schedule_not_found', 'RESOURCE_NOT_FOUND', 'There is no such schedule.'),
   agent_version_not_found: define(

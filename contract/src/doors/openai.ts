@@ -253,6 +253,34 @@ export const createConversationItems = defineOperation({
   problems: ['conversation_not_found'],
 })
 
+const ofItem = {
+  ...common,
+  path: '/v1/conversations/{conversation_id}/items/{item_id}',
+  params: { ...conversation, item_id: { description: 'The item.', example: 'msg_01jcm3x5v8f9a2b4c6d8e0g2h4' } },
+} as const
+export const getConversationItem = defineOperation({
+  ...ofItem,
+  id: 'openaiGetConversationItem',
+  method: 'GET',
+  summary: 'Read an item of a conversation',
+  description: 'What the list of items has under its id.',
+  scope: 'watch_tasks',
+  bucket: 'tasks.read',
+  responses: [json('The item.')],
+  problems: ['conversation_not_found', 'conversation_item_not_found'],
+})
+export const deleteConversationItem = defineOperation({
+  ...ofItem,
+  id: 'openaiDeleteConversationItem',
+  method: 'DELETE',
+  summary: 'Delete an item of a conversation',
+  description: 'One that no response has read yet: what a task was given and wrote stays with the task.',
+  scope: 'tasks:write',
+  bucket: 'tasks.action',
+  responses: [json('The conversation.')],
+  problems: ['conversation_not_found', 'conversation_item_not_found'],
+})
+
 /**
  * Operations of the OpenAI door. They are not among `operations`: the API's own document, SDK and command line do not have
  * them, because their forms are those of another protocol, with its clients and documents.
@@ -272,4 +300,6 @@ export const openaiOperations: readonly Operation[] = [
   deleteConversation,
   listConversationItems,
   createConversationItems,
+  getConversationItem,
+  deleteConversationItem,
 ] as Operation[]

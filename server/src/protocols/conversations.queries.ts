@@ -54,6 +54,17 @@ export async function addConversationItems(tx: Sql, id: string, items: unknown[]
   await tx`update door_conversation set items = items || ${jsonb(items)}::jsonb where id = ${id}`
 }
 
+/** Removes an item that no response has read yet; gives whether there was one. */
+export async function deleteConversationItem(sql: Sql, id: string, item_id: string): Promise<boolean> {
+  const deleted = await sql`
+    update door_conversation set items = (
+      select coalesce(jsonb_agg(i.item order by i.at), '[]') from jsonb_array_elements(items) with ordinality i (item, at)
+      where i.item->>'id' is distinct from ${item_id})
+    where id = ${id} and items @> ${jsonb([{ id: item_id }])}::jsonb
+    returning id`
+  return deleted.length > 0
+}
+
 export async function setConversationMetadata(sql: Sql, id: string, metadata: object): Promise<void> {
   await sql`update door_conversation set metadata = ${jsonb(metadata)} where id = ${id}`
 }

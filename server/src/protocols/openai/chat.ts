@@ -12,7 +12,7 @@ import { ChatState } from './chat-state.ts'
 import type { DoorFiles } from '../door-files.ts'
 import { openOnce, receiveAsked, requireModel, type AskedModels, type OpenAiDoor, type Opened } from './open.ts'
 import { readChatMessages } from './read-input.ts'
-import { doorConfig, readOptions } from './read-options.ts'
+import { doorConfig, openWebUiHeaders, readOptions } from './read-options.ts'
 
 /** Chat completions: stateless in the protocol, tasks behind it. */
 export function chatRoutes(app: FastifyInstance, http: HttpContext, door: OpenAiDoor): void {
@@ -79,7 +79,7 @@ async function askedOf(
     caller: options.caller,
     output_schema: options.output_schema,
     request: { model: body['model'] },
-    metadata: options.metadata,
+    metadata: { ...options.metadata, ...openWebUiHeaders(loading.request.headers) },
     task: options.task,
     previous: null,
     conversation: null,

@@ -1,4 +1,5 @@
 import type { FastifyInstance } from 'fastify'
+import { notFound } from '#contract/core/problems.ts'
 import * as operations from '#contract/doors/openai.ts'
 import type { Context } from '../../context.ts'
 import { handle, type Loading } from '../../http/handle.ts'
@@ -7,6 +8,7 @@ import type { Sql } from '../../platform/postgres/database.ts'
 import { newId } from '../../platform/ids.ts'
 import {
   addConversationItems,
+  deleteConversationItem,
   hideConversation,
   insertConversation,
   listConversationResponses,
@@ -66,6 +68,23 @@ export function conversationRoutes(app: FastifyInstance, http: HttpContext, { sq
       return pageOf(items as { id: string }[], { order: 'asc', limit: operations.openaiBounds.page_limit })
     },
   })
+  handle(app, http, operations.getConversationItem, {
+    load,
+    run: async ({ loaded, params, principal }) => requireItem(sql, loaded, params['item_id']!, principal),
+  })
+  handle(app, http, operations.deleteConversationItem, {
+    load,
+    run: async (handling) => {
+      const { loaded, principal, params } = handling
+      const item_id = params['item_id']!
+      if (await deleteConversationItem(handling.sql, loaded.id, item_id)) return view(loaded)
+      await requireItem(sql, loaded, item_id, principal)
+      throw badParameter(
+        'item_id',
+        'A response has read or written this item, and keeps it. Delete the conversation instead.',
+      )
+    },
+  })
 }
 
 function load({ sql, params, principal }: Loading): Promise<ConversationRow> {
@@ -81,6 +100,12 @@ function itemsOf(items: unknown): Record<string, unknown>[] {
   const max = operations.openaiBounds.conversation_items
   if (items.length > max) throw badParameter('items', `items must have at most ${max} entries.`)
   return readInput(items, 'items').items
+}
+
+async function requireItem(sql: Sql, of: ConversationRow, item_id: string, principal: Loading['principal']) {
+  const item = (await listItems(sql, of, principal)).find(({ id }) => id === item_id)
+  if (!item) throw notFound('conversation_item_not_found', 'item', item_id.slice(0, 100))
+  return item
 }
 
 /** The items of a conversation in their order: what each response was given and wrote, and what none has read yet. */

@@ -148,7 +148,8 @@ export async function receiveAsked(
 /** What a response shows again of its request. */
 export function echoOf(body: Record<string, unknown>, options: Options, agent: AskedAgent): Record<string, unknown> {
   const { caller } = options
-  const { metadata, tool_choice, text, safety_identifier, prompt_cache_key, user } = body
+  const { metadata, tool_choice, text, safety_identifier, prompt_cache_key, user, service_tier } = body
+  const { client_metadata } = options.metadata
   const temperature = caller.temperature ?? agent.config['temperature']
   const effort = caller.effort ?? agent.config['effort']
   const tools = Array.isArray(body['tools'])
@@ -174,6 +175,8 @@ export function echoOf(body: Record<string, unknown>, options: Options, agent: A
     safety_identifier: typeof safety_identifier === 'string' ? safety_identifier : null,
     prompt_cache_key: typeof prompt_cache_key === 'string' ? prompt_cache_key : null,
     ...(typeof user === 'string' ? { user } : {}),
+    ...(typeof service_tier === 'string' ? { service_tier } : {}),
+    ...(client_metadata === undefined ? {} : { client_metadata }),
     ...(typeof temperature === 'number' ? { temperature } : {}),
   }
 }

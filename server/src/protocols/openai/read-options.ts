@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from 'node:http'
 import { isObject } from '#contract/core/merge-patch.ts'
 import { openaiBounds } from '#contract/doors/openai.ts'
 import { efforts } from '#contract/models/model-dials.ts'
@@ -64,6 +65,7 @@ const refusedTools = /^(mcp|file_search|code_interpreter|computer.*)$/
  */
 export function readOptions(body: Record<string, unknown>, config: Record<string, unknown>): Options {
   const { instructions: mayInstruct, overrides } = doorConfig(config)
+  requireTypes(body)
   if (typeof body['n'] === 'number' && body['n'] > 1) throw unsupported('n', 'More than one choice')
   for (const name of ['logprobs', 'audio', 'prediction', 'prompt'])
     if (body[name] !== undefined && body[name] !== null && body[name] !== false) throw unsupported(name, name)
@@ -94,6 +96,34 @@ export function readOptions(body: Record<string, unknown>, config: Record<string
     includeUsage: stream_options['include_usage'] === true,
     task: readTaskOptions(body['cadre']),
   }
+}
+
+/** What members have to be, beside null: a wrong one would be taken for one that was left out. */
+const types: Readonly<Record<string, readonly string[]>> = {
+  'true or false': ['stream', 'store', 'background'],
+  'a text': ['instructions', 'previous_response_id', 'user', 'safety_identifier', 'prompt_cache_key', 'service_tier'],
+  'a number': ['temperature', 'top_p', 'frequency_penalty', 'presence_penalty', 'n', 'top_logprobs', 'seed'],
+  'an object': ['text', 'reasoning', 'stream_options', 'client_metadata'],
+  'a list': ['include'],
+}
+const isOf: Readonly<Record<string, (value: unknown) => boolean>> = {
+  'true or false': (value) => typeof value === 'boolean',
+  'a text': (value) => typeof value === 'string',
+  'a number': (value) => typeof value === 'number',
+  'an object': isObject,
+  'a list': Array.isArray,
+}
+
+function requireTypes(body: Record<string, unknown>): void {
+  for (const [type, names] of Object.entries(types))
+    for (const name of names) {
+      const value = body[name]
+      if (value !== undefined && value !== null && !isOf[type]!(value))
+        throw badParameter(name, `${name} must be ${type}.`, 'invalid_type')
+    }
+  const max = body['max_tool_calls']
+  if (max !== undefined && max !== null && !(typeof max === 'number' && Number.isInteger(max) && max >= 1))
+    throw badParameter('max_tool_calls', 'max_tool_calls must be a positive integer.')
 }
 
 function readTools(given: unknown, config: Record<string, unknown>): { tools: CallerTool[]; ignored: string[] } {
@@ -238,9 +268,29 @@ function readMetadata(body: Record<string, unknown>): Record<string, unknown> {
     const value = body[name]
     if (typeof value === 'string' && value !== '') kept[name] = value.slice(0, openaiBounds.metadata_value)
   }
-  const { metadata } = body
+  const { metadata, client_metadata } = body
+  if (isObject(client_metadata)) {
+    const texts = Object.entries(client_metadata).filter(
+      ([key, value]) => key.length <= 64 && typeof value === 'string',
+    )
+    kept['client_metadata'] = Object.fromEntries(
+      texts
+        .slice(0, openaiBounds.metadata_keys)
+        .map(([key, value]) => [key, String(value).slice(0, openaiBounds.metadata_value)]),
+    )
+  }
   if (metadata === undefined || metadata === null) return kept
   return { ...kept, metadata: requireMetadata(metadata) }
+}
+
+/** The headers in which Open WebUI says who asks in which chat, as they are kept with the task within bounds. */
+export function openWebUiHeaders(headers: IncomingHttpHeaders): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(headers)
+      .filter(([name, value]) => name.startsWith('x-openwebui-') && name.length <= 64 && typeof value === 'string')
+      .slice(0, openaiBounds.metadata_keys)
+      .map(([name, value]) => [name, String(value).slice(0, openaiBounds.metadata_value)]),
+  )
 }
 
 /** `metadata`: up to 16 texts of up to 512 characters. */

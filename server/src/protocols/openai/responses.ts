@@ -17,7 +17,7 @@ import { withReferences } from './item-references.ts'
 import { badParameter } from './problems.ts'
 import { pageOf } from './pages.ts'
 import { readInput } from './read-input.ts'
-import { doorConfig, readOptions } from './read-options.ts'
+import { doorConfig, openWebUiHeaders, readOptions } from './read-options.ts'
 import { ResponseState, type ResponseFrame } from './response-state.ts'
 
 /** Responses: segments of tasks. */
@@ -135,7 +135,7 @@ async function askedOf(
     caller: options.caller,
     output_schema: options.output_schema,
     request: echoOf(body, options, agent),
-    metadata: options.metadata,
+    metadata: { ...options.metadata, ...openWebUiHeaders(loading.request.headers) },
     task: { ...options.task, ...(budget && { budget }) },
     previous: typeof previous_response_id === 'string' ? previous_response_id : null,
     conversation: conversation_id ?? null,
