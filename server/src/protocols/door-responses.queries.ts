@@ -32,6 +32,8 @@ export interface FoundResponse extends DoorResponse {
   wait: { reason: string } | null
   /** `config.doors` of its agent's version. */
   doors: unknown
+  /** Its task's answer must meet a schema. */
+  has_schema: boolean
   /** The first event of the next segment of the task; null of the last. */
   before_sequence: number | null
 }
@@ -64,6 +66,8 @@ export async function findResponse(
       r.resolves, r.created_at, t.agent_id, t.agent_version, t.thread_id, t.thread_position, t.status, t.wait,
       (select coalesce(v.config, a.config)->'doors' from agent a
         left join agent_version v on v.agent_id = a.id and v.version = t.agent_version where a.id = t.agent_id) as doors,
+      (t.output_schema is not null or (select jsonb_typeof(coalesce(v.config, a.config)->'output_schema') = 'object' from agent a
+        left join agent_version v on v.agent_id = a.id and v.version = t.agent_version where a.id = t.agent_id)) as has_schema,
       (select n.first_sequence from door_response n where n.task_id = r.task_id and n.ordinal = r.ordinal + 1) as before_sequence
     from door_response r join project p on p.id = r.project_id and p.org_id = ${org_id} join task t on t.id = r.task_id
     where r.id = ${id} and (${hidden}::boolean or (r.store and r.deleted_at is null))

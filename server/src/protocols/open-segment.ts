@@ -1,4 +1,5 @@
 import { isFinished } from '#contract/tasks/task-lifecycle.ts'
+import { isObject } from '#contract/core/merge-patch.ts'
 import { openaiBounds } from '#contract/doors/openai.ts'
 import { notFound, Problem } from '#contract/core/problems.ts'
 import { hasScope, roleAllows } from '#contract/core/scopes.ts'
@@ -365,7 +366,10 @@ export function plainTask(
 }
 
 /** The segment of a new task as it is found right after its creation. */
-export function foundOf(row: TaskRow, { segment, agent }: NewTask & { segment: NewSegment }): FoundResponse {
+export function foundOf(
+  row: TaskRow,
+  { segment, agent, output_schema }: NewTask & { segment: NewSegment },
+): FoundResponse {
   const { asked_by: _, ...response } = segment
   const { config } = agent as AskedAgent
   return {
@@ -384,6 +388,7 @@ export function foundOf(row: TaskRow, { segment, agent }: NewTask & { segment: N
     status: row.status,
     wait: null,
     doors: config['doors'],
+    has_schema: isObject(output_schema) || isObject(config['output_schema']),
     before_sequence: null,
   }
 }

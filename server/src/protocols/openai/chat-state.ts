@@ -1,3 +1,4 @@
+import { parseJson } from '../../platform/parse-json.ts'
 import type { Happening, SegmentEnd, SegmentFold } from '../segment-fold.ts'
 
 /** What every part of a completion says of its task. */
@@ -19,16 +20,20 @@ export class ChatState {
   readonly #fold: SegmentFold
   readonly #progress: boolean
   readonly #calls: { id: string; type: 'function'; function: { name: string; arguments: string } }[] = []
+  readonly #hasSchema: boolean
   #text = ''
+  /** With a schema: what the model wrote last, which is the answer only if nothing follows it. */
+  #held = ''
   #reasoning = ''
   #finish: SegmentEnd | undefined
   /** Another model call has written before. */
   #texts = 0
 
-  constructor(of: ChatTask, fold: SegmentFold, { progress = false } = {}) {
+  constructor(of: ChatTask, fold: SegmentFold, { progress = false, hasSchema = false } = {}) {
     this.#of = of
     this.#fold = fold
     this.#progress = progress
+    this.#hasSchema = hasSchema
   }
 
   /** Takes over what has happened, and gives the deltas that tell it. */
@@ -37,12 +42,16 @@ export class ChatState {
       case 'began':
         return [{ role: 'assistant', content: '' }]
       case 'text.started': {
+        this.#held = ''
         this.#texts += 1
         return this.#texts > 1 && this.#text !== '' ? this.#say('\n\n') : []
       }
       case 'text.delta':
-        return this.#say(happening.text)
+        if (!this.#hasSchema) return this.#say(happening.text)
+        this.#held += happening.text
+        return []
       case 'text.void':
+        this.#held = ''
         // A chat cannot take text back. Where none was sent, nothing is lost.
         if (this.#text === '') return []
         this.#fail(
@@ -79,7 +88,9 @@ export class ChatState {
         return []
       case 'end':
         this.#ended(happening)
-        return []
+        return happening.how === 'waiting' || !this.#hasSchema
+          ? []
+          : this.#say(jsonOf(this.#held, happening.output?.data))
       default:
         return []
     }
@@ -154,4 +165,9 @@ export class ChatState {
       ...(this.failure && { cadre: { error: this.failure.error } }),
     }
   }
+}
+
+/** The answer of a task with a schema as JSON alone: models put it in a block of code now and then. */
+function jsonOf(text: string, data: unknown): string {
+  return data === null || data === undefined || parseJson(text) !== undefined ? text : JSON.stringify(data)
 }

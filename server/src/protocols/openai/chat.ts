@@ -90,10 +90,10 @@ async function askedOf(
 }
 
 function stateOf(found: FoundResponse, fold: SegmentFold): ChatState {
-  const { task_id, agent_version, request, created_at, doors } = found
+  const { task_id, agent_version, request, created_at, doors, has_schema: hasSchema } = found
   const created = Math.floor(Date.parse(created_at) / 1000)
   const progress = doorConfig({ doors }).progress !== null
-  return new ChatState({ task_id, agent_version, model: request['model'], created }, fold, { progress })
+  return new ChatState({ task_id, agent_version, model: request['model'], created }, fold, { progress, hasSchema })
 }
 
 function tellingOf(state: ChatState, usage: boolean): Telling {

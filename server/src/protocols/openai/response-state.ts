@@ -15,11 +15,13 @@ type Status = 'queued' | 'in_progress' | 'completed' | 'failed' | 'incomplete' |
 const numbersPerEvent = 2 ** 17
 const framesPerEvent = 16
 
+type ShownResponse = DoorResponse & { agent_version: number; has_schema: boolean }
+
 /** A segment as a response of the OpenAI protocol: what has happened so far, and the frames that tell it. */
 export class ResponseState {
   readonly output: Item[] = []
   status: Status
-  readonly #of: DoorResponse & { agent_version: number }
+  readonly #of: ShownResponse
   readonly #fold: SegmentFold
   readonly #places = new Map<string, number>()
   /** Frames made from one durable event so far. */
@@ -28,7 +30,7 @@ export class ResponseState {
   #wait: string | null = null
   #shows: boolean
 
-  constructor(of: DoorResponse & { agent_version: number }, fold: SegmentFold, { showsToolOutput = true } = {}) {
+  constructor(of: ShownResponse, fold: SegmentFold, { showsToolOutput = true } = {}) {
     this.#of = of
     this.#fold = fold
     this.#shows = showsToolOutput
@@ -114,6 +116,7 @@ export class ResponseState {
         ]
       }
       case 'text.done':
+        this.#texts.push(happening.message_id)
         return this.#doneText(sequence, happening.message_id, happening.text, 'completed')
       case 'text.void':
         return this.#voidText(sequence, happening.message_id)
@@ -164,6 +167,8 @@ export class ResponseState {
     return frames
   }
   readonly #voided = new Set<string>()
+  /** Messages of the model that are whole. */
+  readonly #texts: string[] = []
 
   #startedCall({ sequence, step_id, tool, approval_id, ...call }: Extract<Happening, { type: 'server_call.started' }>) {
     const { label, name } = nameOf(tool)
@@ -232,6 +237,8 @@ export class ResponseState {
     if (end.how === 'canceled') this.status = 'cancelled'
     else if (end.how === 'failed' || end.how === 'expired') this.status = 'failed'
     else this.status = end.how === 'completed' && wasCut ? 'incomplete' : 'completed'
+    // With a schema the last text is the answer: clients read all texts together as JSON.
+    if (this.#of.has_schema && end.how !== 'waiting') for (const id of this.#texts.slice(0, -1)) this.#voided.add(id)
     // What only a stream shows: the final object holds what counts.
     const counted = this.output.filter(({ id }) => !this.#voided.has(id))
     this.output.splice(0, this.output.length, ...counted)

@@ -1,0 +1,127 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import OpenAI from 'openai'
+import type { TestService } from '../../../test/harness.ts'
+import { shareTestService } from '../../../test/shared-service.ts'
+import { createAgent, createProject } from '../../../test/fixtures.ts'
+
+let service: TestService
+let client: OpenAI
+let project: string
+const script = (...steps: unknown[]): string => JSON.stringify(steps)
+
+before(async () => {
+  service = await shareTestService()
+  project = (await createProject(service.send, 'answers')).path
+  const system_prompt = script(
+    { text: 'Let me look.' },
+    { tool_calls: [{ name: 'current_time', arguments: {} }] },
+    { text: '{"answer": "much"}' },
+    { end: 'stop' },
+    { text: '```json\n{"answer": 42}\n```' },
+  )
+  const config = { model: 'builtin/script', system_prompt, tools: ['current_time'] }
+  await createAgent(service.send, project, { name: 'repairing', config })
+  await createAgent(service.send, project, { name: 'echo', config: { model: 'builtin/echo' } })
+  client = new OpenAI({ apiKey: service.owner.api_key, baseURL: `${service.url}/v1`, maxRetries: 0 })
+})
+after(() => service.stop())
+
+const schema = { type: 'object', properties: { answer: { type: 'integer' } }, required: ['answer'] }
+const messages = [{ role: 'user' as const, content: 'How much?' }]
+
+describe('an answer that must meet a schema', () => {
+  it('a chat completion with a schema is the JSON alone that met it, without what was written before', async () => {
+    const response_format = { type: 'json_schema' as const, json_schema: { name: 'answer', schema } }
+    const asked = { model: 'answers/repairing', messages, response_format }
+    const [whole] = (await client.chat.completions.create(asked)).choices
+    assert.deepEqual(JSON.parse(whole!.message.content!), { answer: 42 })
+    const [streamed] = (await client.chat.completions.stream(asked).finalChatCompletion()).choices
+    assert.deepEqual(JSON.parse(streamed!.message.content!), { answer: 42 })
+    assert.equal(streamed!.finish_reason, 'stop')
+  })
+
+  it('a response with a schema holds at its end the one message that met it', async () => {
+    const system_prompt = script({ text: '{"answer": "much"}' }, { end: 'stop' }, { text: '{"answer": 42}' })
+    const config = { model: 'builtin/script', system_prompt }
+    await createAgent(service.send, project, { name: 'learning', config })
+    await createAgent(service.send, project, { name: 'schooled', config: { ...config, output_schema: schema } })
+    const format = { type: 'json_schema' as const, name: 'answer', schema }
+    const asked = { model: 'answers/learning', input: 'How much?', text: { format } }
+    const streamed = await client.responses.stream(asked).finalResponse()
+    assert.deepEqual(JSON.parse(streamed.output_text), { answer: 42 })
+    // Also where the schema is the agent's, and the request has none.
+    const plain = await client.responses.create({ model: 'answers/schooled', input: 'How much?' })
+    assert.deepEqual(JSON.parse(plain.output_text), { answer: 42 })
+    const read = await client.responses.retrieve(plain.id)
+    assert.deepEqual(read.output, plain.output)
+  })
+})
+
+describe('what a request says beside its input', () => {
+  it('a member of a wrong type is refused by its name, in both dialects', async () => {
+    const wrong = {
+      ...{ stream: 'yes', store: 'no', background: 1, instructions: 5, previous_response_id: 5, user: {} },
+      ...{ temperature: 'warm', top_p: '1', text: 'x', reasoning: 'low', stream_options: 5, include: 'x', metadata: 5 },
+      ...{ max_tool_calls: -1, service_tier: 1, client_metadata: [], max_output_tokens: '5', tools: {} },
+    }
+    for (const [name, value] of Object.entries(wrong))
+      for (const [path, input] of Object.entries({ responses: { input: 'x' }, 'chat/completions': { messages } })) {
+        const body = { model: 'answers/echo', ...input, [name]: value }
+        const reply = await service.send('POST', `/v1/${path}`, { body })
+        assert.deepEqual([reply.status, reply.body.error?.param], [400, name], `${path} ${name}`)
+      }
+  })
+
+  it('what only concerns the client is kept with the task, and shown again by a response', async () => {
+    const said = { service_tier: 'flex', user: 'u-1', client_metadata: { session: 's-1', depth: 3 } }
+    const headers = { 'X-OpenWebUI-User-Id': 'u-7', 'X-OpenWebUI-Chat-Id': 'x'.repeat(600) }
+    const { body } = await service.send('POST', '/v1/responses', {
+      body: { model: 'answers/echo', input: 'x', ...said },
+      headers,
+    })
+    assert.deepEqual([body.service_tier, body.user, body.client_metadata], ['flex', 'u-1', { session: 's-1' }])
+    const { body: task } = await service.send('GET', `${project}/tasks/${body.cadre.task_id}`)
+    assert.deepEqual(task.metadata.openai, {
+      ...{ service_tier: 'flex', user: 'u-1', client_metadata: { session: 's-1' } },
+      ...{ 'x-openwebui-user-id': 'u-7', 'x-openwebui-chat-id': 'x'.repeat(512) },
+    })
+  })
+})
+
+describe('items of a conversation', () => {
+  it('items of a conversation are read by their id, and deleted where no response has read them', async () => {
+    const conversation = await client.conversations.create({
+      items: [
+        { role: 'user', content: 'first' },
+        { role: 'user', content: 'second' },
+      ],
+    })
+    const { id: conversation_id } = conversation
+    const { data } = await client.conversations.items.list(conversation_id, { order: 'asc' })
+    const [first, second] = data as { id: string; content: { text: string }[] }[]
+    assert.deepEqual(await client.conversations.items.retrieve(second!.id, { conversation_id }), second)
+    assert.deepEqual(await client.conversations.items.delete(first!.id, { conversation_id }), conversation)
+    const isMissing = (error: any) => error.status === 404 && error.code === 'item_not_found'
+    await assert.rejects(client.conversations.items.retrieve(first!.id, { conversation_id }), isMissing)
+    await assert.rejects(client.conversations.items.delete(first!.id, { conversation_id }), isMissing)
+    const { output } = await client.responses.create({
+      ...{ model: 'answers/echo', input: 'third', conversation: conversation_id },
+    })
+    const all = await Array.fromAsync(client.conversations.items.list(conversation_id, { order: 'asc' }))
+    assert.deepEqual(
+      all.map((item: any) => item.content[0].text),
+      ['second', 'third', 'third'],
+    )
+    const [answer] = output as { id: string }[]
+    assert.deepEqual(await client.conversations.items.retrieve(answer!.id, { conversation_id }), answer)
+    await assert.rejects(
+      client.conversations.items.delete(answer!.id, { conversation_id }),
+      (error: any) => error.status === 400 && error.param === 'item_id',
+    )
+    await assert.rejects(
+      client.conversations.items.retrieve(answer!.id, { conversation_id: 'conv_none' }),
+      (error: any) => error.status === 404 && error.code === 'conversation_not_found',
+    )
+  })
+})
