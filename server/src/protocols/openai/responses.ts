@@ -45,7 +45,7 @@ export function responseRoutes(app: FastifyInstance, http: HttpContext, door: Op
       const ignored = ignoredOf(body)
       if (ignored.length > 0) reply.header('cadre-ignored', ignored.join(', '))
       if (body['stream'] === true) return streamResponse(reply, door, handling, found, body, -1)
-      if (body['background'] === true) return new Answer(200, (await readState(door.sql, found)).view())
+      if (body['background'] === true) return new Answer(200, (await stateInBackground(door.sql, found)).view())
       const { fold, state } = stateOf(found)
       if (wantsCancel(body)) cancelWithConnection(reply, door, handling, found, fold)
       const done = await awaitSegment(reply, sourceOf(found, made !== undefined), fold, {
@@ -177,6 +177,12 @@ export async function readState(sql: Sql, found: FoundResponse): Promise<Respons
     for (const happening of happenings) state.take(happening)
   })
   return state
+}
+
+/** What a request in the background is answered at once: queued, as its stream begins, until there is more to tell. */
+async function stateInBackground(sql: Sql, found: FoundResponse): Promise<ResponseState> {
+  const state = await readState(sql, found)
+  return state.status === 'in_progress' && state.output.length === 0 ? stateOf(found).state : state
 }
 
 async function streamResponse(
