@@ -87,6 +87,13 @@ export async function faultsOf(page: Page): Promise<string[]> {
   return (await isWider(page)) ? [...found, 'wider'] : found
 }
 
+/** Names of the tables that are wider than their place, so that columns are out of sight. */
+export function cutTables(page: Page): Promise<string[]> {
+  return page.evaluate(`[...document.querySelectorAll('.overflow-x-auto > table')]
+    .filter(({ parentElement }) => parentElement.scrollWidth > parentElement.clientWidth + 1)
+    .map((table) => table.getAttribute('aria-label') ?? '')`)
+}
+
 /** Whether a page is wider than its window. */
 export function isWider(page: Page): Promise<boolean> {
   return page.evaluate('document.documentElement.scrollWidth > window.innerWidth')

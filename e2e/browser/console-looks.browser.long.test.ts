@@ -10,8 +10,8 @@ let agent: string
 let done: string
 let failed: string
 
-/** Shifts of the layout that no user caused, summed up as browsers do. Up to 0.1 counts as good for users; half of that is ours. */
-const shiftMax = 0.05
+/** Shifts of the layout that no user caused, summed up as browsers do. Up to 0.1 counts as good for users; a fifth of that is ours. */
+const shiftMax = 0.02
 
 before(async () => {
   if (inBrowser.skip) return

@@ -10,7 +10,7 @@ import { makePerson, makeSession, ownerOf } from '../../server/test/actors.ts'
 import { localUrl, makeTestDatabase, sender, startTestService, type Send } from '../../server/test/harness.ts'
 import { isLongRun } from '../../server/test/long-run.ts'
 import { buildConsoleIfStale } from '../../tools/console-build.mjs'
-import { isWider, useBrowser, violationsOf } from './chromium.ts'
+import { cutTables, isWider, useBrowser, violationsOf } from './chromium.ts'
 import { databaseEnvironment, startProcess, type RunningService } from '../process.ts'
 
 const owner = {
@@ -198,7 +198,7 @@ export function checkPage(page: Page): void {
 /**
  * The screen as it stands: no serious fault that axe can see, nothing wider than its window, no error. A long run looks
  * at it light and dark, on a telephone and a desk; a short one at two of these four that differ in both, which depend on
- * the name. With `isOnTablet` a long run looks at it on a tablet too. With `CADRE_SCREENSHOTS` pictures of all go to that
+ * the name. On a tablet no table is cut off; with `isOnTablet` a long run looks at all of it there. With `CADRE_SCREENSHOTS` pictures of all go to that
  * folder, to be looked at.
  */
 export async function checkScreen(page: Page, name: string, { isOnTablet = false } = {}): Promise<void> {
@@ -223,6 +223,9 @@ export async function checkScreen(page: Page, name: string, { isOnTablet = false
     }
     for (const fault of await seriousFaults(page)) found.push(`${picture}: ${fault}`)
   }
+  await page.setViewportSize(tablet)
+  if (await isWider(page)) found.push(`${name} is wider than a tablet`)
+  for (const table of await cutTables(page)) found.push(`the table ${table} of ${name} is cut off on a tablet`)
   if (before) await page.setViewportSize(before)
   await page.emulateMedia({ colorScheme: null })
   assert.deepEqual(found, [])

@@ -120,6 +120,11 @@ export async function makeDemo(cadre: TestConsole, servers: DemoServers): Promis
     await call('PUT', `${base}/agents/${agents['support-desk']}`, { config: { system_prompt } })
   await call('POST', `${base}/budgets`, { scope: 'project', max_cost_usd: 9, period: 'day' })
   await call('POST', `${base}/budgets`, { scope: 'project', max_cost_usd: 220, period: 'month' })
+  // What the hours of usage above have cost.
+  await sql`
+    update budget b set spent_cost_usd = (
+      select coalesce(sum(cost_usd), 0) from usage_hour u where u.project_id = b.project_id and u.hour >= b.window_start)
+    where project_id = ${Number(project)}`
   await call('POST', '/api/v1/auth/api-keys', { name: 'checkout', scopes: ['tasks:write', 'agents:read'] })
   const resources = await makeDemoResources(cadre, call, project, agents, servers)
   return { project, empty, agents, tasks, ...resources }
@@ -180,14 +185,14 @@ async function age(sql: TestConsole['sql'], project: string, agents: Record<stri
         now() - make_interval(secs => ended + took), now() - make_interval(secs => ended + took), now() - make_interval(secs => ended),
         case status when 'failed' then error end
       from jsonb_to_recordset(${JSON.stringify(newestFirst)}::jsonb) as t(id text, agent text, status text, ended float8, took float8, n int, error jsonb)`
-  const models = { 'openai/gpt-5-mini': 0.11, 'anthropic/claude-sonnet-4-5': 0.16, 'google/gemini-2.5-flash': 0.03 }
+  const models = { 'openai/gpt-5-mini': 0.055, 'anthropic/claude-sonnet-4-5': 0.08, 'google/gemini-2.5-flash': 0.015 }
   for (const [model, cost] of Object.entries(models))
     await sql`
       insert into usage_hour (org_id, project_id, agent_id, credential_id, model, tool, hour, calls, input_tokens, output_tokens, cost_usd)
       select (select org_id from project where id = ${project_id}), ${project_id}, a, 'key_1', ${model}, '', date_trunc('hour', now() - make_interval(hours => n), 'UTC'),
-        (20 + 12 * sin(n / 3.8))::int, (30000 + 18000 * sin(n / 3.8))::int, 4000, ${cost}::numeric * (0.5 + 0.4 * sin(n / 3.8) + 0.3 * sin(n / 40.0))::numeric
+        (10 + 6 * sin(n / 3.8))::int, (15000 + 9000 * sin(n / 3.8))::int, 2000, ${cost}::numeric * (0.5 + 0.4 * sin(n / 3.8) + 0.3 * sin(n / 40.0))::numeric
       from generate_series(0, 719) n, unnest(${[agents['support-desk']!, agents['translator']!]}::text[]) a
-      where n % 2 = 0 on conflict do nothing`
+      on conflict do nothing`
   for (let more = true; more;)
     [{ more } = { more: false }] = await sql<{ more: boolean }>`select roll_up_tasks() as more`
 }

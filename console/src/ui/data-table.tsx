@@ -1,5 +1,5 @@
 import { ArrowDown, ArrowUp, ChevronsUpDown } from 'lucide-react'
-import type { ReactNode } from 'react'
+import { memo, useCallback, useEffect, useRef, type ReactNode } from 'react'
 
 /** A column: what it is called, and what of a row it shows. */
 export interface Column<Row> {
@@ -11,6 +11,8 @@ export interface Column<Row> {
   align?: 'right'
   /** Takes the room that the others leave, and cuts what is too long. */
   isWide?: boolean
+  /** Left out on a tablet, where not all columns fit; the page of the row has it. Cards of a telephone have room for it. */
+  isExtra?: boolean
 }
 
 export interface TableProps<Row> {
@@ -32,8 +34,10 @@ export interface TableProps<Row> {
 /** A table stands in a card: its own, or that of the part of the page that it fills. */
 export const card = 'table-card rounded-lg border border-line bg-panel'
 
+/** In a card a cell is a fact: what it is, and what it is of this row. */
 const cellShape =
-  'px-3 py-1.5 text-left align-middle max-sm:flex max-sm:items-start max-sm:justify-between max-sm:gap-4 max-sm:px-0 max-sm:py-1'
+  'px-3 py-1.5 text-left align-middle max-lg:px-2 max-lg:first:pl-3 max-sm:flex max-sm:min-w-0 max-sm:flex-wrap max-sm:items-baseline max-sm:gap-x-2 max-sm:px-0 max-sm:py-0.5 max-sm:first:pl-0 ' +
+  'max-sm:data-[label]:before:shrink-0 max-sm:data-[label]:before:text-sm max-sm:data-[label]:before:text-soft max-sm:data-[label]:before:content-[attr(data-label)]'
 
 /** A table that is one: headers say how it is sorted, rows can be chosen, and on a telephone each row is a card. */
 export function DataTable<Row extends object>({
@@ -49,13 +53,16 @@ export function DataTable<Row extends object>({
   const keys = rows.map(keyOf)
   const isAllChosen = keys.length > 0 && selection !== undefined && keys.every((key) => selection.chosen.has(key))
 
-  const toggle = (key: string): void => {
-    const next = new Set(selection?.chosen)
+  const latest = useRef(selection)
+  useEffect(() => void (latest.current = selection))
+  const toggle = useCallback((key: string): void => {
+    const next = new Set(latest.current?.chosen)
     if (!next.delete(key)) next.add(key)
-    selection?.change(next)
-  }
+    latest.current?.change(next)
+  }, [])
   return (
-    <div className={`overflow-x-auto ${card}`}>
+    // Positioned, so that what only readers of screens get does not widen the page from a column that is scrolled away.
+    <div className={`relative overflow-x-auto ${card}`}>
       <table aria-label={label} aria-busy={isBusy} className="w-full border-collapse max-sm:block" role="table">
         <thead className="max-sm:sr-only">
           <tr role="row" className="border-b border-line text-sm text-soft">
@@ -77,42 +84,16 @@ export function DataTable<Row extends object>({
         </thead>
         <tbody role="rowgroup" className="max-sm:block">
           {rows.map((row, at) => (
-            <tr
+            <Row
               key={keys[at]}
-              role="row"
-              data-row={keys[at]}
-              aria-current={isCurrent?.(row) ? 'true' : undefined}
-              className="border-b border-line last:border-0 hover:bg-quiet/60 aria-[current=true]:bg-accent-soft max-sm:relative max-sm:block max-sm:p-3"
-            >
-              {selection && (
-                <td role="cell" className="px-3 max-sm:absolute max-sm:top-3 max-sm:right-0">
-                  <input
-                    type="checkbox"
-                    aria-label={`Select ${selection.nameOf(row)}`}
-                    className="size-4 accent-(--accent) max-sm:size-6"
-                    checked={selection.chosen.has(keys[at]!)}
-                    onChange={() => toggle(keys[at]!)}
-                  />
-                </td>
-              )}
-              {columns.map((column, index) => (
-                <td
-                  key={column.id}
-                  role="cell"
-                  data-column={column.id}
-                  className={`${cellShape} ${cardShape(column, index)} ${column.align === 'right' ? 'tabular-nums sm:text-right sm:whitespace-nowrap' : ''} ${column.isWide ? 'w-full max-w-0 truncate max-sm:w-auto max-sm:max-w-none' : ''} ${selection && index === 0 ? 'max-sm:!pr-10' : ''}`}
-                >
-                  {index > 0 && column.id !== 'actions' && (
-                    <span aria-hidden className="shrink-0 text-sm text-soft sm:hidden">
-                      {column.header}
-                    </span>
-                  )}
-                  <span className={`min-w-0 ${column.isWide ? 'sm:block sm:truncate' : ''}`}>
-                    <Cell column={column} row={row} />
-                  </span>
-                </td>
-              ))}
-            </tr>
+              id={keys[at]!}
+              row={row}
+              columns={columns}
+              name={selection?.nameOf(row)}
+              isChosen={selection?.chosen.has(keys[at]!) === true}
+              isCurrent={isCurrent?.(row) === true}
+              toggle={toggle}
+            />
           ))}
         </tbody>
       </table>
@@ -120,10 +101,61 @@ export function DataTable<Row extends object>({
   )
 }
 
-/** In a card the first cell is its title, and what can be done is in a row at its end. */
-function cardShape<Row>({ id }: Column<Row>, index: number): string {
-  if (index === 0) return 'max-sm:pb-1.5 max-sm:font-medium'
-  return id === 'actions' ? 'max-sm:justify-start max-sm:pt-2 max-sm:empty:hidden' : ''
+interface RowProps<Row> {
+  id: string
+  row: Row
+  columns: readonly Column<Row>[]
+  /** What it is called where it can be chosen. */
+  name: string | undefined
+  isChosen: boolean
+  isCurrent: boolean
+  toggle: (key: string) => void
+}
+
+/** A row is drawn anew only where something of it has changed: choosing one of fifty is the work of one. */
+const Row = memo(function Row<Row>({ id, row, columns, name, isChosen, isCurrent, toggle }: RowProps<Row>) {
+  return (
+    <tr
+      role="row"
+      data-row={id}
+      aria-current={isCurrent ? 'true' : undefined}
+      className="border-b border-line last:border-0 hover:bg-quiet/60 aria-[current=true]:bg-accent-soft max-sm:relative max-sm:grid max-sm:grid-cols-2 max-sm:gap-x-4 max-sm:p-3"
+    >
+      {name !== undefined && (
+        <td role="cell" className="px-3 max-sm:absolute max-sm:top-3 max-sm:right-0">
+          <input
+            type="checkbox"
+            aria-label={`Select ${name}`}
+            className="size-4 accent-(--accent) max-sm:size-6"
+            checked={isChosen}
+            onChange={() => toggle(id)}
+          />
+        </td>
+      )}
+      {columns.map((column, index) => (
+        <td
+          key={column.id}
+          role="cell"
+          data-column={column.id}
+          data-label={index > 0 && column.id !== 'actions' && column.header !== '' ? column.header : undefined}
+          className={`${cellShape} ${cardShape(column, index)} ${column.isExtra ? extra : ''} ${column.align === 'right' ? 'tabular-nums sm:text-right sm:whitespace-nowrap' : ''} ${column.isWide ? 'w-full max-w-0 truncate max-sm:w-auto max-sm:max-w-none' : ''} ${name !== undefined && index === 0 ? 'max-sm:!pr-10' : ''}`}
+        >
+          <span className={`min-w-0 max-sm:break-words ${column.isWide ? 'sm:block sm:truncate' : ''}`}>
+            <Cell column={column} row={row} />
+          </span>
+        </td>
+      ))}
+    </tr>
+  )
+}) as <Row>(props: RowProps<Row> & { key?: string | undefined }) => ReactNode
+
+const extra = 'sm:max-lg:hidden'
+
+/** In a card the first cell is its title, short facts stand in two columns, and what can be done is in a row at its end. */
+function cardShape<Row>({ id, isWide }: Column<Row>, index: number): string {
+  if (index === 0) return 'max-sm:col-span-2 max-sm:pb-1.5 max-sm:font-medium'
+  if (id === 'actions') return 'max-sm:col-span-2 max-sm:pt-2 max-sm:empty:hidden'
+  return isWide ? 'max-sm:col-span-2' : ''
 }
 
 /** One kind of element for all cells: with one for each column, a cell would be made anew, and lose the focus, with every change of its column. */
@@ -132,7 +164,7 @@ function Cell<Row>({ column, row }: { column: Column<Row>; row: Row }) {
 }
 
 function HeaderCell<Row>({ column, sort }: { column: Column<Row>; sort: TableProps<Row>['sort'] }) {
-  const shape = `px-3 py-2 font-medium whitespace-nowrap ${column.align === 'right' ? 'text-right' : 'text-left'} ${column.isWide ? 'sm:min-w-44' : 'sm:first:min-w-32'}`
+  const shape = `px-3 py-2 font-medium whitespace-nowrap max-lg:px-2 max-lg:first:pl-3 ${column.isExtra ? extra : ''} ${column.align === 'right' ? 'text-right' : 'text-left'} ${column.isWide ? 'sm:min-w-44' : 'sm:first:min-w-32'}`
   if (column.sort === undefined || !sort)
     return (
       <th scope="col" className={shape}>

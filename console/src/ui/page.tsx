@@ -16,12 +16,12 @@ export function PageHeader({
     document.title = `${title} · Cadre`
   }, [title])
   return (
-    <header className="mb-4 flex flex-wrap items-start justify-between gap-3">
-      <div className="min-w-0">
+    <header className="mb-4 flex items-start justify-between gap-3 max-sm:flex-wrap">
+      <div className="min-w-0 sm:min-w-60 sm:flex-1">
         <h1 className="flex flex-wrap items-center gap-2 break-words">{label ?? title}</h1>
         {children && <div className="mt-1 text-soft">{children}</div>}
       </div>
-      {actions && <div className="flex flex-wrap items-center gap-2">{actions}</div>}
+      {actions && <div className="flex flex-wrap items-center gap-2 sm:justify-end">{actions}</div>}
     </header>
   )
 }

@@ -27,7 +27,7 @@ export function TabLinks({
             <Link
               {...link}
               aria-current={id === current ? 'page' : undefined}
-              className={`inline-block border-b-2 px-3 py-2 whitespace-nowrap no-underline ${id === current ? 'border-accent font-medium text-text' : 'border-transparent text-soft hover:text-text'}`}
+              className={`inline-block border-b-2 px-3 py-2 max-lg:px-2.5 whitespace-nowrap no-underline ${id === current ? 'border-accent font-medium text-text' : 'border-transparent text-soft hover:text-text'}`}
             >
               {label}
             </Link>

@@ -38,7 +38,7 @@ export function Overview({ project_id, agent }: TabProps) {
       ) : (
         <div className="mb-4 h-[8.1rem] animate-pulse rounded-lg bg-quiet max-sm:h-96" />
       )}
-      <div className="grid grid-cols-1 items-start gap-4 lg:grid-cols-2">
+      <div className="grid grid-cols-1 items-start gap-4 lg:grid-cols-[3fr_2fr]">
         <Panel
           title="Tasks in the last 7 days"
           actions={<Link {...paths.agent(project_id, agent.id, { tab: 'metrics' })}>Trends</Link>}

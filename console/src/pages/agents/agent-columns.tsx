@@ -31,7 +31,7 @@ export function agentColumns(
       header: 'Name',
       sort: 'name',
       cell: (agent) => (
-        <span className="inline-flex flex-wrap items-center gap-x-2 gap-y-1 max-sm:justify-end">
+        <span className="inline-flex flex-wrap items-center gap-x-2 gap-y-1">
           <Link {...paths.agent(project_id, agent.id)} className="font-medium text-text no-underline hover:underline">
             {agent.name}
           </Link>
@@ -71,6 +71,7 @@ export function agentColumns(
     {
       id: 'hours',
       header: 'Tasks by hour',
+      isExtra: true,
       cell: ({ id }) => {
         const one = statistics.get(id)
         if (!one) return null
@@ -83,7 +84,13 @@ export function agentColumns(
       },
     },
     { id: 'activity', header: 'Last activity', cell: ({ last_activity }) => <Time at={last_activity} /> },
-    { id: 'created', header: 'Created', sort: 'created_at', cell: ({ created_at }) => <Time at={created_at} /> },
+    {
+      id: 'created',
+      header: 'Created',
+      sort: 'created_at',
+      isExtra: true,
+      cell: ({ created_at }) => <Time at={created_at} />,
+    },
     { id: 'id', header: 'Id', cell: ({ id }) => <CopyId id={id} short /> },
   ]
   if (outcomes.size === 0) return columns

@@ -69,9 +69,10 @@ export default function AgentsPage() {
     () => new Map(statistics.data?.statistics.map((one) => [one.agent_id, one])),
     [statistics.data],
   )
-  const hidden = new Set((search.columns ?? hiddenAtFirst).split(','))
+  const hiddenText = search.columns ?? hiddenAtFirst
+  const hidden = useMemo(() => new Set(hiddenText.split(',')), [hiddenText])
   const allColumns = useMemo(() => agentColumns(project_id, byAgent, outcomes), [project_id, byAgent, outcomes])
-  const columns = allColumns.filter(({ id }) => !hidden.has(id))
+  const columns = useMemo(() => allColumns.filter(({ id }) => !hidden.has(id)), [allColumns, hidden])
   const isNarrowed = Object.keys(narrowed).length > 0
   const isEmpty = data?.total === 0 && !isNarrowed
   const showAll = (): void =>

@@ -118,7 +118,7 @@ export default function Credentials() {
           </code>
         ),
     },
-    { id: 'changed', header: 'Changed', cell: ({ updated_at }) => <Time at={updated_at} /> },
+    { id: 'changed', header: 'Changed', isExtra: true, cell: ({ updated_at }) => <Time at={updated_at} /> },
   ]
   return (
     <PageFrame

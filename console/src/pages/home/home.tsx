@@ -3,6 +3,7 @@ import { Link, useNavigate } from '@tanstack/react-router'
 import { CircleCheck } from 'lucide-react'
 import { useMemo } from 'react'
 import { agentStates } from '#contract/resources/agent-lifecycle.ts'
+import { useAgentNames } from '../../agents/agent-names.ts'
 import { agentCountQuery } from '../../agents/agent-queries.ts'
 import { api } from '../../api/client.ts'
 import { projectQuery, statusQuery, useProjectId } from '../../api/queries.ts'
@@ -183,7 +184,7 @@ function Failures({ project_id, failures }: { project_id: string; failures: Metr
           >
             <Link
               {...paths.tasks(project_id, { status: 'failed', since: '24h', agent: group.agent_id })}
-              className="w-10 shrink-0 text-right text-lg leading-6 font-semibold text-bad tabular-nums no-underline"
+              className="min-w-7 shrink-0 text-right text-lg leading-6 font-semibold text-bad tabular-nums no-underline"
               aria-label={`${formatCount(group.count)} failed tasks of ${group.agent_name} with ${group.code}`}
             >
               {formatCount(group.count)}
@@ -210,6 +211,7 @@ function RecentTasks({ project_id }: { project_id: string }) {
     queryKey: ['project', project_id, 'tasks', 'recent'],
     queryFn: () => api.tasks.list(project_id, { limit: 6 }).page(),
   })
+  const names = useAgentNames(project_id, data?.items.map(({ agent_id }) => agent_id) ?? [])
   return (
     <Panel title="Latest tasks" actions={<Link {...paths.tasks(project_id)}>All</Link>}>
       <ErrorBox error={error} retry={() => void refetch()} />
@@ -219,7 +221,7 @@ function RecentTasks({ project_id }: { project_id: string }) {
         </p>
       )}
       <ul>
-        {data?.items.map(({ id, status, input, created_at, started_at, finished_at }) => (
+        {data?.items.map(({ id, agent_id, status, input, created_at, started_at, finished_at }) => (
           <li key={id} data-row={id} className="border-b border-line last:border-0">
             <Link
               {...paths.task(project_id, id)}
@@ -227,7 +229,8 @@ function RecentTasks({ project_id }: { project_id: string }) {
             >
               <Status state={status} />
               <span className="min-w-0 flex-1 truncate">{titleOf({ input })}</span>
-              <span className="text-sm text-soft tabular-nums max-sm:hidden">
+              <span className="max-w-40 truncate text-sm text-soft max-sm:hidden">{names.get(agent_id) ?? ''}</span>
+              <span className="w-16 text-right text-sm text-soft tabular-nums max-sm:hidden">
                 {started_at && finished_at ? formatDuration(Date.parse(finished_at) - Date.parse(started_at)) : ''}
               </span>
               <span className="text-sm text-soft">

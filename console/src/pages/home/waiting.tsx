@@ -87,7 +87,9 @@ export function Waiting({ project_id, errors }: { project_id: string; errors: nu
               {...link}
               className="flex items-baseline gap-3 px-4 py-2.5 text-text no-underline hover:bg-quiet hover:text-text"
             >
-              <span className={`w-12 text-right text-lg font-semibold tabular-nums ${count > 0 ? tone : 'text-soft'}`}>
+              <span
+                className={`min-w-7 text-right text-lg font-semibold tabular-nums ${count > 0 ? tone : 'text-soft'}`}
+              >
                 {formatCount(count)}
               </span>
               {count === 1 ? one : many}

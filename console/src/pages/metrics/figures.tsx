@@ -31,10 +31,12 @@ export function Figures({ now, before }: { now: Metrics; before: Metrics }) {
         label="Success"
         hint="Completed, as a share of those that completed, failed or expired"
         value={dash(now, formatShare(success(now)))}
-        before={judged(now) > 0 && judged(before) > 0 ? of(success, formatShare, true) : undefined}
+        before={
+          judged(now) > 0 && judged(before) > 0 ? { ...of(success, formatShare, true), isShare: true } : undefined
+        }
         tone={judged(now) > 0 && success(now) < 0.5 ? 'bad' : undefined}
-        trend={carried(
-          points.map(({ completed, failed }) => (completed + failed === 0 ? null : completed / (completed + failed))),
+        trend={points.map(({ completed, failed }) =>
+          completed + failed === 0 ? null : completed / (completed + failed),
         )}
       />
       <Tile
@@ -42,10 +44,8 @@ export function Figures({ now, before }: { now: Metrics; before: Metrics }) {
         hint="95% of tasks finished within this time"
         value={dash(now, seconds(p95(now)))}
         before={judged(now) > 0 && judged(before) > 0 ? of(p95, seconds, false) : undefined}
-        trend={carried(
-          points.map(({ completed, failed, p95_response_time }) =>
-            completed + failed === 0 ? null : p95_response_time,
-          ),
+        trend={points.map(({ completed, failed, p95_response_time }) =>
+          completed + failed === 0 ? null : p95_response_time,
         )}
       />
       <Tile
@@ -117,10 +117,4 @@ export function MoreFigures({
       <Tile label="Queue" hint="Tasks that have not begun" value={queued === undefined ? '…' : formatCount(queued)} />
     </Tiles>
   )
-}
-
-/** Values without gaps: where nothing is known, the one before stands. */
-function carried(values: readonly (number | null)[]): number[] {
-  let last = values.find((value) => value !== null) ?? 0
-  return values.map((value) => (last = value ?? last))
 }

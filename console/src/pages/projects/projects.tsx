@@ -88,9 +88,9 @@ export default function ProjectsPage() {
       cell: ({ statistics }) => (statistics ? <Time at={statistics.last_activity} /> : '…'),
     },
     { id: 'id', header: 'Id', cell: ({ id }) => <CopyId id={`proj_${id}`} /> },
-    { id: 'number', header: 'Number', sort: 'created_at', cell: ({ id }) => <CopyId id={String(id)} /> },
+    { id: 'number', header: 'Number', isExtra: true, sort: 'created_at', cell: ({ id }) => <CopyId id={String(id)} /> },
     {
-      id: 'menu',
+      id: 'actions',
       header: 'Actions',
       cell: (row) => (
         <Menu

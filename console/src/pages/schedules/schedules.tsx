@@ -111,6 +111,7 @@ export default function Schedules() {
     {
       id: 'last',
       header: 'Last run',
+      isExtra: true,
       cell: ({ last_run_at, last_task_id, last_error }) => (
         <span className="whitespace-nowrap">
           {last_task_id !== null ? (
@@ -128,7 +129,13 @@ export default function Schedules() {
         </span>
       ),
     },
-    { id: 'tasks', header: 'Tasks', align: 'right', cell: ({ tasks_created }) => formatCount(tasks_created) },
+    {
+      id: 'tasks',
+      header: 'Tasks',
+      isExtra: true,
+      align: 'right',
+      cell: ({ tasks_created }) => formatCount(tasks_created),
+    },
     { id: 'state', header: 'State', cell: ({ status: state }) => <Status state={state} /> },
   ]
   return (

@@ -152,9 +152,9 @@ const columns: Column<ApiKey>[] = [
         </>
       ),
   },
-  { id: 'created', header: 'Created', cell: ({ created_at }) => <Time at={created_at} /> },
+  { id: 'created', header: 'Created', isExtra: true, cell: ({ created_at }) => <Time at={created_at} /> },
   { id: 'expires', header: 'Expires', cell: Expiry },
-  { id: 'identifier', header: 'ID', cell: ({ id }) => <CopyId id={id} short /> },
+  { id: 'identifier', header: 'ID', isExtra: true, cell: ({ id }) => <CopyId id={id} short /> },
 ]
 
 const soon_ms = 7 * 86_400_000

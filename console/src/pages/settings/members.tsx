@@ -74,7 +74,7 @@ export default function MembersPage() {
         </>
       ),
     },
-    { id: 'id', header: 'User id', cell: ({ user_id }) => <CopyId id={user_id} short /> },
+    { id: 'id', header: 'User id', isExtra: true, cell: ({ user_id }) => <CopyId id={user_id} short /> },
     {
       id: 'role',
       header: 'Role',

@@ -138,6 +138,7 @@ const columns: Column<OAuthClient>[] = [
   {
     id: 'kind',
     header: 'Type',
+    isExtra: true,
     cell: ({ confidential, native }) => (
       <span className="whitespace-nowrap" title={confidential ? 'It has a client secret' : 'It has no client secret'}>
         {confidential ? 'confidential' : 'public'}
@@ -162,5 +163,5 @@ const columns: Column<OAuthClient>[] = [
       <span title={scopes.map((scope) => scopeWords[scope]).join('; ')}>{scopesShort(scopes)}</span>
     ),
   },
-  { id: 'created', header: 'Registered', cell: ({ created_at }) => <Time at={created_at} /> },
+  { id: 'created', header: 'Registered', isExtra: true, cell: ({ created_at }) => <Time at={created_at} /> },
 ]

@@ -177,7 +177,7 @@ function Permissions({ permissions }: { permissions: object }) {
         <thead>
           <tr className="border-b border-line text-left text-sm text-soft">
             <th scope="col" className="px-4 py-2 font-medium">
-              Of
+              Resource
             </th>
             {kinds.map((kind) => (
               <th key={kind} scope="col" className="px-4 py-2 font-medium capitalize">

@@ -21,7 +21,7 @@ interface TaskTable {
 /** Tasks, a row each; on a telephone a card each. */
 export function TaskTable({ project, tasks, names, bulk, isOldestFirst, isBusy }: TaskTable) {
   return (
-    <div className="overflow-x-auto rounded-lg border border-line bg-panel">
+    <div className="relative overflow-x-auto rounded-lg border border-line bg-panel">
       <table className="rows" aria-busy={isBusy}>
         <thead>
           <tr>
@@ -36,7 +36,7 @@ export function TaskTable({ project, tasks, names, bulk, isOldestFirst, isBusy }
             <th className="number">Duration</th>
             <th className="number max-xl:hidden">Steps</th>
             <th className="number max-lg:hidden">Tokens</th>
-            <th className="number">Cost</th>
+            <th className="number max-lg:hidden">Cost</th>
           </tr>
         </thead>
         <tbody>
@@ -93,7 +93,7 @@ function Row({ project, task, agent, outcome, isSelected, toggle }: RowProps) {
       <td data-label="State">
         <TaskBadge task={task} />
       </td>
-      <td data-label="Agent" className="md:max-w-40 md:truncate" title={agent ?? task.agent_id}>
+      <td data-label="Agent" className="md:max-w-40 md:truncate md:max-lg:max-w-28" title={agent ?? task.agent_id}>
         <Link {...paths.agent(project, task.agent_id)}>{agent ?? task.agent_id}</Link>
       </td>
       <td data-label="Trigger" className="whitespace-nowrap min-[761px]:max-xl:hidden">
@@ -111,7 +111,7 @@ function Row({ project, task, agent, outcome, isSelected, toggle }: RowProps) {
       <td data-label="Tokens" className="number min-[761px]:max-lg:hidden">
         {formatCount(task.usage.input_tokens + task.usage.output_tokens)}
       </td>
-      <td data-label="Cost" className="number">
+      <td data-label="Cost" className="number min-[761px]:max-lg:hidden">
         {formatCost(task.usage.cost_usd)}
       </td>
     </tr>

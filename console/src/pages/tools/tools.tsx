@@ -99,6 +99,7 @@ export default function Tools() {
     {
       id: 'calls',
       header: 'Calls, 24 h',
+      isExtra: true,
       align: 'right',
       cell: ({ id }) => <Figure value={numbers?.get(id)?.calls} />,
     },
@@ -123,6 +124,7 @@ export default function Tools() {
     {
       id: 'last',
       header: 'Last used',
+      isExtra: true,
       cell: ({ id }) => {
         const known = numbers?.get(id)
         if (!known) return <Figure value={undefined} />

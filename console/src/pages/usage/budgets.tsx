@@ -1,4 +1,4 @@
-import { formatCost, formatCount } from '../../format.ts'
+import { formatCost, formatCount, formatShare } from '../../format.ts'
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { api } from '../../api/client.ts'
 import { Button } from '../../ui/button.tsx'
@@ -141,7 +141,7 @@ function Item({
           <div className="text-sm font-medium">
             {budgetScopes[scope]}, {budgetPeriods[period]}
           </div>
-          <SubjectName project={project} budget={budget} />
+          {scope !== 'project' && <SubjectName project={project} budget={budget} />}
         </div>
         <div className="flex gap-2">
           <Button
@@ -172,9 +172,9 @@ function Item({
               {share >= 1 ? (
                 <Badge tone="bad">{unit === 'sandbox' ? 'spent: programs are refused' : 'spent: tasks wait'}</Badge>
               ) : share * 100 >= warn_percent ? (
-                <Badge tone="warn">{Math.round(share * 100)} %</Badge>
+                <Badge tone="warn">{formatShare(share)}</Badge>
               ) : (
-                <span className="text-soft">{Math.round(share * 100)} %</span>
+                <span className="text-soft">{formatShare(share)}</span>
               )}
             </div>
             <Meter share={share} isWide />
@@ -182,7 +182,7 @@ function Item({
         )
       })}
       <p className="mt-2 text-xs text-soft">
-        Warns at {warn_percent} %.{' '}
+        Warns at {formatShare(warn_percent / 100)}.{' '}
         {reserved.tokens > 0 && `${formatCount(reserved.tokens)} tokens are reserved by calls under way. `}
         {resets_at === null ? 'Never resets.' : 'Resets '}
         {resets_at !== null && <Time at={resets_at} />}

@@ -2,6 +2,7 @@ import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link, useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { api } from '../../api/client.ts'
+import { formatShare } from '../../format.ts'
 import { paths } from '../../paths.ts'
 import { Button } from '../../ui/button.tsx'
 import { CopyId } from '../../ui/copy.tsx'
@@ -183,7 +184,7 @@ const columns: Column<Webhook>[] = [
       </span>
     ),
   },
-  { id: 'identifier', header: 'ID', cell: ({ id }) => <CopyId id={id} short /> },
+  { id: 'identifier', header: 'ID', isExtra: true, cell: ({ id }) => <CopyId id={id} short /> },
 ]
 
 function Rate({ delivered, failed, pending }: Webhook['recent_deliveries']) {
@@ -191,7 +192,7 @@ function Rate({ delivered, failed, pending }: Webhook['recent_deliveries']) {
   if (ended + pending === 0) return <span className="text-soft">none yet</span>
   return (
     <span className="tabular-nums">
-      {ended === 0 ? '–' : `${Math.round((100 * delivered) / ended)} %`}{' '}
+      {ended > 0 && `${formatShare(delivered / ended)}, `}
       <span className="text-sm text-soft">
         {failed} failed{pending > 0 && `, ${pending} waiting`}
       </span>

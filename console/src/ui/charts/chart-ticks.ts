@@ -1,3 +1,33 @@
+const hour = 3600
+const day = 24 * hour
+/** Spans that people count time in, in seconds. */
+const roundSpans = [
+  ...[1, 2, 5, 10, 15, 30].map((minutes) => minutes * 60),
+  ...[1, 2, 3, 4, 6, 12].map((hours) => hours * hour),
+  ...[1, 2, 7, 14, 28].map((days) => days * day),
+]
+/** Pixels that a label takes with the space beside it. */
+const labelWidths_px = { day: 64, minute: 104, hour: 60 }
+
+/**
+ * Which of `times` (seconds since 1970, evenly apart by `step`) are written below a chart, and how: the first of each round span,
+ * such as midnight or every third hour of the zone that is `offset` seconds ahead of UTC. `slot_px` is how far two times are apart.
+ */
+export function timeLabels(
+  times: readonly number[],
+  { step, slot_px, offset }: { step: number; slot_px: number; offset: (at: number) => number },
+): { unit: 'day' | 'minute' | 'hour'; at: number[] } {
+  const isLong = times.length * step > 2 * day
+  const unitOf = (span: number) => (span >= day ? 'day' : isLong ? 'minute' : 'hour')
+  const fits = (span: number): boolean => span >= step && (span / step) * slot_px >= labelWidths_px[unitOf(span)]
+  const span = roundSpans.find(fits) ?? Math.ceil(((labelWidths_px.day / slot_px) * step) / day) * day
+  const count = (at: number): number => Math.floor((at + offset(at)) / span)
+  return {
+    unit: unitOf(span),
+    at: times.flatMap((at, index) => (count(at) === count(at - step) ? [] : [index])),
+  }
+}
+
 /** Round values from 0 to the first that holds `most`, four or five of them. */
 export function ticksUpTo(most: number): number[] {
   if (!(most > 0)) return [0, 1]

@@ -4,7 +4,7 @@ import { useSearchState } from '../../search-state.ts'
 import { Button } from '../button.tsx'
 import { useTimeZone } from '../time.tsx'
 import { ChartTable } from './chart-table.tsx'
-import { ticksUpTo } from './chart-ticks.ts'
+import { ticksUpTo, timeLabels } from './chart-ticks.ts'
 
 /** Colors of the theme that a chart draws with. */
 export type ChartColor =
@@ -52,8 +52,6 @@ const left_px = 52
 const right_px = 10
 const top_px = 8
 const bottom_px = 22
-/** Between labels of the time axis, at least. */
-const label_px = 84
 
 /**
  * Values over time. The cursor is moved by the pointer or, once the chart has the focus, by the arrow keys; what it points at is written
@@ -106,8 +104,11 @@ export function Chart({
   const slot = inner / Math.max(1, times.length)
   const x = (at: number): number => left_px + (at + 0.5) * slot
   const y = (value: number): number => top_px + (height_px - top_px - bottom_px) * (1 - value / top)
-  const every = Math.max(1, Math.ceil(label_px / slot))
-  const unit = step >= 86_400 ? 'day' : times.length * step > 2 * 86_400 ? 'minute' : 'hour'
+  const labels = timeLabels(times, {
+    step,
+    slot_px: slot,
+    offset: (at) => (zone === 'UTC' ? 0 : -60 * new Date(at * 1000).getTimezoneOffset()),
+  })
 
   const indexAt = ({ clientX, currentTarget }: PointerEvent<SVGElement>): number => {
     const place = clientX - currentTarget.getBoundingClientRect().left - left_px
@@ -176,16 +177,16 @@ export function Chart({
                   </text>
                 </g>
               ))}
-              {times.map((at, index) =>
-                index % every === Math.floor(every / 2) && x(index) < width - 24 ? (
+              {labels.at.map((index) =>
+                x(index) < width - 24 ? (
                   <text
-                    key={at}
+                    key={index}
                     x={x(index)}
                     y={height_px - 6}
                     textAnchor="middle"
                     className="fill-(--soft) text-[11px] tabular-nums"
                   >
-                    {axisTime(at * 1000, zone, unit)}
+                    {axisTime(times[index]! * 1000, zone, labels.unit)}
                   </text>
                 ) : null,
               )}

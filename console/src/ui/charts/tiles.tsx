@@ -1,6 +1,7 @@
 import { Link, type LinkProps } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
-import { formatShare } from '../../format.ts'
+import { formatCount, formatShare } from '../../format.ts'
+import { condensed, piecesOf } from './trend.ts'
 
 export interface TileProps {
   label: string
@@ -8,9 +9,9 @@ export interface TileProps {
   /** What it is of, where the label does not say it. */
   hint?: string
   /** The same of the period before, to tell the change. */
-  before?: { now: number; was: number; text: string; isGoodUp?: boolean } | undefined
-  /** Values over time, the oldest first. */
-  trend?: readonly number[] | undefined
+  before?: { now: number; was: number; text: string; isGoodUp?: boolean; isShare?: boolean } | undefined
+  /** Values over time, the oldest first; null: nothing is known, and the line has a gap. */
+  trend?: readonly (number | null)[] | undefined
   tone?: 'bad' | 'warn' | undefined
   link?: LinkProps
 }
@@ -20,7 +21,7 @@ export function Tiles({ children, label }: { children: ReactNode; label?: string
   return (
     <dl
       aria-label={label}
-      className="mb-4 grid grid-cols-2 gap-px overflow-hidden max-sm:[&>:last-child:nth-child(odd)]:col-span-2 rounded-lg border border-line bg-panel sm:grid-cols-[repeat(auto-fit,minmax(8.5rem,1fr))]"
+      className="mb-4 grid grid-cols-2 gap-px overflow-hidden max-sm:[&>:last-child:nth-child(odd)]:col-span-2 rounded-lg border border-line bg-panel sm:grid-cols-[repeat(auto-fit,minmax(7rem,1fr))]"
     >
       {children}
     </dl>
@@ -43,7 +44,7 @@ export function Tile({ label, value, hint, before, trend, tone, link }: TileProp
       </dt>
       <dd className={`text-xl leading-8 font-semibold tracking-tight tabular-nums ${color}`}>{value}</dd>
       {before && <Change {...before} />}
-      {trend && trend.some((one) => one > 0) && (
+      {trend && trend.some((one) => one !== null && one > 0) && (
         <dd className="mt-auto pt-2" aria-hidden>
           <Trend values={trend} />
         </dd>
@@ -52,10 +53,11 @@ export function Tile({ label, value, hint, before, trend, tone, link }: TileProp
   )
 }
 
-/** How a figure stands to that of the period before, in an arrow and words. */
-function Change({ now, was, text, isGoodUp }: NonNullable<TileProps['before']>) {
+/** How a figure stands to that of the period before, in an arrow and words; a share in percentage points. */
+function Change({ now, was, text, isGoodUp, isShare = false }: NonNullable<TileProps['before']>) {
   const by = was === 0 ? undefined : (now - was) / was
-  const isSame = now === was || (by !== undefined && Math.abs(by) < 0.0005)
+  const points = Math.round(Math.abs(now - was) * 100)
+  const isSame = now === was || (isShare && points === 0) || (by !== undefined && Math.abs(by) < 0.0005)
   const isGood = isGoodUp === undefined ? undefined : now > was === isGoodUp
   const tone = isSame || isGood === undefined ? 'text-soft' : isGood ? 'text-good' : 'text-bad'
   return (
@@ -67,7 +69,8 @@ function Change({ now, was, text, isGoodUp }: NonNullable<TileProps['before']>) 
       ) : (
         <>
           <span className={tone}>
-            {now > was ? '↑' : '↓'} {formatShare(Math.abs(by))}
+            {now > was ? '↑' : '↓'}{' '}
+            {isShare ? `${formatCount(points)} ${points === 1 ? 'point' : 'points'}` : formatShare(Math.abs(by))}
           </span>{' '}
           from {text}
         </>
@@ -77,22 +80,37 @@ function Change({ now, was, text, isGoodUp }: NonNullable<TileProps['before']>) 
 }
 
 const height = 24
+/** A small line has so many points at most: more would be a smear. */
+const pointsMax = 48
 
-/** A small line, from zero to its largest value. */
-function Trend({ values }: { values: readonly number[] }) {
-  const most = Math.max(...values)
-  const step = 100 / Math.max(1, values.length - 1)
-  const points = values.map(
-    (value, at) => `${(at * step).toFixed(1)} ${(height - 1 - (value / most) * (height - 3)).toFixed(1)}`,
-  )
+/** A small line, from zero to its largest value, broken where nothing is known. */
+function Trend({ values }: { values: readonly (number | null)[] }) {
+  const shown = condensed(values, pointsMax)
+  const most = Math.max(...shown.map((value) => value ?? 0))
+  const step = 100 / Math.max(1, shown.length - 1)
+  const x = (at: number): string => (at * step).toFixed(1)
+  const pieces = piecesOf(shown).map(({ from, values }) => ({
+    from: x(from),
+    to: x(from + values.length - 1),
+    line: values
+      .map((value, nth) => `${x(from + nth)} ${(height - 1 - (value / most) * (height - 3)).toFixed(1)}`)
+      .join('L'),
+  }))
   return (
     <svg viewBox={`0 0 100 ${height}`} preserveAspectRatio="none" className="block h-6 w-full">
-      <path d={`M0 ${height}L${points.join('L')}L100 ${height}Z`} fill="var(--accent)" fillOpacity={0.1} />
       <path
-        d={`M${points.join('L')}`}
+        d={pieces.map(({ from, to, line }) => `M${from} ${height}L${line}L${to} ${height}Z`).join('')}
+        fill="var(--accent)"
+        fillOpacity={0.1}
+      />
+      <path
+        // One value that stands alone is a dot.
+        d={pieces.map(({ from, to, line }) => `M${line}${from === to ? 'h0.01' : ''}`).join('')}
         fill="none"
         stroke="var(--accent)"
         strokeWidth={1.5}
+        strokeLinecap="round"
+        strokeLinejoin="round"
         vectorEffect="non-scaling-stroke"
       />
     </svg>

@@ -164,6 +164,7 @@ const columns = (
   {
     id: 'request',
     header: 'Request',
+    isExtra: true,
     cell: ({ request_id }) => request_id !== null && <CopyId id={request_id} short />,
   },
 ]

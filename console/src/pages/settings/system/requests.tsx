@@ -163,6 +163,7 @@ const columns = (search: Record<string, string | undefined>): Column<Entry>[] =>
   {
     id: 'limit',
     header: 'Requests left',
+    isExtra: true,
     align: 'right',
     cell: ({ rate_limit }) =>
       rate_limit === null ? <span className="text-soft">–</span> : formatCount(rate_limit.remaining),
