@@ -164,7 +164,7 @@ test(
     await page.getByText('The signature is shortened').waitFor()
     await checkScreen(page, 'webhook')
     await page.getByRole('link', { name: 'All webhooks' }).click()
-    await page.getByText('100 %').waitFor()
+    await page.getByText('100%,').waitFor()
     await checkScreen(page, 'webhooks')
     await page.context().close()
   },
@@ -451,7 +451,7 @@ test('usage, limits, budgets and sessions say what they are about', inBrowser, a
   await page.getByLabel('US dollars').fill('25')
   await dialog(page).getByRole('button', { name: 'Set budget' }).click()
   await page.getByText('of $25.00').waitFor()
-  await page.getByText('Warns at 80 %').waitFor()
+  await page.getByText('Warns at 80%').waitFor()
   await page.getByRole('button', { name: /^Change the budget/ }).click()
   await page.getByLabel('Warn at, in percent').fill('50')
   await dialog(page).getByRole('button', { name: 'Save budget' }).click()
