@@ -274,7 +274,8 @@ export function summarize([first, ...others]: readonly Issue[]): string {
 /** Words by which a complaint goes on from the name of its field: "limit must be an integer". */
 const predicate = /^(?:is|are|must|can|cannot|has|would) /
 
-function describeIssue({ field, message }: Issue): string {
+/** A complaint with its field, which many complaints name themselves. */
+export function describeIssue({ field, message }: Issue): string {
   if (message.startsWith(field)) return message
   if (message.startsWith('unknown ') && !/[.[]/.test(field)) return message
   if (predicate.test(message)) return `${field} ${message}`

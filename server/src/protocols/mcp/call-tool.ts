@@ -8,7 +8,7 @@ import {
 } from '@modelcontextprotocol/server'
 import { mcpBounds } from '#contract/doors/mcp.ts'
 import { isObject } from '#contract/core/merge-patch.ts'
-import { notFound, Problem, type Issue } from '#contract/core/problems.ts'
+import { describeIssue, notFound, Problem, type Issue } from '#contract/core/problems.ts'
 import { isFinished } from '#contract/tasks/task-lifecycle.ts'
 import type { TaskInput } from '#contract/tasks/tasks.ts'
 import { readReceipt } from '../../engine/journal/cancel.ts'
@@ -68,7 +68,7 @@ export async function callTool(of: ToolCall): Promise<CallToolResult> {
   const { tool, args, call } = of
   // The schema of an agent is others' work, which only the thread for schemas may compile.
   const [issue] = tool.agent ? await askIssues(call, tool.agent, args) : check(tool.inputSchema, args)
-  if (issue) throw new ProtocolError(ProtocolErrorCode.InvalidParams, `${issue.field} ${issue.message}`)
+  if (issue) throw new ProtocolError(ProtocolErrorCode.InvalidParams, describeIssue(issue))
   if (tool.agent) return ask(of, tool.agent, askedInput(tool.agent, args) as TaskInput)
   const run = runs[tool.name] ?? managing[tool.name]
   if (!run) throw new ProtocolError(ProtocolErrorCode.InvalidParams, `There is no tool ${tool.name}.`)
@@ -169,7 +169,7 @@ async function ask(of: ToolCall, agent: PublishedAgent, input: TaskInput): Promi
   const isHandle = isBackground || (isModern && knowsTasks(protocol))
   if (!isHandle && wait_seconds > 0) await call.occupy()
   const key = await startTask(call, { agent, input, thread_id: text(args['thread_id']) })
-  call.header('cadre-task-id', key.id)
+  nameTask(call, key.id)
   if (isModern && knowsTasks(protocol))
     return taskHandle(call, await requireTask(call.sql, key)) as unknown as CallToolResult
   if (isBackground) return handleOf(of, key)
@@ -245,11 +245,18 @@ export function countAction({ http: { authentication }, principal }: McpCall): P
 }
 
 /** Where a task of the caller's organization is, at `/mcp/agents/{agent_id}` of that agent; 404 where there is none. */
-export async function requireKey({ sql, principal, only }: McpCall, task_id: unknown): Promise<TaskKey> {
+export async function requireKey(call: McpCall, task_id: unknown): Promise<TaskKey> {
+  const { sql, principal, only } = call
   const id = String(task_id)
   const project_id = await findProjectOfTask(sql, principal, id, only?.id)
   if (project_id === undefined) throw notFound('task_not_found', 'task', id.slice(0, 100))
+  nameTask(call, id)
   return { id, project_id }
+}
+
+/** Every answer says which task it is about, also one that is a stream. */
+function nameTask(call: McpCall, task_id: string): void {
+  call.header('cadre-task-id', task_id)
 }
 
 async function requireNamed({ sql, principal }: McpCall, name: unknown): Promise<PublishedAgent> {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
-import { eventually, startAnother, startTestService, type TestService } from '../../../test/harness.ts'
+import { eventually, startAnother, type Reply, startTestService, type TestService } from '../../../test/harness.ts'
 import { rawSend } from '../../../test/raw-http.ts'
 import { createAgent, createProject } from '../../../test/fixtures.ts'
 
@@ -402,6 +402,41 @@ describe('refusals of /mcp', () => {
   })
 })
 
+describe('an answer of /mcp', () => {
+  const asked = async (revision: string, name: string, args: object): Promise<Reply> => {
+    const _meta = {
+      'io.modelcontextprotocol/protocolVersion': revision,
+      'io.modelcontextprotocol/clientInfo': { name: 'test', version: '1' },
+      'io.modelcontextprotocol/clientCapabilities': {},
+    }
+    const params = { name, arguments: args, ...(revision === '2026-07-28' && { _meta }) }
+    return service.send('POST', '/mcp', {
+      headers: {
+        ...{ accept: 'application/json, text/event-stream', 'mcp-protocol-version': revision },
+        ...{ 'mcp-method': 'tools/call', 'mcp-name': name },
+      },
+      body: { jsonrpc: '2.0', id: 1, method: 'tools/call', params },
+    })
+  }
+
+  for (const revision of ['2026-07-28', '2025-11-25'])
+    it(`an answer of /mcp names its task in a header, in the revision ${revision}`, async () => {
+      const made = await asked(revision, 'ask_echo_agent', { input: 'x' })
+      const task_id = made.headers.get('cadre-task-id')
+      assert.match(task_id ?? '', /^task_/)
+      assert.ok(JSON.stringify(made.body).includes(task_id!))
+      const read = await asked(revision, 'get_task', { task_id })
+      assert.equal(read.headers.get('cadre-task-id'), task_id)
+      const none = await asked(revision, 'list_agents', {})
+      assert.equal(none.headers.get('cadre-task-id'), null)
+    })
+
+  it('an answer of /mcp says once which argument is at fault', async () => {
+    const { body } = await asked('2026-07-28', 'ask_echo_agent', {})
+    assert.deepEqual(body.error, { code: -32602, message: 'input is required' })
+  })
+})
+
 describe('the Tasks extension', () => {
   const extension = 'io.modelcontextprotocol/tasks'
   const meta = (capabilities: object = {}) => ({
@@ -456,6 +491,7 @@ describe('the Tasks extension', () => {
     assert.match(key!, /^input_/)
     const inputResponses = { [key!]: { action: 'accept', content: { answer: 'green' } } }
     await send('tasks/update', { taskId: made.taskId, inputResponses })
+    assert.equal((await send('tasks/get', { taskId: made.taskId })).result.status, 'working')
     await send('tasks/cancel', { taskId: made.taskId })
     const ended = await eventually(async () => {
       const { result } = await send('tasks/get', { taskId: made.taskId })

@@ -168,26 +168,50 @@ async function serve(handler: ReturnType<typeof mcpHandler>, call: McpCall): Pro
     ...(body && body.length <= mcpBounds.body_bytes ? { body: new Uint8Array(body) } : {}),
   })
   const pushed: string[] = []
-  call.push = (message) => void pushed.push(frame(message))
-  const authInfo = { token: '', clientId: principal.credential_id, scopes: principal.scopes, extra: { call } }
+  // A stream begins as soon as the task is known, whose id is a header, or there is something to tell.
+  const begun = Promise.withResolvers<unknown>()
+  call.push = (message) => {
+    pushed.push(frame(message))
+    begun.resolve(undefined)
+  }
+  const header: McpCall['header'] = (...of) => {
+    call.header(...of)
+    begun.resolve(undefined)
+  }
+  const extra = { call: { ...call, header, push: (message: object) => call.push(message) } }
+  const authInfo = { token: '', clientId: principal.credential_id, scopes: principal.scopes, extra }
   const answer = await handler.fetch(asked, { authInfo })
+  const reader = answer.body?.getReader()
+  const first = reader?.read()
+  const stream = answer.headers.get('content-type')?.startsWith('text/event-stream')
+    ? { 'cache-control': 'no-cache, no-transform', 'x-accel-buffering': 'no' }
+    : {}
+  // What goes wrong with a part is told where it is read.
+  first?.then(begun.resolve, begun.resolve)
+  if (stream['cache-control'] && first) await begun.promise
   const ours = reply.getHeaders() as Record<string, string>
   reply.hijack()
   const response = reply.raw
   response.on('error', () => {})
-  const stream = answer.headers.get('content-type')?.startsWith('text/event-stream')
-    ? { 'cache-control': 'no-cache, no-transform', 'x-accel-buffering': 'no' }
-    : {}
   response.writeHead(answer.status, { ...ours, ...Object.fromEntries(answer.headers), ...stream })
-  if (!answer.body) return void response.end()
-  const source = Readable.fromWeb(answer.body as never)
+  if (!reader || !first) return void response.end()
+  const source = Readable.from(partsOf(reader, first), { objectMode: false })
   source.on('error', () => response.destroy())
-  response.once('close', () => source.destroy())
+  response.once('close', () => {
+    source.destroy()
+    reader.cancel().catch(() => {})
+  })
   source.pipe(response)
   if (!stream['cache-control']) return
   // The library writes whole frames, so one of ours between two of them breaks none.
   for (const text of pushed) response.write(text)
   call.push = (message) => void response.write(frame(message))
+}
+
+type Reader = ReadableStreamDefaultReader<Uint8Array>
+
+async function* partsOf(reader: Reader, first: ReturnType<Reader['read']>): AsyncGenerator<Uint8Array> {
+  for (let part = await first; !part.done; part = await reader.read()) yield part.value
 }
 
 function frame(message: object): string {

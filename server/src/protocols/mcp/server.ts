@@ -111,14 +111,14 @@ const anyObject: StandardSchemaV1<Record<string, unknown>> = {
 function taskMethods(server: Server, call: McpCall): void {
   const schemas = { params: anyObject, result: anyObject }
   const answered =
-    (run: (params: Record<string, unknown>) => Promise<Record<string, unknown>>) =>
+    (run: (params: Record<string, unknown>, protocol: ServerContext) => Promise<Record<string, unknown>>) =>
     async (params: Record<string, unknown>, protocol: ServerContext): Promise<Record<string, unknown>> => {
       if (protocol.mcpReq.envelope !== undefined && !knowsTasks(protocol))
         throw new MissingRequiredClientCapabilityError({
           requiredCapabilities: { extensions: { [tasksExtension]: {} } },
         })
       try {
-        return await run(params)
+        return await run(params, protocol)
       } catch (error) {
         const problem = problemOf(error)
         if (!problem) throw hidden(call.context, error)
@@ -136,9 +136,10 @@ function taskMethods(server: Server, call: McpCall): void {
   server.setRequestHandler(
     'tasks/update',
     schemas,
-    answered(async ({ taskId, inputResponses }) => {
+    answered(async ({ taskId }, { mcpReq }) => {
       const key = await requireKey(call, taskId)
-      await takeAnswers(call, key, isObject(inputResponses) ? inputResponses : {})
+      // The library takes the answers out of the parameters.
+      await takeAnswers(call, key, mcpReq.inputResponses ?? {})
       return {}
     }),
   )
