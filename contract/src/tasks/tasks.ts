@@ -616,7 +616,8 @@ export const createTaskBatch = defineOperation({
   bucket: 'tasks.create',
   body_bytes: taskBounds.body_bytes,
   body: Type.Object({
-    tasks: Type.Array(Type.Unsafe<Record<string, unknown>>({ type: 'object', additionalProperties: true }), {
+    // Without a type, so that one that is no object is answered for itself as well.
+    tasks: Type.Array(Type.Unsafe<Record<string, unknown>>({ additionalProperties: true }), {
       minItems: 1,
       maxItems: bounds.batch_tasks,
       description: 'Bodies of `createTask`.',

@@ -1,4 +1,5 @@
 import type { FastifyInstance } from 'fastify'
+import { isObject } from '#contract/core/merge-patch.ts'
 import type { BodyOf } from '#contract/core/operation.ts'
 import { invalid, notFound, Problem, summarize } from '#contract/core/problems.ts'
 import { createTask, createTaskBatch } from '#contract/tasks/tasks.ts'
@@ -9,6 +10,7 @@ import { urlsIn } from '../../engine/files/input-files.ts'
 import { renderProblem } from '../../http/error-formats.ts'
 import { handle, type Handling } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
+import { withoutNulls } from '../../http/read-request.ts'
 import { unknownInBody } from '../../http/unknown/unknown-members.ts'
 import { check } from '../../http/validation.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
@@ -51,7 +53,9 @@ export function batchRoutes(
     },
   })
 
-  async function taskOf(handling: Handling<typeof createTaskBatch, AskedAgent>, one: unknown): Promise<NewTask> {
+  async function taskOf(handling: Handling<typeof createTaskBatch, AskedAgent>, given: unknown): Promise<NewTask> {
+    // As in a request of its own, null means absent.
+    const one = isObject(given) ? withoutNulls(createTask, given) : given
     const issues = [...unknownInBody(createTask, one), ...check(createTask.body, one)]
     if (issues.length > 0) throw new Problem('validation_error', issues, { message: summarize(issues) })
     const body = one as BodyOf<typeof createTask>

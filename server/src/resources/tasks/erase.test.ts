@@ -38,6 +38,8 @@ describe('many tasks at once, and their erasure', () => {
       { input: 'three', thread_id: 'thread_00000000000000000000000000' },
       { input: [{ role: 'user', content: [{ type: 'image', url: 'https://example.com/a.png' }] }] },
       { input: 'five', priority: 9, timeout_seconds: 60 },
+      { input: 'six', thread_id: null },
+      ...['no object', 6, null, [{ input: 'x' }]],
     ]
     const { status, body } = await call('POST', `/agents/${agent}/tasks/batch`, { tasks })
     assert.equal(status, 200, JSON.stringify(body))
@@ -49,8 +51,11 @@ describe('many tasks at once, and their erasure', () => {
         [404, 'thread_not_found'],
         [400, 'validation_error'],
         [201, 'five'],
+        [201, 'six'],
+        ...Array.from({ length: 4 }, () => [400, 'validation_error']),
       ],
     )
+    assert.equal(body.results[6].error.message, 'The request is not valid: body must be an object.')
     assert.equal(body.results[1].error.details[0].field, 'input')
     assert.equal((await ended(body.results[0].task.id)).output.content, 'one')
     assert.equal((await ended(body.results[4].task.id)).priority, 9)
