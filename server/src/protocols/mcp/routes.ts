@@ -186,7 +186,7 @@ async function serve(handler: ReturnType<typeof mcpHandler>, call: McpCall): Pro
   const stream = answer.headers.get('content-type')?.startsWith('text/event-stream')
     ? { 'cache-control': 'no-cache, no-transform', 'x-accel-buffering': 'no' }
     : {}
-  // What goes wrong with a part is told where it is read.
+  // A part that cannot be read is an error where it is read.
   first?.then(begun.resolve, begun.resolve)
   if (stream['cache-control'] && first) await begun.promise
   const ours = reply.getHeaders() as Record<string, string>
