@@ -54,7 +54,7 @@ export function batchRoutes(
   })
 
   async function taskOf(handling: Handling<typeof createTaskBatch, AskedAgent>, given: unknown): Promise<NewTask> {
-    // As in a request of its own, null means absent.
+    // As in a request for it alone, null means absent.
     const one = isObject(given) ? withoutNulls(createTask, given) : given
     const issues = [...unknownInBody(createTask, one), ...check(createTask.body, one)]
     if (issues.length > 0) throw new Problem('validation_error', issues, { message: summarize(issues) })
