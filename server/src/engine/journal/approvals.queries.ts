@@ -33,6 +33,9 @@ export async function closeApprovals(tx: Sql, task_ids: readonly string[]): Prom
     where task_id = any(${[...task_ids]}) and status = 'pending'`
 }
 
+/** What steps end with that were started when their task ended. */
+export const taskEnded = { code: 'task_ended', message: 'The task ended before this did.', retryable: false } as const
+
 /**
  * Closes steps that were started when their task ended. The outcome of a call is unknown; everything else was not done.
  */
@@ -41,7 +44,7 @@ export async function closeSteps(tx: Sql, task_ids: readonly string[]): Promise<
     update task_step set finished_at = greatest(now(), started_at),
       status = case when input->>'safety' is distinct from 'safe' and (type = 'tool_call' or exists (
         select from tool_call c where c.task_id = task_step.task_id and c.step_index = task_step.index and c.attempt > 0)) then 'unknown' else 'failed' end,
-      error = coalesce(error, '{"code": "task_ended", "message": "The task ended before this did.", "retryable": false}')
+      error = coalesce(error, ${jsonb(taskEnded)}::jsonb)
     where task_id = any(${[...task_ids]}) and status = 'started'`
 }
 

@@ -1,5 +1,6 @@
 import { isFinished, type TaskState } from '#contract/tasks/task-lifecycle.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
+import { taskEnded } from './approvals.queries.ts'
 import { isCallers } from './call-states.ts'
 import { dropRequested, listOpenBelow } from './delegations.queries.ts'
 import { applyChanges, type PublishedEvents } from './task-changes.ts'
@@ -142,10 +143,9 @@ export async function cutShort(tx: Sql, task_id: string): Promise<NonNullable<Ta
     where task_id = ${task_id} and type = 'model_call' and status = 'started'`
   if (!step) return []
   const { id, index, type, name, message_id } = step
-  const error = { code: 'task_ended', message: 'The task ended before this did.', retryable: false }
   return [
     { type: 'message.discarded', data: { message_id, step_id: id } },
-    { type: 'step.failed', data: { step_id: id, index, type, name, error, will_retry: false } },
+    { type: 'step.failed', data: { step_id: id, index, type, name, error: taskEnded, will_retry: false } },
   ]
 }
 

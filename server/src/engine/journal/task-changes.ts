@@ -245,7 +245,7 @@ async function writeTasks(
         job_attempt = c.job_attempt, slot = c.slot, backlog = t.backlog and c.job_id is null, hold = c.hold, cancel = c.cancel, expires_at = c.expires_at, last_sequence = t.last_sequence + c.events,
         cancel_requested_at = case when c.cancel_requested then greatest(now(), t.updated_at) else t.cancel_requested_at end,
         started_at = case when c.started then coalesce(t.started_at, greatest(now(), t.updated_at)) else t.started_at end,
-        finished_at = case when c.finished then greatest(now(), t.updated_at) end, updated_at = greatest(now(), t.updated_at)
+        finished_at = case when c.finished then coalesce(t.finished_at, greatest(now(), t.updated_at)) end, updated_at = greatest(now(), t.updated_at)
       from jsonb_to_recordset(${jsonb(rows)}::jsonb) as c(id text, status text, wait jsonb, output jsonb, error jsonb, usage jsonb,
         unseen int, attempt int, writes int, crashes int, worker_id text, job_id uuid, job_attempt int, slot text, hold jsonb, cancel jsonb, cancel_requested boolean,
         expires_at timestamptz, started boolean, finished boolean, events int)
@@ -309,9 +309,10 @@ async function writeApprovals(tx: Sql, changes: readonly TaskChange[]): Promise<
   if (offers.length > 0) await offerWork(tx, offers)
   const moves = changes.flatMap(({ steps = [] }) => steps.flatMap(toolCallMove))
   if (moves.length > 0) await moveToolCalls(tx, moves)
-  // One that is completed has nothing open, one that never began has asked nothing.
+  // One that the service completed has nothing open, a remote worker may have left calls; one that never began has asked nothing.
   const over = changes.filter(
-    ({ task, status = task.status }) => isFinished(status) && status !== 'completed' && task.attempt > 0,
+    ({ task, status = task.status }) =>
+      isFinished(status) && (status !== 'completed' || isRemote(task)) && task.attempt > 0,
   )
   if (over.length > 0) {
     const ids = over.map(({ task }) => task.id)

@@ -1,5 +1,6 @@
 import type { LockedTask, Needs, NewWork, ReadMessage, Reservation, Step } from '../task.ts'
 import { jsonb, type Sql } from '../../platform/postgres/database.ts'
+import { taskEnded } from './approvals.queries.ts'
 import { mayWork } from '../queue/concurrency-limits.ts'
 
 /** The lease of a worker on a task, read under the lock of the task. */
@@ -137,6 +138,14 @@ export async function noteLeft(sql: Sql, lease: { task_id: string; attempt: numb
 export async function isUnderWay(tx: Sql, { task_id, index, attempt }: Step): Promise<boolean> {
   const [row] = await tx<{ is_that: boolean }>`
     select status = 'started' and attempt = ${attempt} as is_that from task_step where task_id = ${task_id} and index = ${index}`
+  return row?.is_that === true
+}
+
+/** Whether a step is the call that the end of its task cut short, and of which nothing was counted since. The task is locked. */
+export async function isCutShort(tx: Sql, { task_id, index, attempt }: Step): Promise<boolean> {
+  const [row] = await tx<{ is_that: boolean }>`
+    select status = 'failed' and attempt = ${attempt} and usage is null and error ->> 'code' = ${taskEnded.code} as is_that
+    from task_step where task_id = ${task_id} and index = ${index}`
   return row?.is_that === true
 }
 

@@ -9,7 +9,7 @@ import type { Decide } from '../journal/journal.ts'
 import type { JournalNotice } from '../journal/resume.ts'
 import { agentsWithDeferred, applyChanges } from '../journal/task-changes.ts'
 import { listReadMessages, listSteps, lockTasksWithWork } from '../journal/task-rows.ts'
-import { findWork, isUnderWay, type WorkRow } from '../journal/work.queries.ts'
+import { findWork, isCutShort, isUnderWay, type WorkRow } from '../journal/work.queries.ts'
 import type { Queue } from '../queue/queue.ts'
 import type { RunContext } from '../run/run-task.ts'
 import { Run } from '../run/run.ts'
@@ -50,13 +50,15 @@ export interface Held {
   row: WorkRow
   /** Whether the lease still holds the task. */
   holds: boolean
+  /** The task ended while the call was made that is written now. */
+  has_ended?: boolean
   /** The journal, in the order of its steps. */
   steps: Step[]
   /** The task as the rest of the engine sees one that is worked on. */
   run: Run
 }
 
-type Found = Pick<Held, 'task' | 'row' | 'holds'>
+type Found = Pick<Held, 'task' | 'row' | 'holds' | 'has_ended'>
 
 /** What is decided under the lock: what becomes of the task, and what the worker gets. */
 export interface Decision<T> {
@@ -80,13 +82,14 @@ export async function underLease<T>(
 
 /**
  * Writes what a call left that this process made for a worker. Where the lease has ended meanwhile it is written all the same, unless
- * the call was begun again: it was made, and may have been paid. Then throws what `underLease` throws, after it was written.
+ * the call was begun again: it was made, and may have been paid. So it is with `after_end` where the task has ended. Then throws what
+ * `underLease` throws, after it was written.
  */
 export async function writeCall(
   context: RemoteContext,
   lease: Lease,
   step: Step,
-  { ledger = false }: { ledger?: boolean },
+  { ledger = false, after_end = false }: { ledger?: boolean; after_end?: boolean },
   decide: (held: Held) => Promise<Decision<undefined>>,
 ): Promise<void> {
   let refusal: Problem | undefined
@@ -94,8 +97,10 @@ export async function writeCall(
     const { task, row } = await findHeld(tx, lease)
     if (task && row && isHeld(task, row, lease)) return { task, row, holds: true }
     refusal = leaseRefused(task, row, lease)
-    if (!task?.agent || !row || isFinished(task.status) || !(await isUnderWay(tx, step))) throw refusal
-    return { task, row, holds: false }
+    if (!task?.agent || !row) throw refusal
+    const has_ended = isFinished(task.status)
+    if (has_ended ? !after_end || !(await isCutShort(tx, step)) : !(await isUnderWay(tx, step))) throw refusal
+    return { task, row, holds: false, has_ended }
   }
   await underLock(context, find, { journal: false, ledger }, decide)
   if (refusal) throw refusal

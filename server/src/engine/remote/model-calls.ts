@@ -6,6 +6,7 @@ import { newId } from '../../platform/ids.ts'
 import { holdWith, reserveBeside, settleOne } from '../budgets/shared-holds.ts'
 import { estimateInput } from '../conversation/estimate.ts'
 import type { ModelCallOutput } from '../conversation/conversation.ts'
+import { taskEnded } from '../journal/approvals.queries.ts'
 import { agentHolds, failed, joined } from '../journal/endings.ts'
 import { noUsage } from '../journal/task-rows.ts'
 import { addUsages } from '../journal/task-usage.ts'
@@ -398,7 +399,9 @@ async function write(
   next?: { change: Change; step: Step },
 ): Promise<void> {
   const { id, index } = tried
-  await writeCall(context, lease, tried, { ledger: true }, async ({ tx, task, row, holds: goesOn }) => {
+  await writeCall(context, lease, tried, { ledger: true, after_end: true }, async (held) => {
+    const { tx, task, row, holds: goesOn } = held
+    if (held.has_ended) return { change: charged(task, tried, left), result: undefined }
     const { [id]: part, ...holds } = row.holds
     const { change, step: again } = (goesOn ? next : undefined) ?? { change: left, step: undefined }
     const isOver = again === undefined
@@ -419,6 +422,21 @@ async function write(
     }
     return { change: joined(undefined, written), result: undefined }
   })
+}
+
+/** What a call costs that was answered after its task had ended: no worker gets its answer, and the end stays the last event. */
+function charged(task: LockedTask, { index }: Step, { steps = [], usage, calls = [], consumed }: Change): Change {
+  // What it held was given back when the task ended.
+  const hold = settleOne(task, undefined, calls)
+  if (task.ledger) task.ledger.near = []
+  const made = steps.find((step) => step.index === index)
+  return {
+    ...(made && { steps: [{ ...made, status: 'failed', error: taskEnded, output: null, turn: null }] }),
+    ...(usage && { usage: addUsages(task.usage, usage) }),
+    ...(consumed && { consumed }),
+    ...(task.ledger && { hold }),
+    calls,
+  }
 }
 
 function startedData({ id, index, type, name, attempt, input }: Step): Record<string, unknown> {

@@ -361,6 +361,45 @@ describe('calls of models and tools under a lease', () => {
       }
     })
 
+  const endings = {
+    'its worker completed': (token: string) => post(token, 'complete', { output: { content: 'Done.' } }),
+    'its worker failed': (token: string) => post(token, 'fail', { error: { code: 'mine', message: 'Mine.' } }),
+    'a person canceled by force': (_: string, id: string) =>
+      test.send('POST', `${base}/tasks/${id}/cancel`, { body: { mode: 'force' } }),
+  }
+  for (const [how, endTask] of Object.entries(endings))
+    it(`the service charges a call once that was answered after ${how} the task`, async () => {
+      const { id, token, agent_id } = await begin({}, { budget: { max_tokens: 1000 } })
+      await make('/budgets', { scope: 'agent', subject: agent_id, max_tokens: 5000 })
+      const gate = Promise.withResolvers<void>()
+      const asked = models.requests.length
+      models.next({ do: 'hold', pieces: 0, until: gate.promise, text: 'Late.' })
+      const body = { model: 'gpt-4o-mini', messages: [{ role: 'user', content: 'One.' }], max_tokens: 600 }
+      const late = post(token, 'v1/chat/completions', body)
+      await models.waitForRequests(asked + 1)
+      await endTask(token, id)
+      const read = async () => (await test.send('GET', `${base}/tasks/${id}`)).body
+      const ended = await eventually(async () => {
+        const task = await read()
+        return task.finished_at !== null && task
+      })
+      assert.equal(ended.usage.input_tokens, 0)
+      gate.resolve()
+      assert.equal((await late).status, 409)
+      const { usage, finished_at } = await read()
+      assert.equal(usage.by_model['openai/gpt-4o-mini'].calls, 1)
+      assert.ok(usage.output_tokens > 0)
+      assert.equal(finished_at, ended.finished_at)
+      const tokens = usage.input_tokens + usage.output_tokens
+      const [budget] = await test.sql`select spent_tokens, held_tokens from budget where subject = ${agent_id}`
+      assert.deepEqual(budget, { spent_tokens: tokens, held_tokens: 0 })
+      const [hour] = await test.sql`
+        select sum(calls)::int as calls, sum(input_tokens + output_tokens)::int as tokens from usage_hour where agent_id = ${agent_id}`
+      assert.deepEqual(hour, { calls: 1, tokens })
+      assert.match((await eventTypes(id)).at(-1)!, /^task\.(completed|failed|canceled)$/)
+      assert.equal((await steps(id)).at(-1).status, 'failed')
+    })
+
   it('the service takes back what a call held whose process died after the lease had ended', async () => {
     const { id, token } = await begin({}, { budget: { max_tokens: 1000 } })
     const step = { id: 'step_01jcm3x5v8f9a2b4c6d8e0g2h4', key: `model_${'0'.repeat(32)}_1` }
