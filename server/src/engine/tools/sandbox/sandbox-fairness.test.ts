@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict'
+import { readdir, readFile } from 'node:fs/promises'
 import { it } from 'node:test'
+import { setImmediate } from 'node:timers/promises'
 import { pino } from 'pino'
+import { eventually } from '../../../../test/harness.ts'
 import { toolCall } from '../../../../test/tool-call.ts'
 import { ToolError } from '../tool.ts'
 import { runJavascript } from './run-javascript.ts'
@@ -47,3 +50,41 @@ it('a program that finds the queue of its project full is refused with an error 
   stop.abort(new Error('enough'))
   await Promise.all(calls.map((call) => assert.rejects(call, /enough/)))
 })
+
+it(
+  'a program that runs long goes on behind other work of the machine',
+  { skip: process.platform !== 'linux' },
+  async () => {
+    const tool = runJavascript(makeSandboxes(pino({ level: 'silent' })), {})
+    const [usual] = await niceness()
+    const stop = new AbortController()
+    const looping = tool.call(endless, toolCall({ signal: stop.signal }))
+    await eventually(async () => (await niceness()).some((nice) => nice > usual!))
+    stop.abort(new Error('enough'))
+    await assert.rejects(looping, /enough/)
+  },
+)
+
+it('a program finds a thread that was made ready before', async () => {
+  const tool = runJavascript(makeSandboxes(pino({ level: 'silent' })), {})
+  let started = 0
+  const count = (): void => void started++
+  process.on('worker', count)
+  try {
+    await tool.call({ code: '1' }, toolCall())
+    await setImmediate()
+    assert.equal(started, 2, 'its own and the next')
+    await tool.call({ code: '1' }, toolCall())
+    await setImmediate()
+    assert.equal(started, 3, 'the next')
+  } finally {
+    process.off('worker', count)
+  }
+})
+
+/** Of every thread of this process, the first one first. */
+async function niceness(): Promise<number[]> {
+  const threads = (await readdir('/proc/self/task')).toSorted((one, other) => Number(one) - Number(other))
+  const stats = await Promise.all(threads.map((id) => readFile(`/proc/self/task/${id}/stat`, 'utf8').catch(() => '')))
+  return stats.filter(Boolean).map((stat) => Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[16]))
+}

@@ -16,9 +16,11 @@ export type SandboxRequest =
 /** What the host answers: bytes, the id of a file, or what is wrong. */
 export type SandboxReply = { bytes: Uint8Array } | { file_id: string } | { error: string }
 
-/** What a thread is started with. */
+/** What a thread is sent, once. */
 export interface SandboxThread {
   job: SandboxJob
+  /** From the moment in which the code begins until it goes on behind other work of the machine. */
+  short_ms: number
   /** Where its requests go and their answers come from; without it there are no files. */
   host?: { port: MessagePort; answered: Int32Array }
 }

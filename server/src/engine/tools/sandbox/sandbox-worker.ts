@@ -1,4 +1,6 @@
-import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
+import { readlinkSync } from 'node:fs'
+import { constants, setPriority } from 'node:os'
+import { parentPort, receiveMessageOnPort } from 'node:worker_threads'
 import {
   newQuickJSWASMModuleFromVariant,
   newVariant,
@@ -16,8 +18,8 @@ import {
 import { prelude } from './sandbox-prelude.ts'
 
 /**
- * The thread of one program: an interpreter in WebAssembly that reaches only its own memory. It ends when its time is
- * over; a thread that does not is terminated from outside (`sandbox.ts`).
+ * The thread of one program: an interpreter in WebAssembly that reaches only its own memory. It makes the interpreter ready and
+ * waits for its program. It ends when its time is over; a thread that does not is terminated from outside (`sandbox.ts`).
  */
 
 /** Of the language, but not of its types without a browser's. */
@@ -32,9 +34,10 @@ const stack_bytes = 256 * 1024
 /** Jobs (continuations of promises) between two looks at the clock. */
 const jobsAtOnce = 1000
 
-async function run({ job: { code, env, timeout_ms }, host }: SandboxThread): Promise<SandboxResult> {
-  const wasmMemory = new WebAssembly.Memory(memory_pages)
-  const quickjs = await newQuickJSWASMModuleFromVariant(newVariant(RELEASE_SYNC, { wasmMemory }))
+const wasmMemory = new WebAssembly.Memory(memory_pages)
+const quickjs = await newQuickJSWASMModuleFromVariant(newVariant(RELEASE_SYNC, { wasmMemory }))
+
+function run({ job: { code, env, timeout_ms }, short_ms, host }: SandboxThread): SandboxResult {
   const runtime = quickjs.newRuntime()
   runtime.setMemoryLimit(memory_bytes)
   runtime.setMaxStackSize(stack_bytes)
@@ -45,7 +48,15 @@ async function run({ job: { code, env, timeout_ms }, host }: SandboxThread): Pro
   const ask = (request: SandboxRequest): SandboxReply => askHost(host, request, deadline - performance.now())
   const [show, explain] = prepare(context, env, logs, ask)
   const seconds = (): number => (performance.now() - began_at) / 1000
-  const isLate = (): boolean => performance.now() > deadline
+  let isShort = true
+  const isLate = (): boolean => {
+    const now = performance.now()
+    if (isShort && now - began_at > short_ms) {
+      isShort = false
+      stepBack()
+    }
+    return now > deadline
+  }
   runtime.setInterruptHandler(isLate)
 
   const textOf = (how: QuickJSHandle, value: QuickJSHandle): string => {
@@ -81,6 +92,16 @@ async function run({ job: { code, env, timeout_ms }, host }: SandboxThread): Pro
     // The thread's own stack: what the program nested (brackets, calls of the interpreter itself) goes too deep.
     if (error instanceof RangeError) return ended('crash', 'The program is nested too deeply.')
     throw error
+  }
+}
+
+/** Linux has a priority for each thread; elsewhere this does nothing. */
+function stepBack(): void {
+  try {
+    const thread = Number(readlinkSync('/proc/thread-self').split('/').at(-1))
+    setPriority(thread, constants.priority.PRIORITY_BELOW_NORMAL)
+  } catch {
+    // The program goes on at the priority of the process.
   }
 }
 
@@ -150,4 +171,4 @@ class Lines {
 }
 
 // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread's port has no origins
-parentPort?.postMessage(await run(workerData as SandboxThread))
+parentPort?.once('message', (thread: SandboxThread) => parentPort?.postMessage(run(thread)))
