@@ -17,13 +17,14 @@ const repository = new URL('../../../../', import.meta.url)
 const guide = readFileSync(new URL('docs/guides/webhooks.md', repository), 'utf8')
 const examples = [...guide.matchAll(/```sh\n(.*?)```/gs)].map(([, text = '']) => text)
 const programs = new Map(
-  [...guide.matchAll(/```ts\n\/\/ (\S+)\n(.*?)```/gs)].map(([, name = '', text = '']) => [name, text]),
+  [...guide.matchAll(/```js\n\/\/ (\S+)\n(.*?)```/gs)].map(([, name = '', text = '']) => [name, text]),
 )
 
 let folder: string
 before(async () => {
   folder = await mkdtemp(join(tmpdir(), 'cadre-guide-'))
-  await writeFile(join(folder, 'package.json'), '{"type": "module"}')
+  // As `npm init -y` writes it.
+  await writeFile(join(folder, 'package.json'), '{"type": "commonjs"}')
   await symlink(new URL('node_modules', repository), join(folder, 'node_modules'))
   for (const [name, text] of programs) await writeFile(join(folder, name), text)
 })
@@ -76,7 +77,7 @@ it('the guide of the webhooks does what it says', async (t) => {
 })
 
 it('the guide of the webhooks verifies by hand as the library does', async () => {
-  const { isGenuine } = await import(pathToFileURL(join(folder, 'verify.ts')).href)
+  const { isGenuine } = await import(pathToFileURL(join(folder, 'verify.mjs')).href)
   const body = '{"event":"agent.failed","data":{"text":"ä😀"}}'
   const now = new Date()
   const seconds = String(Math.floor(now.getTime() / 1000))
@@ -159,7 +160,7 @@ function startShell(t: Ends, env: Record<string, string>): { say(text: string): 
 
 /** The receiver of the guide; gives the lines that it has printed. */
 function startReceiver(t: Ends, env: Record<string, string>): () => string[] {
-  const receiver: ChildProcess = spawn(process.execPath, [join(folder, 'receiver.mts')], {
+  const receiver: ChildProcess = spawn(process.execPath, [join(folder, 'receiver.mjs')], {
     env: { ...process.env, ...env },
     stdio: ['ignore', 'pipe', 'inherit'],
   })
