@@ -57,6 +57,7 @@ import { projectRoutes } from './resources/projects/projects.routes.ts'
 import { rateLimitRoutes, refusalRoutes } from './resources/usage/rate-limits.routes.ts'
 import { scheduleRoutes } from './resources/schedules/schedules.routes.ts'
 import { sessionRoutes } from './resources/users/sessions/sessions.routes.ts'
+import { refuseEarly } from './http/connection/refuse-early.ts'
 import { keepSlowBodies } from './http/connection/slow-bodies.ts'
 import { referenceRoutes } from './resources/utility/reference.routes.ts'
 import { usageRoutes } from './resources/usage/usage.routes.ts'
@@ -83,7 +84,7 @@ const keepAliveTimeout_ms = 72_000
  * Also of connections that wait to be accepted: the kernel drops what is beyond its queue, 511 where nothing is said, and the client
  * tries again after one, three and seven seconds.
  */
-export const connectionsMax = 2000
+const connectionsMax = 2000
 /** Longer than any request line that is read: a parameter of any length is looked at, and names nothing. */
 const pathParameterMax = 65_536
 
@@ -112,7 +113,7 @@ export async function buildApp(
       // A path that cannot be decoded names nothing. No hook ran before this.
       reply.headers({ ...headersOfEveryAnswer(context, request.id), 'x-response-time': '0ms' })
       answerUnknownPath(http, routes, request, reply)
-      requests.unreadable(request.method, reply.statusCode)
+      requests.unrouted(request.method, reply.statusCode)
     },
   } as Parameters<typeof Fastify>[0]) as unknown as FastifyInstance
   app.server.maxConnections = connectionsMax
@@ -123,6 +124,16 @@ export async function buildApp(
 
   await app.register(fastifyCookie, { secret: context.cookie_secrets })
   const http = httpContext(context, app)
+  refuseEarly(app.server, {
+    admission: http.admission,
+    newRequestId,
+    headersOf: (request_id) => headersOfEveryAnswer(context, request_id),
+    onRefused({ method = '', url = '' }, request_id, status) {
+      const path = unknownPath(url)
+      context.log.info({ request_id, method, path, status, duration_ms: 0 }, 'request')
+      requests.unrouted(method, status)
+    },
+  })
   const recent = recentRequests()
   decorateEveryAnswer(app, context, recent)
   requests.observe(app)

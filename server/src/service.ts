@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import type pg from 'pg'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import { buildApp, connectionsMax } from './app.ts'
+import { buildApp } from './app.ts'
 import { publicUrl, type Config } from './config/config.ts'
 import type { Context } from './context.ts'
 import { makeAccessTokens } from './engine/credentials/access-tokens.ts'
@@ -18,6 +18,7 @@ import { makeSandboxes } from './engine/tools/sandbox/sandbox.ts'
 import { makeTools } from './engine/tools/tools.ts'
 import { createFirstOwner, type FirstOwner } from './first-start.ts'
 import { closing } from './http/connection/close-server.ts'
+import { listen } from './http/connection/listen.ts'
 import { buildProbes } from './http/connection/probes.ts'
 import { makeFiles, type ObjectStore } from './engine/files/file-store.ts'
 import { openS3Store } from './engine/files/s3-store.ts'
@@ -224,10 +225,8 @@ export async function startService({
     worker: () => ({ slots: works(role) ? config.worker_slots : 0, tasks: engine.runningTasks() }),
   })
   const closeServer = closing(app)
-  await app.listen({
-    ...{ host: config.host, port: config.port, backlog: connectionsMax },
-    ...(shares_port && { reusePort: true }),
-  })
+  const { host } = config
+  const closeListeners = await listen(app, { host, port: config.port, shares_port })
   port = (app.server.address() as AddressInfo).port
   // A caller that sees the service as ready may create tasks.
   await engine.ready
@@ -248,7 +247,7 @@ export async function startService({
       ended.catch(() => {})
       if (servesApi(role)) await delay(config.drain_seconds * 1000)
       engine.closeStreams()
-      await Promise.all([closeServer(), ended])
+      await Promise.all([closeServer(closeListeners), ended])
       await agentProvisioner.stop()
       await engine.stop()
       await tokens.stop()

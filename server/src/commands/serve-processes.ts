@@ -1,6 +1,5 @@
 import cluster, { type Worker } from 'node:cluster'
 import { once } from 'node:events'
-import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
@@ -9,6 +8,7 @@ import type { CommandContext } from './command.ts'
 import type { Role } from '../roles.ts'
 import { makeLog } from '../platform/log.ts'
 import { root } from '../platform/root.ts'
+import { hasReusePort, requireFreePort } from '../http/connection/listen.ts'
 import type { Service } from '../service.ts'
 import { type Foundation, layFoundation, shareFoundation } from './foundation.ts'
 import { Interrupted, isInterrupted } from './interrupted.ts'
@@ -19,9 +19,6 @@ const restart_ms = { first: 500, max: 30_000 }
 const steady_ms = 60_000
 /** A process that does not end in its own time is killed after so much more. */
 const kill_ms = 2000
-
-/** Where the system itself spreads connections over processes that listen on one port (`SO_REUSEPORT`). */
-const hasReusePort = ['linux', 'freebsd', 'aix', 'sunos'].includes(process.platform)
 
 /** What a part sends its supervisor: that it runs and takes its role, and that it serves. */
 type FromPart = { kind: 'hello' } | ({ kind: 'ready' } & Ready)
@@ -57,7 +54,9 @@ export async function supervise({
     args: ['serve', '--role', role],
   })
   try {
-    await requireFreePort(config)
+    await requireFreePort(config).catch((error: unknown) => {
+      throw listenError(error, config)
+    })
     foundation = await layFoundation(config, { log, signal, processes })
     // Others wait for what it makes, and ports that cannot be opened are reported once.
     first = await parts[0]!.start(signal)
@@ -79,22 +78,6 @@ export async function supervise({
     await foundation?.close()
   }
   return 0
-}
-
-/**
- * Throws where another program listens on the port. Parts would not notice another service whose processes share their port too: each
- * would get a part of its connections.
- */
-async function requireFreePort(config: Config): Promise<void> {
-  const { host, port } = config
-  if (port === 0) return
-  const probe = createServer()
-  try {
-    await once(probe.listen({ host, port }), 'listening')
-  } catch (error) {
-    throw listenError(error, config)
-  }
-  await new Promise((resolve) => probe.close(resolve))
 }
 
 /** A part that ended before it was ready; it has said why. */

@@ -92,7 +92,7 @@ const noMetrics: ServiceMetrics = {
   tools: (tools) => tools,
   onTaskEvents: () => {},
   onAttempt: () => {},
-  requests: { observe: () => {}, unreadable: () => {} },
+  requests: { observe: () => {}, unrouted: () => {} },
   setFigures: () => {},
   stop: async () => {},
 }

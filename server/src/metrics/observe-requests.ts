@@ -11,8 +11,8 @@ const clientGone = 499
 export interface RequestObserver {
   /** Adds its hooks: before anything that may answer. */
   observe(app: FastifyInstance): void
-  /** A request that no hook ran for, because it could not be understood. */
-  unreadable(method: string, status: number): void
+  /** A request that no hook ran for: it could not be understood, or was refused before its operation was known. */
+  unrouted(method: string, status: number): void
 }
 
 /** Counts and times every request, from when it is read until its answer is sent or its connection is gone. */
@@ -35,7 +35,7 @@ export function observeRequests(meters: Instruments): RequestObserver & { open: 
         next()
       })
     },
-    unreadable: (method, status) =>
+    unrouted: (method, status) =>
       meters.cadre_http_requests_total.inc({ operation: 'unknown', method: methodOf(method), status }),
     open() {
       const streams = [...open].filter(({ is_long }) => is_long).length

@@ -7,6 +7,7 @@ interface Simulated {
   told: { refused: number }[]
   /** A place, or undefined where the request is refused. */
   enter(): Place | undefined
+  isFull(): boolean
 }
 
 function simulate(): Simulated {
@@ -16,6 +17,7 @@ function simulate(): Simulated {
   const world: Simulated = {
     now_ms: 0,
     told,
+    isFull: () => admission.isFull(),
     enter() {
       try {
         return admission.enter()
@@ -68,7 +70,7 @@ describe('admission', () => {
       assert.ok(p99_ms <= 2000, `p99 ${p99_ms} ms`)
       assert.ok(served >= 0.99 * 30 * capacity, `${served} served`)
       assert.ok(refused >= 1.8 * 30 * capacity, `${refused} refused`)
-      assert.ok(waiting.length <= Math.max(192, capacity), `${waiting.length} wait`)
+      assert.ok(waiting.length <= Math.max(96, capacity), `${waiting.length} wait`)
     })
 
   it('refuses nothing where no more come than are served, however many are served', () => {
@@ -79,6 +81,17 @@ describe('admission', () => {
     const world = simulate()
     const places = Array.from({ length: 1500 }, () => world.enter())
     assert.ok(places.every((place) => place !== undefined))
+  })
+
+  it('tells before a request is read whether it would be refused', () => {
+    const world = simulate()
+    assert.equal(world.isFull(), false)
+    const places = Array.from({ length: 100 }, () => world.enter()!)
+    world.now_ms = 300
+    assert.equal(world.isFull(), true)
+    assert.equal(world.enter(), undefined)
+    for (const place of places) place.leave()
+    assert.equal(world.isFull(), false)
   })
 
   it('takes every request again once the queue is gone', () => {
@@ -92,7 +105,7 @@ describe('admission', () => {
 
   it('does not count requests that wait for something else for two seconds', () => {
     const world = simulate()
-    const others = Array.from({ length: 300 }, () => world.enter())
+    const others = Array.from({ length: 150 }, () => world.enter())
     world.now_ms = 300
     assert.equal(world.enter(), undefined, 'they may be a queue')
     world.now_ms = 2300
@@ -111,9 +124,9 @@ describe('admission', () => {
 
   it('counts a request that leaves twice once', () => {
     const world = simulate()
-    const places = Array.from({ length: 200 }, () => world.enter()!)
+    const places = Array.from({ length: 104 }, () => world.enter()!)
     for (const _ of [1, 2]) places[0]!.leave()
     world.now_ms = 300
-    assert.equal(world.enter(), undefined, '199 are open')
+    assert.equal(world.enter(), undefined, '103 are open')
   })
 })

@@ -2,7 +2,7 @@ import type { Logger } from 'pino'
 import { Problem } from '#contract/core/problems.ts'
 
 /** So many requests are served at a time at least: fewer would leave batches half empty and connections idle. */
-const openMin = 192
+const openMin = 96
 /** Fewer open requests than this are no queue. */
 const busyMin = openMin / 2
 /** What may be open beyond `openMin` is what the process serves in this time: so long does a request take on average. */
@@ -21,6 +21,8 @@ const telling_ms = 10_000
 export interface Admission {
   /** Counts a request until it is left. Throws `Overloaded` where those that are open fill the time that a request may take. */
   enter(): Place
+  /** Whether a request that comes now is refused. Then it counts as refused. */
+  isFull(): boolean
 }
 
 /** A request that is being served. */
@@ -96,14 +98,18 @@ export function makeAdmission(log: Pick<Logger, 'warn'>, now_ms = (): number => 
     refused = 0
   }
 
+  const isFull = (now: number): boolean => {
+    look(now)
+    if (open.size < limit) return false
+    tell(now)
+    return true
+  }
+
   return {
+    isFull: () => isFull(now_ms()),
     enter() {
       const now = now_ms()
-      look(now)
-      if (open.size >= limit) {
-        tell(now)
-        throw new Overloaded()
-      }
+      if (isFull(now)) throw new Overloaded()
       const request = { since_ms: now }
       open.add(request)
       return {
