@@ -110,7 +110,7 @@ const definitions = {
       Type.Unsafe<Record<string, unknown>>({
         ...boundedJson({ type: 'object', additionalProperties: true }, bounds.data_schema_bytes),
         'x-verbatim': true,
-        description: 'Only of kind `client`: JSON Schema that a result has to fit.',
+        description: 'Only of kind `client`: JSON Schema that a result has to fit, of any type.',
       }),
     ),
     timeout_seconds: Type.Optional(

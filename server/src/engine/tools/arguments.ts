@@ -6,7 +6,7 @@ import { isObject } from '#contract/core/merge-patch.ts'
 import { runBounded, TookTooLong } from './schemas/bounded-run.ts'
 import { isPlainSchema } from './plain-schema.ts'
 import { schemaFault } from './schemas/schema-faults.ts'
-import { schemaExcess } from './schemas/schema-bounds.ts'
+import { objectSchemaExcess, schemaExcess } from './schemas/schema-bounds.ts'
 import type { ValueVerdict } from './schemas/schema-task.ts'
 import { knownSchema, knownValue } from './schemas/verdicts.ts'
 import type { Tool } from './tool.ts'
@@ -48,8 +48,11 @@ const compiled = new Map<string, Compiled>()
  * the moment when a tool is registered or found: 2020-12, and draft-07 where `$schema` says so.
  */
 export function schemaError(schema: unknown): string | undefined {
-  const excess = schemaExcess(schema)
-  if (excess !== undefined) return excess
+  return objectSchemaExcess(schema) ?? schemaFaultOf(schema)
+}
+
+/** The same of a schema of values of any type, within its bounds. */
+export function schemaFaultOf(schema: unknown): string | undefined {
   const known = knownSchema(schema)
   return known ? known.fault : judgeSchemaHere(schema)
 }

@@ -1,16 +1,25 @@
 import { isObject } from '#contract/core/merge-patch.ts'
 import { invalid, type Issue } from '#contract/core/problems.ts'
 import type { TaskInput } from '#contract/tasks/tasks.ts'
-import { dataError, schemaError } from './arguments.ts'
-import { schemaExcess } from './schemas/schema-bounds.ts'
+import { dataError, schemaFaultOf } from './arguments.ts'
+import { objectSchemaExcess, schemaExcess } from './schemas/schema-bounds.ts'
 import { slowPatternOf } from './schemas/verdicts.ts'
 
 /** Levels of a schema; a body may have 32, and a complaint about those names no field. */
 const levelsMax = 24
-/** What is wrong with a schema of inputs or outputs, as a complaint about a field; none where it can be used. */
+/** What is wrong with a schema of objects, as a complaint about a field; none where it can be used. */
 export function schemaIssues(field: string, schema: unknown): Issue[] {
   if (schema === undefined || schema === null) return []
-  const fault = schemaExcess(schema, levelsMax) ?? schemaError(schema) ?? slowPatternOf(schema)
+  return issuesOf(field, objectSchemaExcess(schema, levelsMax) ?? schemaFaultOf(schema) ?? slowPatternOf(schema))
+}
+
+/** The same of a schema of a tool's results, which may be of any type. */
+export function resultSchemaIssues(field: string, schema: unknown): Issue[] {
+  if (schema === undefined || schema === null) return []
+  return issuesOf(field, schemaExcess(schema, levelsMax) ?? schemaFaultOf(schema) ?? slowPatternOf(schema))
+}
+
+function issuesOf(field: string, fault: string | undefined): Issue[] {
   return fault === undefined ? [] : [{ field, message: singular(fault), code: 'invalid_format' }]
 }
 

@@ -1,7 +1,7 @@
 import type { Issue } from '#contract/core/problems.ts'
 import type { ToolDefinition, ToolKind } from '#contract/tools/tools.ts'
 import { clientSafety, clientTool } from './client/client-tools.ts'
-import { schemaIssues } from './data-schema.ts'
+import { resultSchemaIssues } from './data-schema.ts'
 import { httpTool } from './http/http-tool.ts'
 import { mcpTools, pinMcp } from './mcp/mcp.ts'
 import type { OpenedTools, Opening, Pinning } from './opened.ts'
@@ -46,7 +46,7 @@ export const kinds: { readonly [Name in ToolKind]: Kind<Name> } = {
   client: {
     open: (row) => ({ tools: [clientTool(row)], missing: [] }),
     takesParameters: true,
-    check: ({ result_schema }) => schemaIssues('result_schema', result_schema),
+    check: ({ result_schema }) => resultSchemaIssues('result_schema', result_schema),
     safetyOf: () => clientSafety,
   },
 }

@@ -4,7 +4,7 @@ import type { Issue } from '#contract/core/problems.ts'
 import { isBuiltinTool, type TaskTool } from '#contract/tools/tools.ts'
 import type { AgentConfig, CallerTool } from '../../engine/task.ts'
 import { clientSafety } from '../../engine/tools/client/client-tools.ts'
-import { schemaIssues } from '../../engine/tools/data-schema.ts'
+import { resultSchemaIssues, schemaIssues } from '../../engine/tools/data-schema.ts'
 import { withDelegates } from '../../engine/tools/delegate/delegates.ts'
 import { noTools } from '../../engine/tools/tool.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
@@ -42,7 +42,7 @@ export function taskToolIssues(taken: ReadonlySet<unknown>, tools: readonly Give
         ? []
         : [{ field: `tools[${at}].name`, message: reason, code: 'invalid_choice' as const, provided: name }]),
       ...schemaIssues(`tools[${at}].parameters`, parameters),
-      ...schemaIssues(`tools[${at}].result_schema`, result_schema),
+      ...resultSchemaIssues(`tools[${at}].result_schema`, result_schema),
     ]
   })
 }

@@ -205,6 +205,19 @@ describe('tools on the side of the caller', () => {
     assert.equal((await ended(task)).status, 'completed')
   })
 
+  it('a result may be of any type that the schema names', async () => {
+    const tool = await createTool({ result_schema: { type: 'array', items: { type: 'integer' }, minItems: 1 } })
+    const task = await give(await newAgent({ tools: [tool] }), tool)
+    const path = `/tool-calls/${task.wait.tool_call_ids[0]}/result`
+    for (const output of [[], ['1'], 1, 'text', { 0: 1 }])
+      assert.equal((await call('POST', path, { output })).status, 422, JSON.stringify(output))
+    assert.equal((await call('POST', path, { output: [1, 2] })).status, 200)
+    const either = await createTool({ result_schema: { enum: ['yes', 'no', null] } })
+    const asked = await give(await newAgent({ tools: [either] }), either)
+    const sent = await call('POST', `/tool-calls/${asked.wait.tool_call_ids[0]}/result`, { output: 'no' })
+    assert.equal(sent.status, 200)
+  })
+
   it('a call that may be repeated is offered again when its lease ends, with the same key and the next attempt', async () => {
     const tool = await createTool({ safety: 'keyed' })
     const task = await give(await newAgent({ tools: [tool] }), tool)

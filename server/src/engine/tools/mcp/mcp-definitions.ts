@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { canonicalJson } from '../call-hash.ts'
 import { cleanText, cleanValue } from '../../../platform/clean-text.ts'
-import { schemaExcess } from '../schemas/schema-bounds.ts'
+import { objectSchemaExcess } from '../schemas/schema-bounds.ts'
 
 /** A tool as its server describes it, reduced to what a model sees. */
 export interface McpToolDefinition {
@@ -105,7 +105,7 @@ export function definitionsFingerprint(tools: readonly { name: string; fingerpri
 
 function definitionError(name: string, schema: Record<string, unknown>): string | undefined {
   if (!toolName.test(name)) return 'its name is not one of a tool'
-  const excess = schemaExcess(schema)
+  const excess = objectSchemaExcess(schema)
   if (excess) return `its schema ${excess}`
   return areHeadersSound(schema) ? undefined : 'its headers for arguments break the protocol'
 }

@@ -6,7 +6,7 @@ import { canonicalJson } from '../call-hash.ts'
 import { cleanValue } from '../../../platform/clean-text.ts'
 import { type OperationArguments, operationArguments } from './openapi-arguments.ts'
 import { Resolver, TooLarge } from './openapi-schema.ts'
-import { schemaExcess } from '../schemas/schema-bounds.ts'
+import { objectSchemaExcess } from '../schemas/schema-bounds.ts'
 import type { PinnedTool } from '../tool-rows.ts'
 import { parseUrlTemplate } from '../http/url-template.ts'
 
@@ -74,7 +74,7 @@ export function operationTool(context: OperationContext, found: FoundOperation):
   if (template.names.some((name) => !inPath.has(name))) return 'its path has a parameter that is not described'
 
   const parameters = cleanValue(described.parameters) as Record<string, unknown>
-  const excess = schemaExcess(parameters)
+  const excess = objectSchemaExcess(parameters)
   if (excess) return `its schema ${excess}`
   const name = toolName(found.id)
   const description = descriptionOf(found)

@@ -8,7 +8,7 @@ const patternMax = 512
 
 /** What in a schema is not to be compiled, as a sentence; undefined where all of it may be. */
 export function schemaExcess(schema: unknown, depthMax = levelsMax): string | undefined {
-  if (!isObject(schema) || schema.type !== 'object') return 'must be a JSON Schema of type "object"'
+  if (!isObject(schema)) return 'must be a JSON Schema'
   const bytes = Buffer.byteLength(JSON.stringify(schema))
   if (bytes > bounds.tool_parameters_bytes) return `must have at most ${bounds.tool_parameters_bytes} bytes as JSON`
   let nodes = 0
@@ -24,6 +24,12 @@ export function schemaExcess(schema: unknown, depthMax = levelsMax): string | un
     for (const member of Object.values(value)) open.push({ value: member, depth: depth + 1 })
   }
   return undefined
+}
+
+/** The same of a schema that only objects fit, as those of a tool's parameters. */
+export function objectSchemaExcess(schema: unknown, depthMax = levelsMax): string | undefined {
+  if (!isObject(schema) || schema.type !== 'object') return 'must be a JSON Schema of type "object"'
+  return schemaExcess(schema, depthMax)
 }
 
 function keywordError(schema: Record<string, unknown>): string | undefined {

@@ -81,7 +81,8 @@ function schemasIn(body: unknown): unknown[] {
     const { value, depth } = next
     if (typeof value !== 'object' || value === null || depth > levelsMax) continue
     for (const [name, member] of Object.entries(value)) {
-      if (schemaMembers.has(name) && isObject(member) && member['type'] === 'object') found.push(member)
+      if (schemaMembers.has(name) && isObject(member) && (member['type'] === 'object' || name === 'result_schema'))
+        found.push(member)
       else open.push({ value: member, depth: depth + 1 })
     }
   }
