@@ -51,17 +51,22 @@ export async function claimWork(
     // A task that was never claimed has none, but for those that a retry begins with.
     const hasSteps = task.attempt > 0 || task.retried_from !== null
     const steps = hasSteps ? ((await listSteps(tx, [task_id])).get(task_id) ?? []) : []
+    const held = { ...task, attempt, worker_id: lease_id }
+    // A worker waits: what needs nothing of the claim is read meanwhile, and the last statements leave with the commit.
+    const early = hasSteps || task.unseen > 0 ? undefined : conversationOf(context, held, { steps, hasMessages: false })
+    early?.catch(() => {})
     const change = taken(task, { lease_id, worker, reads: steps.length })
-    const published = await applyChanges(tx, queue, [change])
     const lease = { lease_id, lease_hash, lease_seconds, attempt, claimed_by: user_id, credential_id }
-    const until = await leaseWork(tx, task_id, { ...lease, worker: worker === null ? null : cleanText(worker) })
-    return { task: { ...task, attempt, worker_id: lease_id }, offered, steps, until, published, changes: [change] }
-  })
+    const until = leaseWork(tx, task_id, { ...lease, worker: worker === null ? null : cleanText(worker) })
+    await tx.leave([until])
+    const published = await applyChanges(tx, queue, [change])
+    return { task: held, offered, steps, early, until, published, changes: [change] }
+  }, 'locksFirst')
   if (!claimed) return undefined
-  const { task, offered, steps, until, published, changes } = claimed
+  const { task, offered, steps, early, published, changes } = claimed
   context.onJournaled({ published, deferred: agentsWithDeferred(changes) })
-  const messages = await conversationOf(context, task, steps)
-  return { task_id: task.id, queue: offered.queue, attempt: task.attempt, until, messages }
+  const messages = await (early ?? conversationOf(context, task, { steps, hasMessages: true }))
+  return { task_id: task.id, queue: offered.queue, attempt: task.attempt, until: await claimed.until, messages }
 }
 
 /** The claim of a locked task by a worker, which reads the messages that have come. */
@@ -93,11 +98,11 @@ function taken(
 async function conversationOf(
   context: RemoteContext,
   task: LockedTask & { work: TaskWork },
-  steps: Step[],
+  { steps, hasMessages }: { steps: Step[]; hasMessages: boolean },
 ): Promise<StoredMessage[]> {
   const run = runOf(context, task, steps)
   try {
-    await prepareRun(context, run)
+    await prepareRun(context, run, { hasMessages })
     const { system_prompt } = run.work.config
     const messages = [...run.messages, ...answersOf(steps)].toSorted((a, b) => a.before_step - b.before_step)
     return [

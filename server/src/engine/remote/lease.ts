@@ -143,10 +143,11 @@ export function runOf(context: RemoteContext, task: LockedTask & { work: TaskWor
 }
 
 /** Reads what the tools and the messages of a held task are, outside of its lock. */
-export async function prepareRun(context: RemoteContext, run: Run): Promise<void> {
+export async function prepareRun(context: RemoteContext, run: Run, { hasMessages = true } = {}): Promise<void> {
   const { steps } = run
   await context.prepare(run)
   run.steps = steps
+  if (!hasMessages) return
   run.messages = (await listReadMessages(context.sql, [run.claim.task_id])).get(run.claim.task_id) ?? []
 }
 
