@@ -17,6 +17,8 @@ export interface NewMessage {
   /** Its files are those of the project; a picture that came by a URL is one of `received` by now. */
   content: MessageContent
   user_id: string
+  /** The question that it answers, where several may be open. */
+  step_id?: string
   /** Files that came with it, which become visible with it. */
   received?: readonly BegunFile[]
 }
@@ -31,25 +33,27 @@ export interface TaskMessage {
   created_at: string
 }
 
-/** What became of a message: `missing` where there is no such task. */
+/** What became of a message: `missing` where there is no such task, `answered` where its question is open no more. */
 export type MessageOutcome =
   | { outcome: 'sent'; message: TaskMessage }
   | { outcome: 'finished'; status: TaskState }
-  | { outcome: 'missing' }
+  | { outcome: 'missing' | 'answered' }
 
 /**
- * Sends a message to a task. The first open call of `request_input` gets it as its result. Without one the task reads
- * the message before its next model call, even where it has just written its last answer.
+ * Sends a message to a task. The call of `request_input` that it names, or else the first open one, gets it as its result. Without one
+ * the task reads the message before its next model call, even where it has just written its last answer.
  */
 export async function sendMessage(
   tx: Sql,
   queue: Queue,
   task_id: string,
-  { content, user_id, received = [] }: NewMessage,
+  { content, user_id, step_id, received = [] }: NewMessage,
 ): Promise<{ result: MessageOutcome; notice?: JournalNotice }> {
   const task = (await lockTasks(tx, [task_id])).get(task_id)
   if (!task) return { result: { outcome: 'missing' } }
   if (isFinished(task.status)) return { result: { outcome: 'finished', status: task.status } }
+  const asked = await findQuestion(tx, task, step_id)
+  if (step_id !== undefined && !asked) return { result: { outcome: 'answered' } }
   const message: TaskMessage = {
     id: newId('msg'),
     task_id,
@@ -62,7 +66,6 @@ export async function sendMessage(
   await nameFiles(tx, { task_id, project_id: task.project_id }, filesOf(content))
   const said = saidOf(content)
   const files = (said.parts ?? []).filter((part) => part.type !== 'text')
-  const asked = await findQuestion(tx, task)
   const answer: Step[] = asked
     ? [
         {
@@ -96,11 +99,12 @@ export async function sendMessage(
   return { result: { outcome: 'sent', message }, notice }
 }
 
-/** The first open question of the task. */
-async function findQuestion(tx: Sql, { id }: LockedTask): Promise<Step | undefined> {
+/** The first open question of the task, or the open one that is named. */
+async function findQuestion(tx: Sql, { id }: LockedTask, step_id: string | null = null): Promise<Step | undefined> {
   const [step] = await tx<Step>`
     select task_id, index, id, agent_id, type, status, attempt, failures, name, input, output, error, model, usage from task_step
-    where task_id = ${id} and type = 'wait' and name = 'request_input' and status = 'started' and not input ? 'is_callers' order by index limit 1`
+    where task_id = ${id} and type = 'wait' and name = 'request_input' and status = 'started' and not input ? 'is_callers'
+      and (${step_id}::text is null or id = ${step_id}) order by index limit 1`
   return step
 }
 

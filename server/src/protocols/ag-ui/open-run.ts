@@ -143,7 +143,8 @@ async function continueTask(
       task_id,
       rows.map((call) => ({ call, content: results.get(call.id) ?? payloadText(entries.get(call.id)!), user_id })),
     )
-  for (const id of questions) await engine.sendMessage(tx, task_id, { content: payloadText(entries.get(id)!), user_id })
+  for (const step_id of questions)
+    await engine.sendMessage(tx, task_id, { content: payloadText(entries.get(step_id)!), user_id, step_id })
   for (const message of fresh)
     if (message.role === 'user') {
       const content = textOf(message.content, 'content')

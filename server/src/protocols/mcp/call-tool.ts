@@ -67,12 +67,21 @@ export interface ToolCall {
 export async function callTool(of: ToolCall): Promise<CallToolResult> {
   const { tool, args, call } = of
   // The schema of an agent is others' work, which only the thread for schemas may compile.
-  const [issue] = tool.agent ? await askIssues(call, tool.agent, args) : check(tool.inputSchema, args)
+  const [issue] = tool.agent ? await askIssues(call, tool.agent, args) : ownIssues(tool, args)
   if (issue) throw new ProtocolError(ProtocolErrorCode.InvalidParams, describeIssue(issue))
   if (tool.agent) return ask(of, tool.agent, askedInput(tool.agent, args) as TaskInput)
   const run = runs[tool.name] ?? managing[tool.name]
   if (!run) throw new ProtocolError(ProtocolErrorCode.InvalidParams, `There is no tool ${tool.name}.`)
   return run({ ...of, call })
+}
+
+/** What is wrong with the arguments of a tool of the service, which takes no others than it names. */
+function ownIssues({ name, inputSchema }: DoorTool, args: Record<string, unknown>): Issue[] {
+  const known = Object.keys((inputSchema['properties'] ?? {}) as object)
+  const unknown = Object.keys(args).find((one) => !known.includes(one))
+  if (unknown === undefined) return check(inputSchema as never, args)
+  const message = `is no argument of ${name}; it takes ${known.join(', ')}`
+  return [{ field: unknown.slice(0, 100), message, code: 'invalid_format' }]
 }
 
 /** What is wrong with the arguments of `ask_…`: those that all have, and the object that the agent takes. */
@@ -247,7 +256,7 @@ export function countAction({ http: { authentication }, principal }: McpCall): P
 /** Where a task of the caller's organization is, at `/mcp/agents/{agent_id}` of that agent; 404 where there is none. */
 export async function requireKey(call: McpCall, task_id: unknown): Promise<TaskKey> {
   const { sql, principal, only } = call
-  const id = String(task_id)
+  const id = typeof task_id === 'string' ? task_id : ''
   const project_id = await findProjectOfTask(sql, principal, id, only?.id)
   if (project_id === undefined) throw notFound('task_not_found', 'task', id.slice(0, 100))
   nameTask(call, id)

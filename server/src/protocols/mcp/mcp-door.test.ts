@@ -434,6 +434,8 @@ describe('an answer of /mcp', () => {
   it('an answer of /mcp says once which argument is at fault', async () => {
     const { body } = await asked('2026-07-28', 'ask_echo_agent', {})
     assert.deepEqual(body.error, { code: -32602, message: 'input is required' })
+    const { error } = (await asked('2026-07-28', 'get_task', { task: 'task_1' })).body
+    assert.deepEqual(error, { code: -32602, message: 'task is no argument of get_task; it takes task_id' })
   })
 })
 
@@ -499,6 +501,37 @@ describe('the Tasks extension', () => {
     })
     assert.equal(ended.taskId, made.taskId)
     assert.equal((await send('tasks/get', { taskId: 'task_nothing' })).error.code, -32602)
+  })
+
+  it('an answer goes to the question that it names, also where another was asked before', async () => {
+    const asks = (asked: string) => ({ name: 'request_input', arguments: { question: asked } })
+    const input = script({ tool_calls: [asks('First?'), asks('Second?')] }, { text: 'Thanks.' })
+    const { result: made } = await send('tools/call', { name: 'ask_script', arguments: { input } })
+    const { taskId } = made
+    const requests = async (): Promise<[string, any][]> =>
+      Object.entries((await send('tasks/get', { taskId })).result.inputRequests ?? {})
+    const open = await eventually(async () => {
+      const found = await requests()
+      return found.length === 2 && found
+    })
+    const keyOf = (message: string): string => open.find(([, asked]) => asked.params.message === message)![0]
+    const answer = (message: string) => ({ [keyOf(message)]: { action: 'accept', content: { answer: message } } })
+    await send('tasks/update', { taskId, inputResponses: answer('Second?') })
+    const left = await eventually(async () => {
+      const found = await requests()
+      return found.length > 0 && found
+    })
+    assert.deepEqual(
+      left.map(([key]) => key),
+      [keyOf('First?')],
+    )
+    await send('tasks/update', { taskId, inputResponses: answer('First?') })
+    await eventually(async () => (await send('tasks/get', { taskId })).result.status === 'completed')
+    const { body } = await service.send('GET', `${project}/tasks/${taskId}/steps`)
+    assert.deepEqual(
+      body.steps.filter(({ type }: any) => type === 'wait').map((step: any) => step.output.content),
+      ['First?', 'Second?'],
+    )
   })
 })
 

@@ -73,7 +73,8 @@ export async function takeAnswers(call: McpCall, key: TaskKey, responses: Record
     if (!isObject(response) || response['action'] !== 'accept' || !isObject(response['content'])) continue
     const { decision, reason, answer } = response['content']
     if (name.startsWith('input_')) {
-      if (typeof answer === 'string' && answer !== '') await answerTask(call, key, answer)
+      const step_id = `step_${name.slice('input_'.length)}`
+      if (typeof answer === 'string' && answer !== '') await answerTask(call, key, answer, step_id)
     } else if (decision === 'approve' || decision === 'reject')
       await resolve(call, { approval_id: name, project_id: key.project_id }, { decision, reason })
   }
@@ -98,14 +99,17 @@ export async function resolve(
   })
 }
 
-/** Sends the answer to a task's question. Throws `task_already_finished`. */
+/** Sends the answer to a question of a task, to the first where none is named; one that was answered meanwhile stays so. Throws `task_already_finished`. */
 export async function answerTask(
   { sql, principal, context }: McpCall,
   { id }: TaskKey,
   content: string,
+  step_id?: string,
 ): Promise<void> {
-  const sent = await sql.begin((tx) => context.engine.sendMessage(tx, id, { content, user_id: principal.user_id }))
-  if (sent.outcome !== 'sent') throw new Problem('task_already_finished', { resource_type: 'task', resource_id: id })
+  const message = { content, user_id: principal.user_id, ...(step_id !== undefined && { step_id }) }
+  const sent = await sql.begin((tx) => context.engine.sendMessage(tx, id, message))
+  if (sent.outcome !== 'sent' && sent.outcome !== 'answered')
+    throw new Problem('task_already_finished', { resource_type: 'task', resource_id: id })
 }
 
 /** Whether a request's client can put questions to its user: it says so with every request of the current revision. */

@@ -42,7 +42,7 @@ export function taskActionRoutes(app: FastifyInstance, http: HttpContext, contex
           tx.afterCommit(() => kept(request))
           return sent.message
         }
-        if (sent.outcome === 'missing') return requireTask(tx, { id: task.id, project_id: task.project_id })
+        if (sent.outcome !== 'finished') return requireTask(tx, { id: task.id, project_id: task.project_id })
         throw new Problem('task_already_finished', {
           resource_type: 'task',
           resource_id: task.id,
