@@ -319,6 +319,7 @@ describe('errors', () => {
       ['SendMessage', { ...sent('x'), tenant: 'acme' }, {}, 200, -32602],
       ['SendMessage', sent('x', { taskId: 'task_00000000000000000000000000' }), {}, 200, -32001],
       ['ListTasks', { pageToken: 'x' }, {}, 200, -32602],
+      ['ListTasks', { pageToken: { toString: 1 } }, {}, 200, -32602],
       ['SendMessage', [], {}, 200, -32602],
     ]
     for (const [method, params, headers, status, code] of cases) {

@@ -151,8 +151,9 @@ function tokenOf(at: string, id: string): string {
   return Buffer.from(JSON.stringify([at, id])).toString('base64url')
 }
 
-function readToken(token: string): { at: string; id: string } {
+function readToken(token: unknown): { at: string; id: string } {
   try {
+    if (typeof token !== 'string') throw new TypeError('a token is a text')
     const [at, id] = JSON.parse(Buffer.from(token, 'base64url').toString()) as [unknown, unknown]
     if (typeof at === 'string' && !Number.isNaN(Date.parse(at)) && typeof id === 'string' && isId('task', id))
       return { at, id }
@@ -180,7 +181,7 @@ async function listed(
     thread_ids: await threadsOf(loading, agent, contextId),
     ...statusesOf(status),
     after: readTime(statusTimestampAfter),
-    cursor: isNothing(pageToken) ? undefined : readToken(String(pageToken)),
+    cursor: isNothing(pageToken) ? undefined : readToken(pageToken),
     limit: size + 1,
   }
   const rows = await listA2aTasks(loading.sql, filter)

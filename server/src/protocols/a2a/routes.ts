@@ -254,7 +254,7 @@ function rpcBinding(context: Context): Binding {
       const body = handling.body as Record<string, unknown>
       requireEnvelope(body)
       if (isLegacy(handling, { byRpc: true })) return readLegacy(handling.loaded, body, context.public_url())
-      if (legacyMethods.has(String(body['method'])))
+      if (typeof body['method'] === 'string' && legacyMethods.has(body['method']))
         throw a2aProblem('METHOD_NOT_FOUND', 'There is no such method.', 'path_not_found')
       return body['method'] === 'GetExtendedAgentCard' ? paramsOf(body['params'] ?? {}) : paramsOf(body['params'])
     },

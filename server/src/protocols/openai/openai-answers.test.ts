@@ -73,6 +73,22 @@ describe('what a request says beside its input', () => {
       }
   })
 
+  it('a type that is an object, whatever its members are, is refused by its name', async () => {
+    const type = { toString: 1, length: 3 }
+    const bodies: [string, object, string][] = [
+      ['responses', { input: [{ type, role: 'user', content: 'x' }] }, 'input[0].type'],
+      ['responses', { input: [{ role: 'user', content: [{ type, text: 'x' }] }] }, 'input[0].content[0]'],
+      ['responses', { input: 'x', text: { format: { type } } }, 'text.format'],
+      ['responses', { input: 'x', tools: [{ type }] }, 'tools[0]'],
+      ['chat/completions', { messages: [{ role: 'user', content: [{ type, text: 'x' }] }] }, 'messages[0].content[0]'],
+      ['chat/completions', { messages, response_format: { type } }, 'response_format'],
+    ]
+    for (const [path, members, param] of bodies) {
+      const reply = await service.send('POST', `/v1/${path}`, { body: { model: 'answers/echo', ...members } })
+      assert.deepEqual([reply.status, reply.body.error.param], [400, param], JSON.stringify(reply.body))
+    }
+  })
+
   it('what only concerns the client is kept with the task, and shown again by a response', async () => {
     const said = { service_tier: 'flex', user: 'u-1', client_metadata: { session: 's-1', depth: 3 } }
     const headers = { 'X-OpenWebUI-User-Id': 'u-7', 'X-OpenWebUI-Chat-Id': 'x'.repeat(600) }

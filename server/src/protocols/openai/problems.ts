@@ -8,6 +8,11 @@ export function badParameter(param: string, message: string, code = 'invalid_val
   })
 }
 
+/** A value of a request in words; only text can be made a text of without running what it brings. */
+export function shown(value: unknown): string {
+  return (typeof value === 'string' ? value : (JSON.stringify(value) ?? 'undefined')).slice(0, 50)
+}
+
 /** A parameter that would ask for something that is not there: silence would fake it. */
 export function unsupported(param: string, what: string): Problem {
   return badParameter(param, `${what} is not supported.`, 'unsupported_parameter')

@@ -3,7 +3,7 @@ import { openaiBounds } from '#contract/doors/openai.ts'
 import { taskBounds, type InputMessage, type MessageContent, type MessagePart } from '#contract/tasks/tasks.ts'
 import { newId } from '../../platform/ids.ts'
 import { dataUrl, type AskedFiles } from '../door-files.ts'
-import { badParameter, unsupported } from './problems.ts'
+import { badParameter, shown, unsupported } from './problems.ts'
 import { approvalOfItem } from './response-state.ts'
 
 /** The result of a call of a caller's tool, and where it stands in the request. */
@@ -107,7 +107,7 @@ function readItem(asked: AskedInput, item: unknown, param: string): void {
     case 'mcp_list_tools':
       return
     default:
-      throw unsupported(`${param}.type`, `An item of type ${String(type).slice(0, 50)}`)
+      throw unsupported(`${param}.type`, `An item of type ${shown(type)}`)
   }
   const content =
     type === 'message' && typeof item['content'] === 'string'
@@ -260,7 +260,7 @@ function textOf(content: unknown, param: string): string {
       if (typeof part === 'string') return part
       if (isObject(part) && textTypes.has(part['type']) && typeof part['text'] === 'string') return part['text']
       if (isObject(part) && part['type'] === 'refusal' && typeof part['refusal'] === 'string') return part['refusal']
-      const type = isObject(part) ? String(part['type']).slice(0, 50) : 'unknown'
+      const type = isObject(part) ? shown(part['type']) : 'unknown'
       throw unsupported(`${param}[${i}]`, `A part of type ${type}`)
     })
     .join('\n\n')

@@ -6,7 +6,7 @@ import type { Caller, CallerTool } from '../../engine/task.ts'
 import { schemaError } from '../../engine/tools/arguments.ts'
 import { schemaIssues } from '../../engine/tools/data-schema.ts'
 import { settingsOf } from '../settings-of.ts'
-import { badParameter, unsupported } from './problems.ts'
+import { badParameter, shown, unsupported } from './problems.ts'
 
 /** What `config.doors.openai` of an agent says. */
 export interface DoorConfig {
@@ -137,10 +137,10 @@ function readTools(given: unknown, config: Record<string, unknown>): { tools: Ca
   given.forEach((tool: unknown, i) => {
     const param = `tools[${i}]`
     if (!isObject(tool)) throw badParameter(param, `${param} must be an object.`)
-    const type = String(tool['type'])
+    const type = shown(tool['type'])
     if (refusedTools.test(type)) throw unsupported(param, `The tool ${type}`)
     if (ignoredTools.has(type) || type.startsWith('web_search')) return void ignored.push(type)
-    if (type !== 'function') throw unsupported(param, `The tool ${type.slice(0, 50)}`)
+    if (type !== 'function') throw unsupported(param, `The tool ${type}`)
     const of = isObject(tool['function']) ? tool['function'] : tool
     const place = of === tool ? param : `${param}.function`
     const { name, description } = of
@@ -251,7 +251,7 @@ function readFormat(body: Record<string, unknown>): Record<string, unknown> | un
   if (!isObject(format)) throw badParameter(param, `${param} must be an object.`)
   if (format['type'] === 'text') return undefined
   if (format['type'] === 'json_object') return { type: 'object' }
-  if (format['type'] !== 'json_schema') throw unsupported(param, `The format ${String(format['type']).slice(0, 50)}`)
+  if (format['type'] !== 'json_schema') throw unsupported(param, `The format ${shown(format['type'])}`)
   const of = isObject(format['json_schema']) ? format['json_schema'] : format
   const { schema } = of
   const [issue] = isObject(schema) ? schemaIssues(`${param}.schema`, schema) : [{ message: 'must be a JSON Schema' }]

@@ -14,7 +14,7 @@ import type { HttpContext } from '../../http/http-context.ts'
 import { newId } from '../../platform/ids.ts'
 import { requireLease } from '../../resources/work/leases.queries.ts'
 import { keepOfTask, makeDoorFiles, requireNamedFiles } from '../door-files.ts'
-import { badParameter } from '../openai/problems.ts'
+import { badParameter, shown } from '../openai/problems.ts'
 import { chatForm, responseForm, type AnswerForm, type Asked } from './answer-forms.ts'
 import { digested, readAsk } from './read-ask.ts'
 
@@ -61,7 +61,7 @@ export function workModelRoutes(app: FastifyInstance, http: HttpContext, context
         const model = typeof asked === 'string' ? named(asked) : undefined
         if (model === undefined)
           throw new Problem('agent_not_found', undefined, {
-            message: `The agent has no model named ${String(asked).slice(0, 100)}; it has ${names.join(', ')}.`,
+            message: `The agent has no model named ${shown(asked)}; it has ${names.join(', ')}.`,
             members: { param: 'model' },
           })
         const { ask, max_tokens, files: asks } = readAsk(body, dialect)
