@@ -51,6 +51,8 @@ import { waitForTask } from './waiting.ts'
 /** What goes through the client between a question and its answer, signed. */
 export interface AskedState {
   task_id: string
+  /** The questions that were put: each round has its state. */
+  keys: string[]
 }
 
 /** A call of a tool, with what the protocol says of it. */
@@ -77,9 +79,9 @@ export async function callTool(of: ToolCall): Promise<CallToolResult> {
 
 /** What is wrong with the arguments of a tool of the service, which takes no others than it names. */
 function ownIssues({ name, inputSchema }: DoorTool, args: Record<string, unknown>): Issue[] {
-  const known = Object.keys((inputSchema['properties'] ?? {}) as object)
+  const known = Object.keys(inputSchema['properties'] ?? {})
   const unknown = Object.keys(args).find((one) => !known.includes(one))
-  if (unknown === undefined) return check(inputSchema as never, args)
+  if (unknown === undefined) return check(inputSchema, args)
   const message = `is no argument of ${name}; it takes ${known.join(', ')}`
   return [{ field: unknown.slice(0, 100), message, code: 'invalid_format' }]
 }
@@ -221,7 +223,7 @@ async function settled(of: ToolCall, key: TaskKey, seconds: number): Promise<Cal
     if (questions.length > 0)
       return inputRequired({
         inputRequests: elicitations(questions),
-        requestState: await codec.mint({ task_id: key.id }, protocol),
+        requestState: await codec.mint({ task_id: key.id, keys: questions.map((question) => question.key) }, protocol),
       }) as unknown as CallToolResult
   }
   return toolAnswerOf(call.context, task, { question: await questionOf(call, task) })

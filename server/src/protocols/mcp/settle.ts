@@ -21,8 +21,9 @@ export interface OpenQuestion {
 /** What a task asks this caller: nothing where it waits for another. */
 export async function openQuestions(call: McpCall, task: TaskRow): Promise<OpenQuestion[]> {
   const { wait } = task
-  if (isFinished(task.status) || !wait) return []
-  if (wait.reason === 'input') {
+  if (isFinished(task.status)) return []
+  // Between two answers a task is about to wait again: what it asks stays asked.
+  if (!wait || wait.reason === 'input') {
     const questions = await listQuestions(call.sql, task.id)
     return questions.map(({ step_id, question }) => ({
       key: questionKey(step_id),
