@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
-import { createServer, request, type Server } from 'node:http'
+import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -10,10 +10,11 @@ import { after, before, describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { OAuthDriver } from '../../server/test/oauth.ts'
-import { eventually, startTestService, type TestService } from '../../server/test/harness.ts'
+import { startTestService, type TestService } from '../../server/test/harness.ts'
 import { expectedFailures } from './mcp-baseline.ts'
+import { addFixtures, proxyOf } from './mcp-fixtures.ts'
 
-/** The kit asks for tools by names that agents cannot have: their checks are in the baseline, and none may be added. */
+/** Checks of tools that no agent can stand for are in the baseline, and none may be added. */
 const kit = fileURLToPath(new URL('index.js', import.meta.resolve('@modelcontextprotocol/conformance/dist/index.js')))
 
 let service: TestService
@@ -22,14 +23,8 @@ let folder: string
 before(async () => {
   folder = await mkdtemp(join(tmpdir(), 'cadre-conformance-'))
   service = await startTestService()
-  const { body: project } = await service.send('POST', '/api/v1/projects', { body: { name: 'conformance' } })
-  const path = `/api/v1/projects/${project.id}/agents`
-  // Its tool can be called without arguments, as the kit calls the first one that it finds.
-  const input_schema = { type: 'object', properties: { text: { type: 'string' } } }
-  const config = { model: 'builtin/echo', input_schema, doors: { mcp: { published: true } } }
-  const { body: agent } = await service.send('POST', path, { body: { name: 'echo', config } })
-  await eventually(async () => (await service.send('GET', `${path}/${agent.id}`)).body.status === 'running')
-  proxy = await withBearer(service)
+  await addFixtures(service)
+  proxy = await proxyOf(service)
 })
 after(async () => {
   proxy.closeAllConnections()
@@ -37,22 +32,6 @@ after(async () => {
   await service.stop()
   await rm(folder, { recursive: true, force: true })
 })
-
-/** The kit has no option for a header. */
-async function withBearer({ url, owner }: TestService): Promise<Server> {
-  const server = createServer((from, to) => {
-    const headers = { authorization: `Bearer ${owner.api_key}`, ...from.headers }
-    const onward = request(new URL(from.url!, url), { method: from.method, headers }, (answer) => {
-      to.writeHead(answer.statusCode!, answer.headers)
-      answer.pipe(to)
-    })
-    onward.on('error', () => to.destroy())
-    to.on('close', () => onward.destroy())
-    from.pipe(onward)
-  }).listen(0, '127.0.0.1')
-  await new Promise((resolve) => server.once('listening', resolve))
-  return server
-}
 
 interface Check {
   id: string
@@ -108,6 +87,7 @@ describe('the conformance suite of MCP', () => {
 
   it('the conformance suite of MCP finds the authorization server as it wants it, with a person who signs in and allows', async () => {
     const driver = new OAuthDriver(service)
+    // The kit sends no secret to a service that knows public clients, so its client is one.
     const client = await driver.client('kit', {
       ...{ redirect_uri: 'http://127.0.0.1/callback', native: true, isPublic: true },
       scopes: ['agents:read', 'tasks:write'],
