@@ -12,11 +12,9 @@ import { hasReusePort, requireFreePort } from '../http/connection/listen.ts'
 import type { Service } from '../service.ts'
 import { type Foundation, layFoundation, shareFoundation } from './foundation.ts'
 import { Interrupted, isInterrupted } from './interrupted.ts'
+import { restartWait } from './restart-wait.ts'
 import { listenError, runService, showGenerated, stopTimeout_ms } from './run-service.ts'
 
-/** How soon a process that died is started again; doubled each time, unless it was ready for `steady_ms`. */
-const restart_ms = { first: 500, max: 30_000 }
-const steady_ms = 60_000
 /** A process that does not end in its own time is killed after so much more. */
 const kill_ms = 2000
 
@@ -93,7 +91,8 @@ class Part {
   readonly #stopping = new AbortController()
   #worker: Worker | undefined
   #ready_at = Infinity
-  #restart_ms = restart_ms.first
+  /** How long the last start was put off; undefined where there was none. */
+  #waited_ms: number | undefined
 
   constructor(index: number, log: Logger, { drain_seconds, port }: Config) {
     this.port = port
@@ -147,14 +146,15 @@ class Part {
   async #again(ended: Worker): Promise<void> {
     const { signal } = this.#stopping
     if (signal.aborted) return
-    if (performance.now() - this.#ready_at > steady_ms) this.#restart_ms = restart_ms.first
+    const ready_ms = Math.max(0, performance.now() - this.#ready_at)
+    const again_ms = restartWait(this.#waited_ms, this.#ready_at === Infinity ? undefined : ready_ms)
+    this.#waited_ms = again_ms
     const { exitCode, signalCode, pid } = ended.process
     this.#log.error(
-      { pid, exit_code: exitCode, signal: signalCode, again_ms: this.#restart_ms },
+      { pid, exit_code: exitCode, signal: signalCode, again_ms },
       'a process of the service ended; it is started again',
     )
-    await delay(this.#restart_ms, undefined, { signal }).catch(() => {})
-    this.#restart_ms = Math.min(this.#restart_ms * 2, restart_ms.max)
+    await delay(again_ms, undefined, { signal }).catch(() => {})
     if (signal.aborted) return
     const starting = this.start(signal)
     this.keep()
