@@ -12,22 +12,31 @@ import { readOptions } from './parts/options.ts'
 
 /**
  * What waiting costs two processes on one database: tasks that wait for a worker of their owner's (memory, timers and sockets of a
- * process), claims that wait for a task (share of a core), and how soon a task comes to a claim that waits
+ * process; 3 minutes), claims that wait for a task (share of a core), and how soon a task comes to a claim that waits
  * for it. Needs Linux.
  *
- *     node bench/waiting.ts --tasks 10000 --rounds 3 --claimers 1000 --seconds 20
+ *     node bench/waiting.ts --tasks 10000 --rounds 2 --rest 30 --claimers 1000 --seconds 20
  *     node bench/waiting.ts --only pickups
  */
 const values = readOptions({
   tasks: { type: 'string', default: '10000' },
-  rounds: { type: 'string', default: '3' },
+  rounds: { type: 'string', default: '2' },
+  /** Seconds between what happened and a look at the heap, also where nothing happened. */
+  rest: { type: 'string', default: '30' },
   claimers: { type: 'string', default: '1000' },
   seconds: { type: 'string', default: '20' },
   pickups: { type: 'string', default: '200' },
   only: { type: 'string', default: 'tasks,claims,pickups' },
 })
-const sizes = [values.tasks, values.rounds, values.claimers, values.seconds, values.pickups]
-const [tasks, rounds, claimers, seconds, pickups] = sizes.map(Number) as [number, number, number, number, number]
+const sizes = [values.tasks, values.rounds, values.rest, values.claimers, values.seconds, values.pickups]
+const [tasks, rounds, rest_s, claimers, seconds, pickups] = sizes.map(Number) as [
+  number,
+  number,
+  number,
+  number,
+  number,
+  number,
+]
 const parts = new Set(values.only.split(','))
 const batchMax = 1000
 /** How long a claim of the SDK waits. */
@@ -64,29 +73,34 @@ try {
   await rm(folder, { recursive: true, force: true })
 }
 
-/** What a process holds more for tasks that wait, once it has dropped what it keeps for moments. */
+/**
+ * What a process holds more for tasks that wait, once it has dropped what it keeps for moments. Each look comes after a full collection
+ * and the same rest; a look after a rest alone tells what a process gains meanwhile without any task.
+ */
 async function measureTasks(project: string): Promise<void> {
-  const rest_ms = 90_000
-  const look = async (queue: string) => {
-    await giveAll(project, queue)
+  const look = async () => {
     await settle()
-    await delay(rest_ms)
+    await delay(rest_s * 1000)
     return Promise.all(services.map(live))
   }
   // The first ones load what all need, and compile it.
-  const looks = [await look('first')]
-  for (let round = 1; round <= rounds; round++) looks.push(await look(`many-${round}`))
-  console.log(
-    `| ${rounds} times ${tasks} waiting tasks | KB for each 1,000 | Timers, first and last | Sockets, first and last |`,
-  )
-  console.log('|---|---|---|---|')
+  await giveAll(project, 'first')
+  const looks = [await look(), await look()]
+  for (let round = 1; round <= rounds; round++) {
+    await giveAll(project, `many-${round}`)
+    looks.push(await look())
+  }
+  console.log(`Heap of a process after ${tasks} more waiting tasks and ${rest_s} s, in KB for each 1,000 tasks:\n`)
+  console.log('| | growth | growth in the same time without tasks | Timers, first and last | Sockets, first and last |')
+  console.log('|---|---|---|---|---|')
   services.forEach((_, i) => {
     const all = looks.map((of) => of[i]!)
-    const kb = all.slice(1).map(({ bytes }, at) => ((bytes - all[at]!.bytes) / 1024 / tasks) * 1000)
+    const [idle = 0, ...kb] = all.slice(1).map(({ bytes }, at) => ((bytes - all[at]!.bytes) / 1024 / tasks) * 1000)
     const [first, last] = [all[0]!, all.at(-1)!]
     const cells = [
       `process ${i + 1}`,
-      `${percentile(kb, 0.5).toFixed(1)} (${kb.map((one) => one.toFixed(1)).join(', ')})`,
+      kb.map((one) => one.toFixed(1)).join(', '),
+      idle.toFixed(1),
       `${first.timers}, ${last.timers}`,
       `${first.sockets}, ${last.sockets}`,
     ]
