@@ -1,3 +1,4 @@
+import { knownAddresses } from '#contract/models/known-addresses.ts'
 import { doorNames, doors } from '#contract/core/doors.ts'
 import {
   nativeProviderNames,
@@ -314,7 +315,7 @@ export const sections = {
  */
 export const providerSettings = {
   base_url: optional('CADRE_PROVIDER_<NAME>_BASE_URL', baseUrl, {
-    description: 'Any server that speaks the OpenAI protocol, for <name>/… models.',
+    description: `Any server that speaks the OpenAI protocol, for <name>/… models. Known, where a key is set, for ${Object.keys(knownAddresses).join(', ')}.`,
     example: 'http://127.0.0.1:11434/v1',
   }),
   api_key: secret('CADRE_PROVIDER_<NAME>_API_KEY', visible(1, 1024), {

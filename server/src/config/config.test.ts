@@ -164,6 +164,14 @@ describe('configuration', () => {
     assert.match(faults[2]?.problem ?? '', /is empty/)
   })
 
+  it('configuration knows the address of a provider by its name where its key is set', () => {
+    assert.deepEqual(readConfig({ CADRE_PROVIDER_GEMINI_API_KEY: 'k' }).providers, [
+      { name: 'gemini', base_url: 'https://generativelanguage.googleapis.com/v1beta/openai', api_key: 'k' },
+    ])
+    const elsewhere = { CADRE_PROVIDER_GEMINI_BASE_URL: 'http://gateway/v1', CADRE_PROVIDER_GEMINI_API_KEY: 'k' }
+    assert.equal(readConfig(elsewhere).providers[0]?.base_url, 'http://gateway/v1')
+  })
+
   it('configuration does not warn of what the command line and the SDKs read', () => {
     assert.deepEqual(readConfig({ CADRE_API_KEY: 'cadre_x', CADRE_PROJECT: '1', CADRE_PROFILE: 'a' }).warnings, [])
   })

@@ -1,3 +1,4 @@
+import { knownAddresses } from '#contract/models/known-addresses.ts'
 import { readFileSync } from 'node:fs'
 import { isIPv6 } from 'node:net'
 import { readSsoProviders, type SsoConfig } from './config-sso.ts'
@@ -209,7 +210,7 @@ class Reader {
   }
 }
 
-/** Providers are named by their variables, so a key without an address would silently do nothing: it is a fault. */
+/** Providers are named by their variables, so a key without an address that is given or known would silently do nothing: it is a fault. */
 function readProviders(reader: Reader): ProviderConfig[] {
   const middles = Object.keys(reader.env).flatMap((name) => {
     const [, middle] =
@@ -222,10 +223,12 @@ function readProviders(reader: Reader): ProviderConfig[] {
       name: setting.name.replace('<NAME>', middle),
     })
     const errorsBefore = reader.faults.length
-    const base_url = reader.read(called(providerSettings.base_url))
+    const name = middle.toLowerCase().replaceAll('_', '-')
+    const given = reader.read(called(providerSettings.base_url))
     const api_key = reader.read(called(providerSettings.api_key))
     const protocol = reader.read(called(providerSettings.protocol))
-    const name = middle.toLowerCase().replaceAll('_', '-')
+    const base_url =
+      given ?? (api_key !== undefined && Object.hasOwn(knownAddresses, name) ? knownAddresses[name] : undefined)
     if (takenProviders.includes(name)) {
       reader.fault(
         called(providerSettings.base_url).name,
