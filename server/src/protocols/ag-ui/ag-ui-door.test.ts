@@ -271,9 +271,29 @@ describe('what is refused', () => {
       ['script', { ...inputOf('x'), messages: [{ id: 'a', role: 'user', content: [{ type: 'image' }] }] }, 400],
       ['script', { ...inputOf('x'), resume: [{ interruptId: 'appr_0', status: 'resolved' }] }, 400],
       ['script', { ...inputOf('x'), tools: 7 }, 400],
+      ...[
+        { role: 'assistant', toolCalls: 'x' },
+        { role: 'assistant', toolCalls: [null] },
+        { role: 'assistant', toolCalls: [{ id: 'c', type: 'function', function: null }] },
+        { role: 'assistant', toolCalls: [{ id: 'c', type: 'function', function: { name: 'f', arguments: {} } }] },
+        { role: 'tool', toolCallId: 'c', content: 'x', error: {} },
+      ].map((message): [string, object, number] => [
+        'script',
+        {
+          ...inputOf('x'),
+          messages: [
+            { id: 'a', ...message },
+            { id: 'b', role: 'user', content: 'x' },
+          ],
+        },
+        400,
+      ]),
     ]
     for (const [name, input, status] of cases)
       assert.equal((await raw(name, input)).status, status, JSON.stringify(input))
+    const bad = { ...inputOf('x'), tools: [{ name: 'a b', description: '', parameters: {} }] }
+    const { body: told } = await service.send('POST', `/agui/agents/${agents['script']}`, { body: bad })
+    assert.match(told.error.message, /^tools\[0\]\.name must be /)
     assert.equal((await raw('script', {}, { method: 'GET', path: '/runs/none' })).status, 404)
     assert.equal((await raw('script', inputOf('x'), { key: 'none' })).status, 401)
     const { body } = await service.send('POST', '/api/v1/auth/api-keys', {

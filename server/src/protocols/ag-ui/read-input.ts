@@ -80,8 +80,25 @@ function readMessages(given: unknown): Message[] {
       throw badInput(`${place}.role`, 'must be user, assistant, system, developer or tool')
     if (message['role'] === 'tool' && typeof message['toolCallId'] !== 'string')
       throw badInput(`${place}.toolCallId`, 'must be a text')
+    const { error, toolCalls } = message
+    if (error !== undefined && error !== null && typeof error !== 'string')
+      throw badInput(`${place}.error`, 'must be a text')
+    if (message['role'] === 'assistant') requireCalls(toolCalls, `${place}.toolCalls`)
     textOf(message['content'], `${place}.content`)
     return message as unknown as Message
+  })
+}
+
+function requireCalls(calls: unknown, place: string): void {
+  if (calls === undefined || calls === null) return
+  if (!Array.isArray(calls)) throw badInput(place, 'must be a list')
+  calls.forEach((call: unknown, i) => {
+    const called = isObject(call) ? call['function'] : undefined
+    if (!isObject(call) || !isObject(called)) throw badInput(`${place}[${i}]`, 'must be a call of a function')
+    if (typeof call['id'] !== 'string' || call['id'] === '') throw badInput(`${place}[${i}].id`, 'must be a text')
+    const { name, arguments: given } = called
+    if (typeof name !== 'string' || name === '') throw badInput(`${place}[${i}].function.name`, 'must be a text')
+    if (typeof given !== 'string') throw badInput(`${place}[${i}].function.arguments`, 'must be a text')
   })
 }
 
@@ -156,7 +173,8 @@ function readTools(tools: unknown, config: Record<string, unknown>): Caller {
   if (!Array.isArray(tools)) throw badInput('tools', 'must be a list')
   const functions = tools.map((tool: unknown, i) => {
     if (!isObject(tool)) throw badInput(`tools[${i}]`, 'must be an object')
-    return { type: 'function', function: tool }
+    const { name, description, parameters } = tool
+    return { type: 'function', name, description, parameters }
   })
   return readOptions({ tools: functions }, config).caller
 }
