@@ -276,9 +276,14 @@ export async function awaitTask(
   let seen = 0
   let finished: object | undefined
   const look = (): void => wake.resolve()
-  const closing = new AbortController()
-  const over = AbortSignal.any([signal, closing.signal, AbortSignal.timeout(timeout_ms)])
-  over.addEventListener('abort', look)
+  let isOver = false
+  const end = (): void => {
+    isOver = true
+    look()
+  }
+  signal.addEventListener('abort', end)
+  if (signal.aborted) end()
+  const timer = setTimeout(end, timeout_ms)
   const unwatch = hub.watch(task_id, {
     awaits: true,
     seen: () => seen,
@@ -288,7 +293,7 @@ export async function awaitTask(
       if (events.some(isRest)) look()
     },
     look,
-    close: () => closing.abort(),
+    close: end,
   })
   try {
     // What another process did meanwhile is found soon by the hub, as all that this one did not publish.
@@ -297,9 +302,10 @@ export async function awaitTask(
       if (await settled(finished)) break
       await wake.promise
       wake = Promise.withResolvers<void>()
-    } while (!over.aborted)
+    } while (!isOver)
   } finally {
     unwatch()
-    over.removeEventListener('abort', look)
+    clearTimeout(timer)
+    signal.removeEventListener('abort', end)
   }
 }

@@ -25,6 +25,17 @@ export interface AgentFilter {
   offset: number
 }
 
+export interface AgentPage {
+  agents: readonly AgentRow[]
+  /** How many match, on all pages. */
+  total: number
+}
+
+/** Whether an index has the page in its order, so that it is read by a plan that is kept. */
+export function isFirstPage({ search, model, tag, limit, offset }: AgentFilter): boolean {
+  return offset === 0 && limit === bounds.page_limit_default && (search ?? model ?? tag) === undefined
+}
+
 /**
  * A page of a project's agents, and how many match: both of one moment; undefined where the project does not exist or is another
  * organization's. The number is kept as agents come, move and go (`agent_count`), so that it is exact without reading them; of a
@@ -32,10 +43,7 @@ export interface AgentFilter {
  * PostgreSQL has the extension (`agent_text_parts`); a shorter one has none, and reads all agents of the project. A page far down
  * reads no more than an index up to there.
  */
-export async function listAgents(
-  sql: Sql,
-  filter: AgentFilter,
-): Promise<{ agents: AgentRow[]; total: number } | undefined> {
+export async function listAgents(sql: Sql, filter: AgentFilter): Promise<AgentPage | undefined> {
   const { fragment } = sql
   // A name is there once in a project.
   const order = {

@@ -26,7 +26,6 @@ import {
   type AgentBody,
 } from './agent-content.ts'
 import { logMove, scope, transition, type Requester } from './agent-transitions.ts'
-import { listAgents } from './agent-list.queries.ts'
 import { makeCreateAgents, mayShare, type Creation } from './create-agents.ts'
 import {
   deleteAgent,
@@ -39,7 +38,7 @@ import {
   type AgentRow,
 } from './agents.queries.ts'
 import { requireDelegates } from './delegates.ts'
-import { makeReadAgent } from './read-agents.ts'
+import { makeListAgents, makeReadAgent } from './read-agents.ts'
 import type { AgentProvisioner } from './agent-provisioner.ts'
 
 /** Agents (spec 4.4 and 3, decisions D33–D47). */
@@ -51,20 +50,21 @@ export function agentRoutes(
 ): void {
   const { secrets, config } = context
   const readAgent = makeReadAgent(context.database)
+  const listAgents = makeListAgents(context.database)
   const { create: createAgent, createAll } = makeCreateAgents(context, agentProvisioner)
   const detailed = (row: AgentRow) => agentView(row, readableEnvironment(secrets, row) ?? {})
   const audited = (row: AgentRow) => auditedAgent(secrets, row)
 
   handle(app, http, operations.listAgents, {
     loadIfRefused: loadProject,
-    run: async ({ sql, params, principal, query }) => {
+    run: async ({ params, principal, query }) => {
       const { limit, offset, sort, ...filter } = query
       const project_id = projectNumber(params.project_id!)
       const { org_id } = principal
       const found =
         project_id === undefined
           ? undefined
-          : await listAgents(sql, { ...filter, org_id, project_id, sort, limit, offset })
+          : await listAgents({ ...filter, org_id, project_id, sort, limit, offset })
       if (!found) throw projectNotFound(params.project_id!)
       const { agents, total } = found
       return {

@@ -4,10 +4,13 @@ import type { Database } from '../../platform/postgres/database.ts'
 import { Batcher } from '../../platform/batcher.ts'
 import { isId } from '../../platform/ids.ts'
 import { projectNumber, requireProject } from '../projects/projects.queries.ts'
+import { isFirstPage, listAgents, type AgentFilter, type AgentPage } from './agent-list.queries.ts'
 import { findAgentsWithStats, type AgentPath, type AgentWithStats } from './agents.queries.ts'
 
 const groupMax = 100
 const concurrency = 2
+/** Each may be another statement, on a connection of its own. */
+const listsMax = 16
 
 /**
  * Reads the agent of a path for a caller, with its task statistics. Throws 404 where the project or the agent does not
@@ -38,6 +41,28 @@ export function makeReadAgent({ sql, indexed, settings }: Pick<Database, 'sql' |
     await requireProject(sql, project_id, principal)
     throw notFound('agent_not_found', 'agent', agent_id.slice(0, 100))
   }
+}
+
+/** A page of agents, as `listAgents` finds it. */
+export type ListAgents = (filter: AgentFilter) => Promise<AgentPage | undefined>
+
+/** First pages that are asked for at the same time are read by one statement each, and an equal one once. */
+export function makeListAgents({
+  sql,
+  indexed,
+  settings,
+}: Pick<Database, 'sql' | 'indexed' | 'settings'>): ListAgents {
+  const lists = new Batcher<AgentFilter, AgentPage | undefined>(
+    async (filters) => {
+      const each = new Map(filters.map((filter) => [JSON.stringify(filter), filter]))
+      const pages = new Map(
+        [...each].map(([key, filter]) => [key, listAgents(indexed, filter).catch((error: Error) => error)]),
+      )
+      return Promise.all(filters.map((filter) => pages.get(JSON.stringify(filter))!))
+    },
+    { concurrency, groupMax: listsMax, waitMax_ms: settings.connectionTimeoutMillis! },
+  )
+  return (filter) => (isFirstPage(filter) ? lists.submit(filter) : listAgents(sql, filter))
 }
 
 function nameOf({ id, project_id, org_id }: AgentPath): string {
