@@ -158,7 +158,13 @@ export async function startEngine({
     context: {
       ...shared,
       journal: new Journal({
-        store: taskStore(sql, queue, (task_id) => hub.isAwaited(task_id)),
+        store: taskStore({
+          sql,
+          indexed: database.indexed,
+          queue,
+          isAwaited: (task_id) => hub.isAwaited(task_id),
+          tokens_per_hour,
+        }),
         hub,
         onDeferred,
         onFreed,

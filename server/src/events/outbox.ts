@@ -47,10 +47,13 @@ export interface WrittenEvent {
   is_matched: boolean
 }
 
-/** The insert of events, as part of a statement of their transaction; `noteEvents` gets what it returns. */
+/**
+ * The insert of events, as part of a statement of their transaction, where `condition` is true; `noteEvents` gets what it returns.
+ */
 export function insertEvents(
   { fragment }: Sql,
   events: readonly { type: OutboxEventName; scope: EventScope; data: EventData }[],
+  condition: Fragment = fragment`true`,
 ): Fragment {
   const rows = events.map(({ type, scope, data }) => ({
     id: newId('evt'),
@@ -67,6 +70,7 @@ export function insertEvents(
         and not exists (select from webhook w where w.push_task_id = e.data->'task'->>'id') then now() end
     from jsonb_to_recordset(${jsonb(rows)}::jsonb)
       as e(id text, org_id text, project_id bigint, agent_id text, type text, data jsonb, subscriptions text[])
+    where ${condition}
     returning matched_at is not null as is_matched`
 }
 

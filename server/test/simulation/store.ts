@@ -156,7 +156,7 @@ export class SimulatedStore {
           changes.forEach((change, i) => this.#write(change, sends[i]))
           this.#writeBudget(budgets[0]!)
         })
-        return changes.map(({ task, events = [] }): PublishedEvents => ({
+        const published = changes.map(({ task, events = [] }): PublishedEvents => ({
           task_id: task.id,
           events: events.map(({ type, data }, i) => ({
             sequence: task.last_sequence + i + 1,
@@ -167,6 +167,7 @@ export class SimulatedStore {
           })),
           freed: [],
         }))
+        return { published, changes, written: Promise.resolve(undefined) }
       },
       fetch: (count) => {
         const found = [...this.jobs.values()].filter(

@@ -12,7 +12,6 @@ import {
   type NewTask,
 } from './new-task.ts'
 import type { Worker } from '../run/worker.ts'
-import type { TaskChange } from '../task.ts'
 import { filesIn } from '../files/input-files.ts'
 import type { NewJob, Queue } from '../queue/queue.ts'
 
@@ -66,10 +65,11 @@ export function makeCreation({ sql, indexed, queue, isFull, onSent, claim, claim
     })
     let rows = new Map<string, CreatedRow>()
     if (ready.length === 0) return rows
-    const store = async (changes: readonly TaskChange[]): Promise<Map<string, string>> => {
+    const store: Parameters<Worker['claimUnstored']>[2] = async (changes) => {
       const claimed = changes.map((change) => ({ task: of.get(change.task.id)!, change }))
-      rows = await insertClaimed(on, queue, claimed)
-      return new Map([...rows].map(([id, { created_at }]) => [id, created_at]))
+      const stored = await insertClaimed(on, queue, claimed)
+      rows = new Map([...stored].map(([id, { row }]) => [id, row]))
+      return new Map([...stored].map(([id, { row, row_version }]) => [id, { at: row.created_at, row_version }]))
     }
     await claimUnstored(on, ready, store, { opensTools: !on.isTransaction })
     return rows

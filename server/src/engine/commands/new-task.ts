@@ -248,7 +248,7 @@ export async function insertClaimed(
   sql: Sql,
   queue: Pick<Queue, 'insertActive'>,
   claimed: readonly ClaimedTask[],
-): Promise<Map<string, CreatedRow>> {
+): Promise<Map<string, { row: CreatedRow; row_version: string }>> {
   const rows = claimed.map(({ task, change }) => {
     const { org_id, revision } = task.agent.standing!
     return {
@@ -269,7 +269,7 @@ export async function insertClaimed(
     claimed.map(({ task }) => task),
     fragment`asked`,
   )
-  const stored = await sql.run<CreatedRow>(fragment`
+  const stored = await sql.run<CreatedRow & { row_version: string }>(fragment`
     with asked as materialized (
       select r.* from jsonb_to_recordset(${jsonb(rows)}::jsonb) as r(id text, project_id bigint, agent_id text, agent_version int,
         input jsonb, priority int, queue_ttl_seconds int, timeout_seconds int, max_attempts int, usage jsonb, metadata jsonb,
@@ -287,7 +287,7 @@ export async function insertClaimed(
       select id, project_id, agent_id, agent_version, 'running', input, priority, queue_ttl_seconds, timeout_seconds, max_attempts,
         usage, metadata, created_by, request_id, trace_id, job_id, job_attempt, attempt, worker_id, hold, last_sequence,
         now() + make_interval(secs => lasts_seconds), now(), schedule_id, traceparent, credential_id, output_schema, caller
-      from asked returning ${taskColumns(sql)}
+      from asked returning ${taskColumns(sql)}, xmin::text as row_version
     ), subscribed as (
       insert into task_event (task_id, sequence, type, data)
       select id, 1, 'task.created', jsonb_build_object('status', 'queued', 'agent_id', agent_id, 'agent_version', agent_version)
@@ -313,7 +313,7 @@ export async function insertClaimed(
         select id from agent where id = any(${[...new Set(stale)]}) order by id for no key update skip locked)
     )${segments.parts}
     select created.*${segments.column} from created`)
-  return new Map(stored.map((row) => [row.id, asCreated(row)]))
+  return new Map(stored.map(({ row_version, ...row }) => [row.id, { row: asCreated(row), row_version }]))
 }
 
 /** How long a claim lets its task run, by the times that the claim was decided with. */

@@ -77,7 +77,7 @@ describe('the journal', () => {
 
   it('the journal refuses every write of a worker whose task was given to another', async () => {
     const id = await create()
-    const journal = new Journal({ store: taskStore(sql, queue), hub, onDeferred })
+    const journal = new Journal({ store: taskStore({ sql, indexed: sql, queue }), hub, onDeferred })
     const [first] = await claim('worker_a')
     assert.equal(await journal.write(first!.claim, note('a')), true)
 
@@ -100,7 +100,7 @@ describe('the journal', () => {
     assert.ok(slow!.claim.attempt < fast!.claim.attempt)
     const [row] = await sql`select worker_id, crashes from task where id = ${fast!.claim.task_id}`
     assert.deepEqual(row, { worker_id: 'worker_b', crashes: 0 })
-    await new Journal({ store: taskStore(sql, queue), hub, onDeferred }).write(fast!.claim, end)
+    await new Journal({ store: taskStore({ sql, indexed: sql, queue }), hub, onDeferred }).write(fast!.claim, end)
   })
 
   it('the journal makes a write once whose commit got lost on the way back', async () => {
@@ -115,7 +115,7 @@ describe('the journal', () => {
         return result
       },
     })
-    const journal = new Journal({ store: taskStore(lossy, queue), hub, onDeferred })
+    const journal = new Journal({ store: taskStore({ sql: lossy, indexed: lossy, queue }), hub, onDeferred })
     assert.equal(await journal.write(run!.claim, note('once')), true)
     losses = 1
     assert.equal(await journal.write(run!.claim, end), false)
@@ -131,7 +131,7 @@ describe('the journal', () => {
     const ids = await Promise.all(Array.from({ length: 20 }, () => create()))
     const runs = await claim('worker_a', 32)
     while (runs.length < 20) runs.push(...(await claim('worker_a', 32)))
-    const journal = new Journal({ store: taskStore(sql, queue), hub, onDeferred })
+    const journal = new Journal({ store: taskStore({ sql, indexed: sql, queue }), hub, onDeferred })
     await Promise.all(
       runs.map(async (run) => {
         for (let i = 0; i < 10; i++) await journal.write(run.claim, note(String(i)))
@@ -154,7 +154,7 @@ describe('the journal', () => {
   it('the journal does not let one impossible write take the others of its group with it', async () => {
     await Promise.all([create(), create()])
     const runs = await claim('worker_a', 2)
-    const journal = new Journal({ store: taskStore(sql, queue), hub, onDeferred })
+    const journal = new Journal({ store: taskStore({ sql, indexed: sql, queue }), hub, onDeferred })
     const impossible: Decide = () => ({ events: [{ type: 'usage.updated', data: { text: '\0' } }] })
     const [bad, good] = await Promise.allSettled([
       journal.write(runs[0]!.claim, impossible),
@@ -170,7 +170,7 @@ describe('the journal', () => {
     const [run] = await claim('worker_a')
     await sql`delete from agent where id = ${lone.id}`
     await assert.rejects(
-      new Journal({ store: taskStore(sql, queue), hub, onDeferred }).write(run!.claim, end),
+      new Journal({ store: taskStore({ sql, indexed: sql, queue }), hub, onDeferred }).write(run!.claim, end),
       LeaseLost,
     )
     const [row] = await sql`select status from task where id = ${id}`

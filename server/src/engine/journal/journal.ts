@@ -5,8 +5,19 @@ import type { LimitKey } from '../queue/concurrency-limits.ts'
 import { Batcher } from '../../platform/batcher.ts'
 import type { Queue } from '../queue/queue.ts'
 import { budgetSignals, openLedger } from '../budgets/ledger.ts'
-import { applyChanges, agentsWithDeferred, type PublishedEvents } from './task-changes.ts'
+import { DatabaseClock } from './database-clock.ts'
+import { foreseen, guardOf, isPlain, knownAfter, type KnownTask } from './known-task.ts'
+import {
+  agentsWithDeferred,
+  allWritten,
+  applyCounted,
+  publishedBy,
+  type Applied,
+  type PublishedEvents,
+} from './task-changes.ts'
+import { writeTasks, type WrittenTask } from './task-statement.ts'
 import { lockTasks } from './task-rows.ts'
+import type { TaskRow } from './stored-task.ts'
 import type { LockedTask, TaskChange } from '../task.ts'
 import { backoff } from '../../platform/backoff.ts'
 
@@ -18,6 +29,8 @@ export interface Claim {
   readonly attempt: number
   /** Writes made so far. */
   writes: number
+  /** The task as the last write left it; undefined where that is not known. */
+  known?: KnownTask | undefined
 }
 
 /**
@@ -53,16 +66,40 @@ const apart_ms = 100
 export interface LockedTasks {
   /** Locks tasks and what they may spend. */
   lock(ids: readonly string[]): Promise<Map<string, LockedTask>>
-  apply(changes: readonly TaskChange[]): Promise<PublishedEvents[]>
+  apply(changes: readonly TaskChange[]): Promise<Applied>
+}
+
+/** A change of a task that is as its claim knows it. */
+export interface ForeseenChange {
+  change: TaskChange
+  known: KnownTask
 }
 
 /** Where tasks are kept: all that is done by a function happens at once, or none of it where it throws. */
 export interface TaskStore {
   begin<T>(work: (tasks: LockedTasks) => Promise<T>): Promise<T>
+  /**
+   * Makes plain changes of tasks that are as their claims know them, by one statement that checks that and is durable when it
+   * resolves. Undefined, and nothing done, where one of them is not.
+   */
+  writeForeseen?(
+    changes: readonly ForeseenChange[],
+  ): Promise<{ tasks: ReadonlyMap<string, WrittenTask>; now: string | undefined } | undefined>
 }
 
-/** Tasks in PostgreSQL. The rows of finished tasks that `isAwaited` says are awaited come with their events. */
-export function taskStore(sql: Sql, queue: Queue, isAwaited?: (task_id: string) => boolean): TaskStore {
+export interface TaskStoreOptions {
+  sql: Sql
+  /** For single statements that find their rows by a few keys. */
+  indexed: Sql
+  queue: Queue
+  /** The rows of finished tasks that are awaited come with their events. */
+  isAwaited?: (task_id: string) => boolean
+  /** Model tokens a credential may use an hour (decision D90). */
+  tokens_per_hour?: number
+}
+
+/** Tasks in PostgreSQL. */
+export function taskStore({ sql, indexed, queue, isAwaited, tokens_per_hour = Infinity }: TaskStoreOptions): TaskStore {
   return {
     begin: (work) =>
       sql.begin(
@@ -73,10 +110,20 @@ export function taskStore(sql: Sql, queue: Queue, isAwaited?: (task_id: string) 
               await openLedger(tx, [...tasks.values()])
               return tasks
             },
-            apply: (changes) => applyChanges(tx, queue, changes, isAwaited),
+            apply: (changes) => applyCounted(tx, queue, changes, isAwaited),
           }),
         'locksFirst',
       ),
+    async writeForeseen(all) {
+      const changes = all.map(({ change }) => change)
+      const guard = guardOf(
+        indexed,
+        all.map(({ change: { task }, known: { row_version } }) => ({ task, row_version })),
+        Math.min(tokens_per_hour, Number.MAX_SAFE_INTEGER),
+      )
+      const written = await writeTasks(indexed, queue, allWritten(changes, { isAwaited, isForeseen: true }), guard)
+      return written.tasks.size === 0 ? undefined : written
+    },
   }
 }
 
@@ -98,6 +145,7 @@ export class Journal {
   readonly #onFreed: (limitKeys: readonly LimitKey[]) => void
   readonly #onBudgets: NonNullable<JournalOptions['onBudgets']>
   readonly #commits: Batcher<Write, boolean>
+  readonly #clock = new DatabaseClock()
 
   /** `onDeferred` is called with the agents whose tasks were deferred: see `agentsWithDeferred`. */
   constructor({ store, hub, onDeferred, onFreed = () => {}, onBudgets = () => {} }: JournalOptions) {
@@ -142,39 +190,100 @@ export class Journal {
     return results
   }
 
+  /** Writes that the guarded statement can make go by it, the others by the lock of their tasks. */
   async #commitOnce(writes: readonly Write[]): Promise<(boolean | Error)[]> {
-    const results: (boolean | Error)[] = []
-    const { published, deferred, budgets } = await this.#store.begin(async ({ lock, apply }) => {
-      results.length = 0
+    const foreseen = new Map(writes.map((write) => [write, this.#foresee(write)]))
+    const results = new Map<Write, boolean | Error>()
+    const parts = [
+      this.#writeForeseen(
+        new Map([...foreseen].filter((one): one is [Write, ForeseenChange] => one[1] !== undefined)),
+        results,
+      ),
+      this.#writeLocked(
+        writes.filter((write) => !foreseen.get(write)),
+        results,
+      ),
+    ]
+    for (const part of await Promise.allSettled(parts)) if (part.status === 'rejected') throw part.reason
+    return writes.map((write) => results.get(write)!)
+  }
+
+  /** The plain change that a write makes of its task where nobody else has changed that; undefined where it takes the lock. */
+  #foresee({ claim, position, decide }: Write): ForeseenChange | undefined {
+    const { known } = claim
+    // What this write leaves is known once it is made.
+    claim.known = undefined
+    const now = this.#clock.read()
+    if (!known || !this.#store.writeForeseen || now === undefined || known.task.writes !== position - 1)
+      return undefined
+    const task = foreseen(known, now)
+    const change: TaskChange | undefined = task && { ...decide(task), task, counted: true }
+    return change && isPlain(change) ? { change, known } : undefined
+  }
+
+  async #writeForeseen(all: ReadonlyMap<Write, ForeseenChange>, results: Map<Write, boolean | Error>): Promise<void> {
+    if (all.size === 0) return
+    const written = await this.#store.writeForeseen!([...all.values()])
+    if (!written) return this.#writeLocked([...all.keys()], results)
+    const changes = [...all.values()].map(({ change }) => change)
+    for (const [write, { change }] of all) results.set(write, holdsAfter(change))
+    const published = publishedBy(changes)
+    this.#made(published.map((one) => ({ ...one, row: written.tasks.get(one.task_id)?.row })))
+    this.#learn(
+      [...all].map(([{ claim }, { change, known }]) => ({ claim, change, active_at: known.active_at })),
+      written,
+    )
+  }
+
+  async #writeLocked(writes: readonly Write[], results: Map<Write, boolean | Error>): Promise<void> {
+    if (writes.length === 0) return
+    let now: string | undefined
+    const { applied, made } = await this.#store.begin(async ({ lock, apply }) => {
       const tasks = await lock(writes.map(({ claim }) => claim.task_id))
-      const changes: TaskChange[] = []
-      for (const { claim, position, decide } of writes) {
+      const made: { claim: Claim; change: TaskChange }[] = []
+      for (const write of writes) {
+        const { claim, position, decide } = write
         const task = tasks.get(claim.task_id)
         const standing = task ? stands(task, claim, position) : 'lost'
-        if (task && standing === 'open') changes.push({ ...decide(task), task, counted: true })
-        const change = changes.at(-1)
-        results.push(
-          standing === 'lost'
-            ? new LeaseLost(claim)
-            : standing === 'open'
-              ? holdsAfter(change!)
-              : task!.worker_id === claim.worker_id,
-        )
+        now = task?.now
+        if (task && standing === 'open') {
+          const change = { ...decide(task), task, counted: true }
+          made.push({ claim, change })
+          results.set(write, holdsAfter(change))
+        } else results.set(write, standing === 'lost' ? new LeaseLost(claim) : task!.worker_id === claim.worker_id)
       }
-      return {
-        published: await apply(changes),
-        deferred: agentsWithDeferred(changes),
-        budgets: budgetSignals(changes),
-      }
+      return { applied: await apply(made.map(({ change }) => change)), made }
     })
-    const rows = await Promise.all(published.map(async ({ row }) => row))
-    for (const [i, { task_id, events, freed }] of published.entries()) {
-      this.#hub.publish(task_id, events, rows[i])
+    if (now !== undefined) this.#clock.note(now)
+    const changes = made.map(({ change }) => change)
+    const budgets = budgetSignals(changes)
+    const rows = await Promise.all(applied.published.map(async ({ row }) => row))
+    this.#made(applied.published.map((one, i) => ({ ...one, row: rows[i] })))
+    this.#onDeferred(agentsWithDeferred(changes))
+    if (budgets.waits || budgets.roomMade) this.#onBudgets(budgets)
+    // Changes may have been given events of budgets on their way.
+    const asWritten = new Map(applied.changes.map((change) => [change.task.id, change]))
+    this.#learn(
+      made.flatMap(({ claim }) => ({ claim, change: asWritten.get(claim.task_id)! })),
+      await applied.written,
+    )
+  }
+
+  #made(published: readonly (Omit<PublishedEvents, 'row'> & { row: TaskRow | undefined })[]): void {
+    for (const { task_id, events, freed, row } of published) {
+      this.#hub.publish(task_id, events, row)
       this.#onFreed(freed)
     }
-    this.#onDeferred(deferred)
-    if (budgets.waits || budgets.roomMade) this.#onBudgets(budgets)
-    return results
+  }
+
+  /** Remembers tasks as they are now, for the next writes of their claims. */
+  #learn(
+    made: readonly { claim: Claim; change: TaskChange; active_at?: number }[],
+    written: { tasks: ReadonlyMap<string, WrittenTask>; now: string | undefined } | undefined,
+  ): void {
+    if (written?.now !== undefined) this.#clock.note(written.now)
+    for (const { claim, change, active_at } of made)
+      claim.known = knownAfter(change, written?.tasks.get(claim.task_id)?.row_version, active_at)
   }
 }
 

@@ -51,6 +51,12 @@ export async function newWarnings(tx: Sql, changes: readonly TaskChange[]): Prom
   return logs
 }
 
+/** Whether a change has warnings that may have to be logged. */
+export function mayWarn({ task, warnings = [] }: TaskChange): boolean {
+  const { agent_id, agent_version: version } = task
+  return warnings.some(({ message: warning }) => !known.has(keyOf({ agent_id, version, warning })))
+}
+
 function keyOf({ agent_id, version, warning }: { agent_id: string; version: number; warning: string }): string {
   return `${agent_id} ${version} ${warning}`
 }

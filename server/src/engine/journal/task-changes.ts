@@ -1,21 +1,22 @@
 import { randomUUID } from 'node:crypto'
 import { isFinished, isTerminalEvent } from '#contract/tasks/task-lifecycle.ts'
 import { agentLogRows, type AgentLogRow } from '../../events/agent-log.ts'
-import { insertEvents, noteEvents, type NewEvent, type WrittenEvent } from '../../events/outbox.ts'
+import type { NewEvent } from '../../events/outbox.ts'
 import type { TaskEvent } from '../../events/streams/streams-hub.ts'
-import { jsonb, type Sql } from '../../platform/postgres/database.ts'
+import type { Sql } from '../../platform/postgres/database.ts'
 import { closeApprovals, closeSteps, insertApprovals } from './approvals.queries.ts'
 import { callId, inputOf, isCallers, timeoutCode } from './call-states.ts'
 import { insertDelegations } from './delegations.queries.ts'
 import { closeToolCalls, insertToolCalls, moveToolCalls, type ToolCallMove } from './tool-calls.queries.ts'
 import { limitKeysOf, noteFreed, type LimitKey } from '../queue/concurrency-limits.ts'
 import { storedEvents } from './stored-events.ts'
-import { taskColumns, type TaskRow } from './stored-task.ts'
+import type { TaskRow } from './stored-task.ts'
 import type { JobAttempt, NewJob, Queue } from '../queue/queue.ts'
 import { reservationAfter, settleChanges } from '../budgets/ledger.ts'
 import { taskOutbox, type PublishedTask } from './task-outbox.ts'
 import { newWarnings } from './model-warnings.ts'
-import { addUsage, type AgentConsumption } from './usage.queries.ts'
+import { writeTasks, type Written } from './task-statement.ts'
+import type { AgentConsumption } from './usage.queries.ts'
 import { closeWork, offerWork } from './work.queries.ts'
 import { isRemote, type Step, type TaskChange } from '../task.ts'
 
@@ -33,35 +34,36 @@ export interface PublishedEvents {
 
 /**
  * Applies changes to locked tasks in a few statements, however many they are: rows, steps, events with dense sequences,
- * logs, outbox, usage and jobs. Returns the events, to be published after the commit, with the rows of those finished tasks that
- * are awaited.
+ * logs, outbox, usage and jobs. Returns the events, to be published after the commit.
  */
 export async function applyChanges(
   tx: Sql,
   queue: Queue,
   wanted: readonly TaskChange[],
-  isAwaited: (task_id: string) => boolean = () => false,
+  isAwaited?: (task_id: string) => boolean,
 ): Promise<PublishedEvents[]> {
-  if (wanted.length === 0) return []
+  return (await applyCounted(tx, queue, wanted, isAwaited)).published
+}
+
+/** The same; with the events come the rows of those finished tasks that are awaited, and with both what was written. */
+export async function applyCounted(
+  tx: Sql,
+  queue: Queue,
+  wanted: readonly TaskChange[],
+  isAwaited: (task_id: string) => boolean = () => false,
+): Promise<Applied> {
+  if (wanted.length === 0) return { published: [], changes: [], written: Promise.resolve(undefined) }
   const changes = await settleChanges(tx, wanted)
-  const published: PublishedEvents[] = changes
-    .map((change) => ({ task_id: change.task.id, events: sequenced(change), freed: freedLimits(change) }))
-    .filter(({ events, freed }) => events.length > 0 || freed.length > 0)
-  const awaited = changes.filter(({ status, task }) => isFinished(status ?? task.status) && isAwaited(task.id))
   const sends = changes.map(newJob)
   const warnings = await newWarnings(tx, changes)
+  const published = publishedBy(changes)
   const freed = new Set(published.flatMap(({ freed }) => freed))
   // None needs the result of another, so they are sent at once, and what follows does not wait for their answers.
-  const written = writeTasks(tx, queue, {
-    awaited: awaited.map(({ task }) => task.id),
-    rows: changes.map((change, i) => nextRow(change, sends[i]?.id)),
-    ...writtenBy(changes, warnings),
-    outbox: changes.flatMap(outboxEvents),
-    jobs: changes.filter(({ job }) => job?.kind === 'end' || job?.kind === 'again').flatMap(heldJob),
-  })
-  await tx.leave([written, addUsage(tx, changes.map(consumption))])
-  for (const one of published)
-    if (awaited.some(({ task }) => task.id === one.task_id)) one.row = rowIn(written, one.task_id)
+  const writing = writeTasks(tx, queue, allWritten(changes, { sends, warnings, isAwaited }))
+  await tx.leave([writing])
+  // A failure is told by the end of the transaction.
+  const written = writing.catch(() => undefined)
+  for (const one of published) one.row = written.then((all) => all?.tasks.get(one.task_id)?.row)
   await Promise.all([
     writeApprovals(tx, changes),
     freed.size > 0 ? noteFreed(tx, [...freed]) : undefined,
@@ -75,15 +77,56 @@ export async function applyChanges(
     ),
     queue.discardTimers(tx, changes.flatMap(needlessTimer)),
   ])
-  return published
+  return { published, changes, written }
 }
 
-/** The row of a task among those of a statement; undefined where that failed, which the end of its transaction reports. */
-async function rowIn(written: Promise<ReadonlyMap<string, TaskRow>>, id: string): Promise<TaskRow | undefined> {
-  return written.then(
-    (rows) => rows.get(id),
-    () => undefined,
-  )
+/** What a transaction has done that applied changes. */
+export interface Applied {
+  published: PublishedEvents[]
+  /** The changes as they were written. */
+  changes: readonly TaskChange[]
+  /** What the statement says that wrote them; known once the transaction has committed, and undefined where it did not. */
+  written: Promise<Awaited<ReturnType<typeof writeTasks>> | undefined>
+}
+
+/** The events that changes make, and the limits that they free. */
+export function publishedBy(changes: readonly TaskChange[]): PublishedEvents[] {
+  return changes
+    .map((change) => ({ task_id: change.task.id, events: sequenced(change), freed: freedLimits(change) }))
+    .filter(({ events, freed }) => events.length > 0 || freed.length > 0)
+}
+
+/**
+ * All that the one statement of changes writes. `sends` are the jobs that they make; `isForeseen` where the moment of the changes is that
+ * of their tasks, and not that of the statement.
+ */
+export function allWritten(
+  changes: readonly TaskChange[],
+  {
+    sends = [],
+    warnings = new Map(),
+    isAwaited = () => false,
+    isForeseen = false,
+  }: {
+    sends?: readonly (NewJob | undefined)[]
+    warnings?: ReadonlyMap<TaskChange, Logs>
+    isAwaited?: ((task_id: string) => boolean) | undefined
+    isForeseen?: boolean
+  },
+): Written {
+  return {
+    awaited: changes
+      .filter(({ status, task }) => isFinished(status ?? task.status) && isAwaited(task.id))
+      .map(({ task }) => task.id),
+    rows: changes.map((change, i) => ({
+      ...nextRow(change, sends[i]?.id),
+      told_at: isForeseen ? change.task.told_at : null,
+    })),
+    ...writtenBy(changes, warnings),
+    outbox: changes.flatMap(outboxEvents),
+    jobs: changes.filter(({ job }) => job?.kind === 'end' || job?.kind === 'again').flatMap(heldJob),
+    usage: changes.map(consumption),
+  }
 }
 
 /** Steps, events and logs that changes write beside the rows of their tasks; `warnings` are entries of the logs too. */
@@ -133,7 +176,7 @@ export function agentsWithDeferred(changes: readonly TaskChange[]): string[] {
  * The limits that a change frees: all of them where the task ends; its key and its agent's where its job is removed
  * before it began; its agent's where it waits, or goes on without a slot.
  */
-function freedLimits({ task, status = task.status, job }: TaskChange): LimitKey[] {
+export function freedLimits({ task, status = task.status, job }: TaskChange): LimitKey[] {
   const over = isFinished(status)
   if (!over && (job === undefined || job.kind === 'back' || job.kind === 'first')) return []
   const { thread_id, concurrency_key } = task
@@ -211,71 +254,6 @@ export function nextRow(change: TaskChange, sent: string | undefined) {
   }
 }
 
-interface Written {
-  /** Tasks of these rows that are returned as they are then; not those that have events for webhooks. */
-  awaited: string[]
-  rows: { id: string }[]
-  steps: Step[]
-  events: TaskEvent[]
-  logs: AgentLogRow[]
-  /** Events for webhooks. */
-  outbox: NewEvent[]
-  /** Jobs that end. */
-  jobs: JobAttempt[]
-}
-
-/**
- * Writes the rows, steps, events and logs, and ends jobs, in one statement: all of it belongs to tasks that are locked already, and
- * each statement more costs a message both ways. What is empty is left out, because an empty part of a statement is not free either.
- */
-async function writeTasks(
-  tx: Sql,
-  queue: Queue,
-  { awaited, rows, steps, events, logs, outbox, jobs }: Written,
-): Promise<ReadonlyMap<string, TaskRow>> {
-  const { fragment } = tx
-  const returnsRows = awaited.length > 0 && outbox.length === 0
-  const selected = returnsRows
-    ? fragment`select ${taskColumns(tx)} from changed where id = any(${awaited})`
-    : fragment`select limit 0`
-  const written = await tx.run<Partial<WrittenEvent> | TaskRow>(fragment`
-    with changed as (
-      update task t set status = c.status, wait = c.wait, output = coalesce(c.output, t.output), error = coalesce(c.error, t.error),
-        usage = c.usage, unseen = c.unseen, attempt = c.attempt, writes = c.writes, crashes = c.crashes, worker_id = c.worker_id, job_id = c.job_id,
-        job_attempt = c.job_attempt, slot = c.slot, backlog = t.backlog and c.job_id is null, hold = c.hold, cancel = c.cancel, expires_at = c.expires_at, last_sequence = t.last_sequence + c.events,
-        cancel_requested_at = case when c.cancel_requested then greatest(now(), t.updated_at) else t.cancel_requested_at end,
-        started_at = case when c.started then coalesce(t.started_at, greatest(now(), t.updated_at)) else t.started_at end,
-        finished_at = case when c.finished then coalesce(t.finished_at, greatest(now(), t.updated_at)) end, updated_at = greatest(now(), t.updated_at)
-      from jsonb_to_recordset(${jsonb(rows)}::jsonb) as c(id text, status text, wait jsonb, output jsonb, error jsonb, usage jsonb,
-        unseen int, attempt int, writes int, crashes int, worker_id text, job_id uuid, job_attempt int, slot text, hold jsonb, cancel jsonb, cancel_requested boolean,
-        expires_at timestamptz, started boolean, finished boolean, events int)
-      -- The list leads to the index whatever the planner thinks of the sizes of the two.
-      where t.id = any(${rows.map(({ id }) => id)}) and t.id = c.id ${returnsRows ? fragment`returning t.*` : fragment``}
-    ), journaled as (
-      insert into task_step as s (task_id, index, id, agent_id, type, status, attempt, failures, name, input, output, error, model, usage, turn,
-        started_at, finished_at)
-      select task_id, index, id, agent_id, type, status, attempt, failures, name, input, output, error, model, usage, decode(turn, 'base64'), now(), case when status <> 'started' then now() end
-      from jsonb_to_recordset(${jsonb(steps)}::jsonb) as j(task_id text, index int, id text, agent_id text, type text, status text,
-        attempt int, failures int, name text, input jsonb, output jsonb, error jsonb, model text, usage jsonb, turn text)
-      on conflict (task_id, index) do update set status = excluded.status, attempt = excluded.attempt, failures = excluded.failures,
-        name = excluded.name, input = excluded.input, output = excluded.output, error = excluded.error, model = excluded.model,
-        usage = excluded.usage, turn = excluded.turn, finished_at = excluded.finished_at,
-        started_at = case when excluded.status = 'started' then excluded.started_at else s.started_at end
-    ), logged as (
-      insert into agent_log (id, agent_id, task_id, timestamp, level, message, context)
-      select id, agent_id, task_id, clock_timestamp(), level, message, context
-      from jsonb_to_recordset(${jsonb(logs)}::jsonb) as l(id text, agent_id text, task_id text, level text, message text, context jsonb)
-    ), published as (
-      insert into task_event (task_id, sequence, type, data, created_at)
-      select task_id, sequence, type, data, created_at
-      from jsonb_to_recordset(${jsonb(events)}::jsonb) as e(task_id text, sequence int, type text, data jsonb, created_at timestamptz)
-    )
-    ${jobs.length > 0 ? fragment`, ended as (${queue.removal(tx, jobs)})` : fragment``}
-    ${outbox.length > 0 ? fragment`, emitted as (${insertEvents(tx, outbox)}) select is_matched from emitted` : selected}`)
-  if (outbox.length > 0) noteEvents(tx, written as WrittenEvent[])
-  return new Map(returnsRows ? (written as TaskRow[]).map((row) => [row.id, row]) : [])
-}
-
 /** Questions to people: asked with the change, and closed where their task has ended; and messages that are read. */
 async function writeApprovals(tx: Sql, changes: readonly TaskChange[]): Promise<void> {
   const asked = changes.flatMap(({ task, approvals = [] }) =>
@@ -333,7 +311,7 @@ function leavesWork({ task, status = task.status, job, claimed }: TaskChange): b
 }
 
 /** What a step's new state makes of the tool call that it stands for; nothing where it is new. */
-function toolCallMove(step: Step): ToolCallMove[] {
+export function toolCallMove(step: Step): ToolCallMove[] {
   if (!isCallers(step) || (step.status === 'started' && step.attempt === 1)) return []
   const { until = null } = inputOf(step)
   if (step.status === 'started') return [{ id: callId(step), status: 'pending', expires_at: until }]
@@ -359,7 +337,7 @@ function publishedTask({ task, status = task.status }: TaskChange): PublishedTas
 }
 
 /** What a change cost its agent, and how many bytes it stores. */
-function consumption(change: TaskChange): AgentConsumption {
+export function consumption(change: TaskChange): AgentConsumption {
   const { task, consumed, steps = [], output, claimed, status, calls = [] } = change
   const over = status !== undefined && isFinished(status)
   // Beginnings are small and would cost a statement each; what is stored is counted with results.

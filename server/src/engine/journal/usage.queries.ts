@@ -1,5 +1,5 @@
 import { billionthsOf, dollarsOf } from '#contract/models/model-prices.ts'
-import { jsonb, type Sql } from '../../platform/postgres/database.ts'
+import { jsonb, type Fragment, type Sql } from '../../platform/postgres/database.ts'
 import type { Spender } from '../budgets/budget-rows.ts'
 import type { Consumption, CallUse } from '../task.ts'
 
@@ -34,15 +34,27 @@ type Row = Record<(typeof members)[number], number> & { agent_id: string }
 /**
  * Adds to the current minute of agents and the current hour of their credentials, and sets `last_activity`. Rows are
  * written in the order of their keys, so two transactions never deadlock.
+ */
+export async function addUsage(sql: Sql, all: readonly AgentConsumption[]): Promise<void> {
+  const parts = usageParts(sql, all, sql.fragment`true`)
+  if (parts) await sql.run(sql.fragment`with ${parts} select`)
+}
+
+/**
+ * The same as parts of a statement of the caller, where `isOpen` is true; undefined where there is nothing to add.
  * An agent row that another transaction has locked keeps its `last_activity`: its actions lock the agent before its
  * tasks, and this transaction holds tasks already. A resolution of one second is enough.
  */
-export async function addUsage(tx: Sql, all: readonly AgentConsumption[]): Promise<void> {
+export function usageParts(
+  { fragment }: Sql,
+  all: readonly AgentConsumption[],
+  isOpen: Fragment,
+): Fragment | undefined {
   const rows = sumByAgent(all)
   const active = [...new Set(all.filter((one) => one.active).map(({ agent_id }) => agent_id))]
-  if (rows.length === 0 && active.length === 0) return
-  await tx`
-    with used as (
+  if (rows.length === 0 && active.length === 0) return undefined
+  return fragment`
+    used as (
       insert into agent_usage as u (agent_id, minute, model_calls, tool_calls, input_tokens, output_tokens, network_in, network_out,
         cpu_seconds, memory_byte_seconds, cpu_seconds_available, memory_byte_seconds_available, stored_bytes)
       select agent_id, date_trunc('minute', now(), 'UTC'), model_calls, tool_calls, input_tokens, output_tokens, network_in, network_out,
@@ -50,6 +62,7 @@ export async function addUsage(tx: Sql, all: readonly AgentConsumption[]): Promi
       from jsonb_to_recordset(${jsonb(rows)}::jsonb) as c(agent_id text, model_calls bigint, tool_calls bigint, input_tokens bigint,
         output_tokens bigint, network_in bigint, network_out bigint, cpu_seconds float8, memory_byte_seconds float8,
         cpu_seconds_available float8, memory_byte_seconds_available float8, stored_bytes bigint)
+      where ${isOpen}
       order by agent_id
       on conflict (agent_id, minute) do update set model_calls = u.model_calls + excluded.model_calls,
         tool_calls = u.tool_calls + excluded.tool_calls, input_tokens = u.input_tokens + excluded.input_tokens,
@@ -67,6 +80,7 @@ export async function addUsage(tx: Sql, all: readonly AgentConsumption[]): Promi
       from jsonb_to_recordset(${jsonb(sumByBill(all))}::jsonb) as c(org_id text, project_id bigint, agent_id text, credential_id text,
         model text, tool text, calls bigint, input_tokens bigint, output_tokens bigint, cached_tokens bigint, cost_usd numeric,
         unpriced_calls bigint, sandbox_seconds float8)
+      where ${isOpen}
       order by project_id, agent_id, credential_id, model, tool
       on conflict (project_id, hour, agent_id, credential_id, model, tool) do update set calls = u.calls + excluded.calls,
         input_tokens = u.input_tokens + excluded.input_tokens, output_tokens = u.output_tokens + excluded.output_tokens,
@@ -76,11 +90,12 @@ export async function addUsage(tx: Sql, all: readonly AgentConsumption[]): Promi
     ), spent as (
       insert into token_usage as u (subject, hour, tokens)
       select subject, date_trunc('hour', now(), 'UTC'), tokens
-      from jsonb_to_recordset(${jsonb(sumBySubject(all))}::jsonb) as c(subject text, tokens bigint) order by subject
+      from jsonb_to_recordset(${jsonb(sumBySubject(all))}::jsonb) as c(subject text, tokens bigint) where ${isOpen} order by subject
       on conflict (subject, hour) do update set tokens = u.tokens + excluded.tokens
-    )
-    update agent set last_activity = now() where id in (
-      select id from agent where id = any(${active}) order by id for no key update skip locked)`
+    ), touched as (
+      update agent set last_activity = now() where id in (
+        select id from agent where id = any(${active}) and ${isOpen} order by id for no key update skip locked)
+    )`
 }
 
 function sumByAgent(all: readonly AgentConsumption[]): Row[] {

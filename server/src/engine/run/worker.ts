@@ -20,6 +20,7 @@ import { fetchMax, fetchSize } from '../queue/queue.ts'
 import { beginWithClaim, runTask, type RunContext } from './run-task.ts'
 import type { InterruptReason, Run } from './run.ts'
 import { beginTaskSpan, endTaskSpan } from './spans/spans.ts'
+import { knownAfter, type KnownTask } from '../journal/known-task.ts'
 import { publishedAt, type PublishedEvents } from '../journal/task-changes.ts'
 import type { UsageMeter } from '../journal/usage-meter.ts'
 import { remoteQueue, type TaskChange, type TaskError } from '../task.ts'
@@ -279,7 +280,7 @@ export class Worker {
   async claimUnstored(
     sql: Sql,
     tasks: readonly Workable[],
-    store: (changes: readonly TaskChange[]) => Promise<ReadonlyMap<string, string>>,
+    store: (changes: readonly TaskChange[]) => Promise<ReadonlyMap<string, StoredClaim>>,
     { opensTools }: { opensTools: boolean },
   ): Promise<ReadonlySet<string>> {
     const chosen = this.#chooseCreated(tasks.filter(({ work }) => remoteQueue(work.config) === undefined))
@@ -293,7 +294,7 @@ export class Worker {
       return this.#beginEarly(run, task, opensTools)
     }
     const changes: TaskChange[] = []
-    let stored: ReadonlyMap<string, string>
+    let stored: ReadonlyMap<string, StoredClaim>
     try {
       for (const task of chosen) changes.push(await claimTask(task, { worker_id: id, environmentOf, begin }))
       stored = await store(changes)
@@ -305,8 +306,16 @@ export class Worker {
     sql.afterCommit(() => {
       publish(changes.flatMap((change) => publishedOnce(change, stored)))
       for (const run of runs) {
-        if (stored.has(run.claim.task_id)) this.#begin(run)
-        else run.end()
+        const claimed = stored.get(run.claim.task_id)
+        if (!claimed) {
+          run.end()
+          continue
+        }
+        run.claim.known = knownOfClaim(
+          changes.find(({ task }) => task.id === run.claim.task_id)!,
+          claimed,
+        )
+        this.#begin(run)
       }
       release()
     })
@@ -485,8 +494,24 @@ export class Worker {
   }
 }
 
+/** When a claim was stored with its task, and the version of its row. */
+export interface StoredClaim {
+  at: string
+  row_version: string
+}
+
+function knownOfClaim(change: TaskChange, { at, row_version }: StoredClaim): KnownTask | undefined {
+  const { task: workable, expires_at } = change
+  // What it is run with need not be known twice.
+  const { work: _work, ...task } = workable as Workable
+  // The claim was decided by this process's clock, and stored by the database's.
+  const ends_at = expires_at && new Date(Date.parse(at) + Date.parse(expires_at) - Date.parse(task.now)).toISOString()
+  const asStored = { ...task, now: at, told_at: at, created_at: at }
+  return knownAfter({ ...change, task: asStored, expires_at: ends_at ?? null }, row_version)
+}
+
 /** What the claim of a task publishes, where it was stored. */
-function publishedOnce(change: TaskChange, stored: ReadonlyMap<string, string>): PublishedEvents[] {
-  const at = stored.get(change.task.id)
-  return at === undefined ? [] : [publishedAt(change, at)]
+function publishedOnce(change: TaskChange, stored: ReadonlyMap<string, StoredClaim>): PublishedEvents[] {
+  const claimed = stored.get(change.task.id)
+  return claimed === undefined ? [] : [publishedAt(change, claimed.at)]
 }

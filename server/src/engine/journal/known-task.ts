@@ -1,0 +1,138 @@
+import { isFinished } from '#contract/tasks/task-lifecycle.ts'
+import { jsonb, type Sql } from '../../platform/postgres/database.ts'
+import { isRemote, type LockedTask, type TaskChange } from '../task.ts'
+import { mayWarn } from './model-warnings.ts'
+import { consumption, freedLimits, nextRow, toolCallMove } from './task-changes.ts'
+import { hasTaskSubscription } from './task-outbox.ts'
+import type { Guard } from './task-statement.ts'
+
+/** A task that a claim of this process holds, as its last write left it. */
+export interface KnownTask {
+  task: LockedTask
+  /** Of its row: see `WrittenTask`. */
+  row_version: string
+  /** When its agent's activity was noted last, by the clock of `performance`. */
+  active_at: number
+}
+
+/** The members of a change that the guarded statement writes whole; a change with another one takes the way by the lock. */
+const plainMembers = new Set<keyof TaskChange>([
+  ...(['task', 'counted', 'status', 'wait', 'output', 'usage', 'crashes', 'job', 'steps', 'events'] as const),
+  ...(['logs', 'warnings', 'secrets', 'outbox', 'consumed', 'calls', 'hold'] as const),
+])
+
+/** How long the activity of an agent needs no further note. */
+const fresh_ms = 1000
+
+/** The task as its next write finds it where nobody else changes it: `now` is by the database's clock, in milliseconds. */
+export function foreseen({ task, active_at }: KnownTask, now: number): LockedTask | undefined {
+  const { agent, hold } = task
+  const isPlain =
+    agent !== null &&
+    !task.has_budget &&
+    task.subscriptions === null &&
+    task.parent_task_id === null &&
+    (hold === null || (hold.budget_ids.length === 0 && !hold.needs && !hold.late)) &&
+    !isRemote(task)
+  if (!isPlain) return undefined
+  const told_at = new Date(Math.max(now, Date.parse(task.told_at))).toISOString()
+  const is_fresh = performance.now() - active_at < fresh_ms
+  return { ...task, now: told_at, told_at, agent: { ...agent, is_fresh } }
+}
+
+/** Whether the guarded statement writes all of a change. */
+export function isPlain(change: TaskChange): boolean {
+  const { status, job, hold, steps = [] } = change
+  return (
+    Object.entries(change).every(
+      ([member, value]) => plainMembers.has(member as keyof TaskChange) || isNothing(value),
+    ) &&
+    (status === undefined || status === 'completed') &&
+    (job === undefined || job.kind === 'end') &&
+    !hold?.needs &&
+    (hold?.budget_ids.length ?? 0) === 0 &&
+    !mayWarn(change) &&
+    freedLimits(change).length === 0 &&
+    steps.every((step) => toolCallMove(step).length === 0)
+  )
+}
+
+function isNothing(value: unknown): boolean {
+  return value === undefined || (Array.isArray(value) && value.length === 0)
+}
+
+/** What is known of a task after a write; undefined where its claim holds it no longer. */
+export function knownAfter(
+  change: TaskChange,
+  row_version: string | undefined,
+  active_at = -Infinity,
+): KnownTask | undefined {
+  const { task, job, status = task.status } = change
+  if (row_version === undefined || isFinished(status) || job !== undefined || status !== 'running') return undefined
+  const {
+    id: _id,
+    output: _output,
+    error: _error,
+    cancel_requested: _asked,
+    finished: _finished,
+    events,
+    started,
+    ...row
+  } = nextRow(change, undefined)
+  const { ledger: _ledger, ...kept } = task
+  return {
+    task: {
+      ...kept,
+      ...row,
+      last_sequence: task.last_sequence + events,
+      started_at: task.started_at ?? (started ? task.told_at : null),
+    },
+    row_version,
+    active_at: consumption(change).active ? performance.now() : active_at,
+  }
+}
+
+/**
+ * Locks tasks where they, and what decisions about them depend on, are as their claims know them: their rows, the states of their
+ * agents, no budget, no subscription to events of tasks, and tokens left in this hour. Open where that is true of all of them.
+ */
+export function guardOf(
+  { fragment }: Sql,
+  all: readonly { task: LockedTask; row_version: string }[],
+  tokens_per_hour: number,
+): Guard {
+  const given = all
+    .map(({ task, row_version }) => {
+      const { id, project_id, org_id, agent_id, credential_id, root_task_id, agent } = task
+      const { name, status, settles_to, token_subject, max_concurrent_tasks } = agent!
+      const root = root_task_id ?? id
+      return {
+        id,
+        row_version,
+        subjects: [agent_id, `proj_${project_id}`, org_id, credential_id, root],
+        org_id,
+        agent_id,
+        ...{ name, status, settles_to, token_subject, max_concurrent_tasks },
+      }
+    })
+    .toSorted((a, b) => (a.id < b.id ? -1 : 1))
+  return {
+    parts: fragment`
+    found as materialized (
+      select as_known.id from jsonb_to_recordset(${jsonb(given)}::jsonb) as g(id text, row_version text, subjects text[], org_id text,
+        agent_id text, name text, status text, settles_to text, token_subject text, max_concurrent_tasks int)
+      -- The limits lead to the indexes, once for each task, whatever the planner thinks of the sizes of the tables.
+      cross join lateral (
+        select from agent a where a.id = g.agent_id and a.name = g.name and a.status = g.status and a.settles_to is not distinct from g.settles_to
+          and a.token_subject = g.token_subject and a.max_concurrent_tasks is not distinct from g.max_concurrent_tasks limit 1
+      ) same_agent
+      cross join lateral (select t.id from task t where t.id = g.id and t.xmin::text = g.row_version limit 1 for update of t) as_known
+      where not exists (select from budget b where b.subject = any(g.subjects))
+        and not exists (select from webhook w where w.org_id = g.org_id and ${hasTaskSubscription})
+        and not exists (select from webhook w where w.push_task_id = g.id)
+        and coalesce((select u.tokens from token_usage u
+          where u.subject = g.token_subject and u.hour = date_trunc('hour', now(), 'UTC')), 0) < ${tokens_per_hour}
+    ), gate as materialized (select count(*) = ${all.length} as is_open from found)`,
+    isOpen: fragment`(select is_open from gate)`,
+  }
+}
