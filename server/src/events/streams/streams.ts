@@ -23,6 +23,8 @@ export interface TaskStreamOptions {
   after: number
   /** The task as its reader sees it; undefined when it is gone. */
   snapshot: () => Promise<TaskSnapshot | undefined>
+  /** Of a task that was made here for this reader, so that its beginning need not be read. */
+  fresh?: FreshTask | undefined
   /** Headers of the answer beside those of a stream. */
   headers: Record<string, string | number | string[]>
   status?: number
@@ -33,6 +35,35 @@ export interface TaskSnapshot {
   task: unknown
   status: TaskState
   last_sequence: number
+}
+
+/** A task as it was made, and what has happened to it since. */
+export interface FreshTask {
+  snapshot: TaskSnapshot
+  /** All its events from the first, until now; undefined where this process does not know them all. Called once. */
+  take: () => readonly TaskEvent[] | undefined
+}
+
+/**
+ * Notes what happens to a task from before it is made. `take` gives that and ends the noting: who calls it watches from then on;
+ * undefined where another process has something to tell. `end` where nobody will take it.
+ */
+export function recordTask(
+  hub: Hub,
+  task_id: string,
+): { take: () => readonly TaskEvent[] | undefined; end: () => void } {
+  const events: TaskEvent[] = []
+  let isWhole = true
+  const end = hub.watch(task_id, {
+    seen: () => Infinity,
+    events: (some) => void events.push(...some),
+    look: () => void (isWhole = false),
+  })
+  const take = (): readonly TaskEvent[] | undefined => {
+    end()
+    return isWhole ? events : undefined
+  }
+  return { take, end }
 }
 
 /**
@@ -100,16 +131,19 @@ class TaskStream {
     this.#write(`retry: ${retry_ms}\n\n`)
     const comments = setInterval(() => this.#write(':\n\n'), comment_ms)
     try {
-      const first = await this.#options.snapshot()
-      if (!first) return this.#end()
-      this.#frame('task.snapshot', { task: first.task }, first.last_sequence)
-      // A reader that claims to have more than there is would miss the end.
-      this.#last = Math.min(this.#last, first.last_sequence)
-      if (isFinished(first.status) && first.last_sequence <= this.#last) return this.#end()
+      const isFresh = this.#beginFresh()
+      if (!isFresh) {
+        const first = await this.#options.snapshot()
+        if (!first) return this.#end()
+        this.#frame('task.snapshot', { task: first.task }, first.last_sequence)
+        // A reader that claims to have more than there is would miss the end.
+        this.#last = Math.min(this.#last, first.last_sequence)
+        if (isFinished(first.status) && first.last_sequence <= this.#last) return this.#end()
+      }
       for (let isFirst = true; !this.#closed.signal.aborted; isFirst = false) {
         this.#wake = Promise.withResolvers<void>()
         const before = this.#last
-        await this.#replay()
+        if (!isFirst || !isFresh) await this.#replay()
         // There was nothing where something should be: the task may be gone, and then nothing will tell its end.
         if (!isFirst && this.#last === before && !(await this.#options.snapshot())) return this.#end()
         await this.#wake.promise
@@ -123,9 +157,20 @@ class TaskStream {
     this.#end()
   }
 
+  /** Begins with what this process knows of a task that it has just made; false where that is not all. */
+  #beginFresh(): boolean {
+    const { fresh, after } = this.#options
+    const events = fresh?.take()
+    if (!fresh || !events || after > 0 || events.some(({ sequence }, i) => sequence !== i + 1)) return false
+    this.#frame('task.snapshot', { task: fresh.snapshot.task }, fresh.snapshot.last_sequence)
+    for (const event of events) this.#event(event)
+    this.#goLive()
+    return true
+  }
+
   /** Writes everything that the database has beyond the last one written, then goes live. */
   async #replay(): Promise<void> {
-    const { sql, task_id, hub } = this.#options
+    const { sql, task_id } = this.#options
     this.#live = false
     await this.#drained()
     for (;;) {
@@ -138,6 +183,11 @@ class TaskStream {
       if (this.#closed.signal.aborted) return
       if (events.length < replayEvents) break
     }
+    this.#goLive()
+  }
+
+  #goLive(): void {
+    const { hub, task_id } = this.#options
     const message = hub.currentMessage(task_id)
     if (message) this.#snapshot(message.message_id, message.text)
     this.#live = true

@@ -47,7 +47,7 @@ export function taskRoutes(app: FastifyInstance, http: HttpContext, context: Con
       await occupyToWatch(handling)
       const task = await askedFor(handling, received(handling.request))
       if (!sql.isTransaction) {
-        const row = await engine.create(task)
+        const row = await watch.making(handling.request, task.id, () => engine.create(task))
         kept(handling.request)
         return taskView(row)
       }

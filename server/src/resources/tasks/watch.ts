@@ -1,7 +1,8 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { isFinished } from '#contract/tasks/task-lifecycle.ts'
 import type { Context } from '../../context.ts'
-import { awaitTask, streamTask } from '../../events/streams/streams.ts'
+import { awaitTask, recordTask, streamTask, type FreshTask } from '../../events/streams/streams.ts'
+import type { TaskEvent } from '../../events/streams/streams-hub.ts'
 import { untilClosed } from '../../http/connection/until-closed.ts'
 import { Answer, type Loading } from '../../http/handle.ts'
 import { Batcher } from '../../platform/batcher.ts'
@@ -33,6 +34,10 @@ export interface Watch {
   ): Promise<Answer | undefined>
   /** The task once it has finished or waits for something, or as it is when `?wait=` is over. */
   waited(handling: Watching, answer: Answer, reply: FastifyReply): Promise<Answer>
+  /**
+   * Makes a task, and notes what happens to it from then on where its caller will stream it: its stream then begins without reading.
+   */
+  making(request: FastifyRequest, task_id: string, make: () => Promise<TaskRow>): Promise<TaskRow>
   /** Takes over the connection; what was set on the answer goes out as its headers. */
   stream(reply: FastifyReply, key: TaskKey, after: number, status: number): Promise<undefined>
 }
@@ -43,14 +48,37 @@ export function makeWatch({ sql, engine, database }: Pick<Context, 'sql' | 'engi
     groupMax,
     waitMax_ms: database.settings.connectionTimeoutMillis!,
   })
-  const stream: Watch['stream'] = async (reply, key, after, status) => {
+  const made = new WeakMap<FastifyRequest, FreshTask & { end: () => void }>()
+  const streamFrom = async (
+    reply: FastifyReply,
+    key: TaskKey,
+    { after, status, fresh }: { after: number; status: number; fresh?: FreshTask | undefined },
+  ): Promise<undefined> => {
     const headers = reply.getHeaders() as Record<string, string>
     reply.hijack()
     const snapshot = async () => {
       const row = await findTask(sql, key)
       return row && { task: taskView(row), status: row.status, last_sequence: row.last_sequence }
     }
-    await streamTask(reply.raw, { hub: engine.hub, sql, task_id: key.id, after, headers, status, snapshot })
+    await streamTask(reply.raw, { hub: engine.hub, sql, task_id: key.id, after, headers, status, snapshot, fresh })
+  }
+  const stream: Watch['stream'] = (reply, key, after, status) => streamFrom(reply, key, { after, status })
+
+  const making: Watch['making'] = async (request, task_id, make) => {
+    if (!wantsStream(request)) return make()
+    const { take, end } = recordTask(engine.hub, task_id)
+    try {
+      const row = await make()
+      const { created_at, agent_id, agent_version, status } = row
+      const data = { status, agent_id, agent_version }
+      const first: TaskEvent = { sequence: 1, task_id, type: 'task.created', created_at, data }
+      const snapshot = { task: taskView(row), status, last_sequence: 1 }
+      made.set(request, { snapshot, end, take: () => withFirst(first, take()) })
+      return row
+    } catch (error) {
+      end()
+      throw error
+    }
   }
 
   const waited: Watch['waited'] = async (watching, answer, reply) => {
@@ -84,17 +112,27 @@ export function makeWatch({ sql, engine, database }: Pick<Context, 'sql' | 'engi
 
   return {
     stream,
+    making,
     waited,
     async created(handling, answer, reply) {
       const { loaded, query, request, occupy } = handling
-      // Of a repeated request, whose task is there already; of any other this was done before its task was made.
-      await occupyToWatch(handling)
-      const key = { id: (answer.body as { id: string }).id, project_id: loaded.project_id }
-      if (wantsStream(request)) return stream(reply, key, 0, answer.status)
-      const isNew = reply.getHeader('idempotency-replayed') === undefined
-      return waitFor({ loaded: key, query, occupy }, answer, reply, isNew)
+      const fresh = made.get(request)
+      try {
+        // Of a repeated request, whose task is there already; of any other this was done before its task was made.
+        await occupyToWatch(handling)
+        const key = { id: (answer.body as { id: string }).id, project_id: loaded.project_id }
+        if (wantsStream(request)) return await streamFrom(reply, key, { after: 0, status: answer.status, fresh })
+        const isNew = reply.getHeader('idempotency-replayed') === undefined
+        return await waitFor({ loaded: key, query, occupy }, answer, reply, isNew)
+      } finally {
+        fresh?.end()
+      }
     },
   }
+}
+
+function withFirst(first: TaskEvent, others: readonly TaskEvent[] | undefined): TaskEvent[] | undefined {
+  return others && [first, ...others.filter(({ sequence }) => sequence > first.sequence)]
 }
 
 /** Called before a task is created: a caller that may not watch it is refused before there is anything to watch. */
