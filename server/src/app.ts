@@ -16,6 +16,7 @@ import type { HttpContext } from './http/http-context.ts'
 import { countOpenStreams } from './http/connection/open-streams.ts'
 import { guardStreams } from './http/access/stream-rights.ts'
 import { makeCoalescer } from './http/access/coalesce.ts'
+import { rememberCallers } from './http/access/recent-callers.ts'
 import { noteUses } from './http/access/key-usage.ts'
 import { answerUnknownPath, collectRoutes } from './http/unknown/unknown-path.ts'
 import { probeRoutes } from './http/connection/probes.ts'
@@ -231,6 +232,7 @@ function httpContext(context: Context, app: FastifyInstance): HttpContext {
         return valid && value !== null ? value : undefined
       },
     },
+    recent_callers: rememberCallers(),
     shareWait_ms: context.database.settings.connectionTimeoutMillis!,
     stream_rights: guardStreams(context.auth_sql),
     open_streams: countOpenStreams({ sql: context.auth_sql, worker_id: context.engine.worker_id, rates }),

@@ -25,9 +25,9 @@ const allowed: Record<string, Cost> = {
   'GET agent': { statements: 2, commits: 0 },
   'list of 20 agents': { statements: 2, commits: 0 },
   'create agent': { statements: 4, commits: 1 },
-  'task with one model call, waited for': { statements: 13, commits: 2 },
-  'task with a tool round, waited for': { statements: 23, commits: 4 },
-  'chat completion': { statements: 15, commits: 3 },
+  'task with one model call, waited for': { statements: 6, commits: 2 },
+  'task with a tool round, waited for': { statements: 8, commits: 4 },
+  'chat completion': { statements: 10, commits: 3 },
 }
 
 /** Other work of the service may fall into a round, the more the busier the machine; the least of so many is the request's. */

@@ -27,6 +27,7 @@ import {
   type StoredAnswer,
 } from './idempotency.ts'
 import type { Principal } from './access/principal.ts'
+import { isSameCaller } from './access/recent-callers.ts'
 import { addressSubject, countSubject, forOperator } from './access/rate-limit.ts'
 import { readRequest, validate } from './read-request.ts'
 
@@ -138,6 +139,7 @@ async function serveAdmitted<O extends Operation, Loaded>(
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<unknown> {
+  const early = loadEarly(context, handlers, request)
   const principal = await identify(context, operation, request, reply)
   const raw = readRequest(operation, request)
   const loading: Loading = {
@@ -166,7 +168,8 @@ async function serveAdmitted<O extends Operation, Loaded>(
   }
   const steps = async (sql: Sql): Promise<Done<O, Loaded>> => {
     const here = { ...loading, sql }
-    const loaded = (await handlers.load?.(here)) as Loaded
+    const isKnown = early !== undefined && principal !== undefined && isSameCaller(early.principal, principal)
+    const loaded = (await (isKnown ? early.loaded : handlers.load?.(here))) as Loaded
     try {
       const handling = checked(loaded, here)
       const result = await handlers.run(handling)
@@ -216,6 +219,22 @@ async function serveAdmitted<O extends Operation, Loaded>(
   } finally {
     await received?.release()
   }
+}
+
+/** What the path names, read for whom the request's credential stood before; undefined where that has to wait. */
+function loadEarly<O extends Operation, Loaded>(
+  { sql, recent_callers }: HttpContext,
+  { load, loadsEarly }: Handlers<O, Loaded>,
+  request: FastifyRequest,
+): { principal: Principal; loaded: Promise<Loaded> } | undefined {
+  if (!loadsEarly || !load || request.headers['idempotency-key'] !== undefined) return undefined
+  const principal = recent_callers.find(request.headers)
+  if (!principal) return undefined
+  const params = request.params as Record<string, string>
+  const loaded = load({ params, principal, sql } as Loading)
+  // The handler that awaits it sees how it failed.
+  loaded.catch(() => {})
+  return { principal, loaded }
 }
 
 /** A cookie may act in several organizations; what it did in one is not done in another. */
@@ -323,7 +342,13 @@ async function identify(
       )
     return undefined
   }
-  const { principal, headers, refused } = await authenticate(context.authentication, operation, request.headers)
+  const { principal, headers, refused } = await authenticate(context.authentication, operation, request.headers).catch(
+    (error: unknown) => {
+      context.recent_callers.note(request.headers, undefined)
+      throw error
+    },
+  )
+  context.recent_callers.note(request.headers, refused ? undefined : principal)
   const { uses } = context.authentication
   request.principal = principal
   reply.headers(headers)

@@ -49,6 +49,11 @@ export interface Handlers<O extends Operation, Loaded> {
   /** Finds what the path names; throws 404 where it does not exist for this caller. Before validation. */
   load?: (loading: Loading) => Promise<Loaded>
   /**
+   * `load` only reads, by `params` and `principal` alone: it may begin while the caller's credential is looked up, for whom that
+   * credential stood before. What it gives is used where it stands for the same one still.
+   */
+  loadsEarly?: true
+  /**
    * Instead of `load`, where `run` itself finds what the path names, by the statement that does the work, and throws 404. A
    * request that is refused for another reason looks first whether it is there, because that 404 comes before.
    */

@@ -5,6 +5,7 @@ import type { Secrets } from '../platform/crypto/secrets.ts'
 import type { AuthenticationSettings } from './access/authenticate.ts'
 import type { Admission } from './connection/admission.ts'
 import type { OpenStreams } from './connection/open-streams.ts'
+import type { RecentCallers } from './access/recent-callers.ts'
 import type { Principal } from './access/principal.ts'
 import type { StreamRights } from './access/stream-rights.ts'
 
@@ -28,6 +29,7 @@ export interface HttpContext {
   /** Refuses requests that the process cannot serve in time. */
   admission: Admission
   authentication: AuthenticationSettings
+  recent_callers: RecentCallers
   open_streams: OpenStreams
   stream_rights: StreamRights
   /** Scheme, host and port under which browsers know the service. */

@@ -176,4 +176,139 @@ describe('the journal', () => {
     const [row] = await sql`select status from task where id = ${id}`
     assert.deepEqual(row, { status: 'running' })
   })
+
+  /** A store that counts how writes were made, by the lock of their tasks or foreseen, and a journal with it. */
+  const counted = () => {
+    const made = { locked: 0, foreseen: 0 }
+    const store = taskStore({ sql, indexed: database.indexed, queue, tokens_per_hour: 1000 })
+    const journal = new Journal({
+      store: {
+        begin: (work) => ((made.locked += 1), store.begin(work)),
+        writeForeseen: async (changes) => {
+          const written = await store.writeForeseen!(changes)
+          if (written) made.foreseen += 1
+          return written
+        },
+      },
+      hub,
+      onDeferred,
+    })
+    return { journal, made }
+  }
+
+  it('a write of a task that has not changed since the last one needs no lock before it', async () => {
+    const { journal, made } = counted()
+    const id = await create()
+    const [run] = await claim('worker_a')
+    assert.equal(await journal.write(run!.claim, note('first')), true)
+    assert.deepEqual(made, { locked: 1, foreseen: 0 })
+    for (const text of ['second', 'third']) assert.equal(await journal.write(run!.claim, note(text)), true)
+    let told_at = ''
+    const told: Decide = (task) => ((told_at = task.told_at), end(task))
+    assert.equal(await journal.write(run!.claim, told), false)
+    assert.deepEqual(made, { locked: 1, foreseen: 3 })
+
+    const rows = await sql<{ sequence: number; created_at: string }>`
+      select sequence, created_at from task_event where task_id = ${id} order by sequence`
+    assert.deepEqual(
+      rows.map(({ sequence }) => sequence),
+      [1, 2, 3, 4, 5, 6],
+    )
+    const moments = rows.map(({ created_at }) => created_at)
+    assert.deepEqual(moments, moments.toSorted())
+    const [row] = await sql`
+      select status, writes, job_id, worker_id, finished_at, now() - finished_at < interval '1 minute' and finished_at <= now() as is_past
+      from task where id = ${id}`
+    assert.deepEqual(row, {
+      ...{ status: 'completed', writes: 4, job_id: null, worker_id: null, finished_at: told_at, is_past: true },
+    })
+    const [jobs] = await sql`select count(*) as n from pgboss.job where data ->> 'task_id' = ${id}`
+    assert.deepEqual(jobs, { n: 0 })
+  })
+
+  const changes: Record<string, { change: (run: Run) => Promise<unknown>; sees: Decide }> = {
+    'a message': {
+      change: ({ claim: { task_id } }) => sql`update task set unseen = unseen + 1 where id = ${task_id}`,
+      sees: ({ unseen }) => (assert.equal(unseen, 1), {}),
+    },
+    'a cancellation': {
+      change: ({ claim: { task_id } }) => sql`
+        update task set cancel = '{"reason":null,"mode":"graceful","user_id":"user_1"}', cancel_requested_at = now() where id = ${task_id}`,
+      sees: ({ cancel }) => (assert.equal(cancel?.mode, 'graceful'), {}),
+    },
+    'a pause of its agent': {
+      change: ({ agent_id }) => sql`update agent set status = 'paused' where id = ${agent_id}`,
+      sees: (task) => (assert.equal(task.agent?.status, 'paused'), {}),
+    },
+    'a budget of its agent': {
+      change: ({ agent_id, project_id, spender: { org_id } }) => sql`
+        insert into budget (id, org_id, project_id, scope, subject, agent_id, max_tokens, period, window_start, created_by)
+        values ('budget_1', ${org_id}, ${project_id}, 'agent', ${agent_id}, ${agent_id}, 5, 'total', now(), 'user_1')`,
+      sees: ({ has_budget }) => (assert.equal(has_budget, true), {}),
+    },
+    'the last tokens of its credential': {
+      change: ({ agent_id }) => sql`
+        insert into token_usage (subject, hour, tokens)
+        select token_subject, date_trunc('hour', now(), 'UTC'), 1000 from agent where id = ${agent_id}
+        on conflict (subject, hour) do update set tokens = excluded.tokens`,
+      sees: ({ tokens_used }) => (assert.equal(tokens_used, 1000), {}),
+    },
+  }
+  for (const [what, { change, sees }] of Object.entries(changes))
+    it(`a write that follows ${what} is decided by the task as it is then`, async () => {
+      const { journal, made } = counted()
+      const lone = await insertTestAgent(sql)
+      await create({ agent: lone })
+      const [run] = await claim('worker_a')
+      await journal.write(run!.claim, note('first'))
+      await change(run!)
+      let seen: unknown
+      const decide: Decide = (task) => {
+        seen = task
+        return { events: [{ type: 'usage.updated', data: {} }] }
+      }
+      assert.equal(await journal.write(run!.claim, decide), true)
+      sees(seen as Parameters<Decide>[0])
+      assert.deepEqual(made, { locked: 2, foreseen: 0 })
+      await sql`delete from budget where subject = ${lone.id}`
+      await sql`delete from token_usage`
+      await journal.write(run!.claim, end)
+    })
+
+  it('a write of a worker that lost its task since its last one is refused and leaves nothing', async () => {
+    const { journal } = counted()
+    const id = await create()
+    const [first] = await claim('worker_c')
+    await journal.write(first!.claim, note('first'))
+    await requeueTasks(sql, queue, 'worker_c', { crashed: true, except: [] })
+    const before = await events(id)
+    await assert.rejects(journal.write(first!.claim, end), LeaseLost)
+    assert.deepEqual(await events(id), before)
+    const [second] = await claim('worker_b')
+    assert.equal(await journal.write(second!.claim, end), false)
+  })
+
+  it('a foreseen write whose answer got lost is made once', async () => {
+    const id = await create()
+    const [run] = await claim('worker_a')
+    const store = taskStore({ sql, indexed: database.indexed, queue })
+    let losses = 1
+    const journal = new Journal({
+      store: {
+        begin: (work) => store.begin(work),
+        writeForeseen: async (changes) => {
+          const written = await store.writeForeseen!(changes)
+          if (losses-- > 0) throw Object.assign(new Error('Connection terminated unexpectedly'), { code: 'ECONNRESET' })
+          return written
+        },
+      },
+      hub,
+      onDeferred,
+    })
+    await journal.write(run!.claim, note('first'))
+    assert.equal(await journal.write(run!.claim, note('second')), true)
+    assert.equal(await journal.write(run!.claim, end), false)
+    const [row] = await sql`select writes, last_sequence from task where id = ${id}`
+    assert.deepEqual(row, { writes: 3, last_sequence: 5 })
+  })
 })

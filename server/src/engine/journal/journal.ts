@@ -208,7 +208,7 @@ export class Journal {
     return writes.map((write) => results.get(write)!)
   }
 
-  /** The plain change that a write makes of its task where nobody else has changed that; undefined where it takes the lock. */
+  /** The plain change that a write makes of its task where no other process has changed that; undefined where it takes the lock. */
   #foresee({ claim, position, decide }: Write): ForeseenChange | undefined {
     const { known } = claim
     // What this write leaves is known once it is made.

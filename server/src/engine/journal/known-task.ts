@@ -24,7 +24,7 @@ const plainMembers = new Set<keyof TaskChange>([
 /** How long the activity of an agent needs no further note. */
 const fresh_ms = 1000
 
-/** The task as its next write finds it where nobody else changes it: `now` is by the database's clock, in milliseconds. */
+/** The task as its next write finds it where no other process changes it: `now` is by the database's clock, in milliseconds. */
 export function foreseen({ task, active_at }: KnownTask, now: number): LockedTask | undefined {
   const { agent, hold } = task
   const isPlain =

@@ -61,7 +61,7 @@ export async function applyCounted(
   // None needs the result of another, so they are sent at once, and what follows does not wait for their answers.
   const writing = writeTasks(tx, queue, allWritten(changes, { sends, warnings, isAwaited }))
   await tx.leave([writing])
-  // A failure is told by the end of the transaction.
+  // The end of the transaction fails with it.
   const written = writing.catch(() => undefined)
   for (const one of published) one.row = written.then((all) => all?.tasks.get(one.task_id)?.row)
   await Promise.all([

@@ -1,6 +1,5 @@
 import { pipeline, type Readable, type Transform } from 'node:stream'
 import { createBrotliDecompress, createGunzip, createInflate, createZstdDecompress } from 'node:zlib'
-import type { Dispatcher } from 'undici'
 import { openUpstream, type UpstreamConnection } from '../../platform/egress/connect.ts'
 import { ModelError, type NetworkUse } from './model.ts'
 import { statusOfErrorBody } from './model-errors.ts'
@@ -76,7 +75,7 @@ async function send(
   const { statusCode, headers, body } = await client
     .request({
       path: pathname + search,
-      method: (init?.method ?? 'GET') as Dispatcher.HttpMethod,
+      method: init?.method ?? 'GET',
       headers: { ...(init?.headers as Record<string, string>), 'accept-encoding': 'identity' },
       body: (init?.body as string | null | undefined) ?? null,
       signal: init?.signal ?? null,
@@ -111,7 +110,7 @@ const decoders: Record<string, () => Transform> = {
 /** A body as it was before its server compressed it, as some do although they are asked not to. */
 function plain(body: Readable, encoding: string | string[] | undefined): Readable {
   const decoder = typeof encoding === 'string' ? decoders[encoding.trim().toLowerCase()] : undefined
-  // What ends badly is told by the last of the two.
+  // The last of the two fails for both.
   return decoder ? pipeline(body, decoder(), () => {}) : body
 }
 

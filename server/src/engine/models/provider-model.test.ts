@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { afterEach, beforeEach, describe, it } from 'node:test'
 import { promisify } from 'node:util'
+import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
 import { startByteCounter } from '../../../test/fakes/byte-counter.ts'
 import {
   type FakeBehaviour,
@@ -243,6 +244,25 @@ for (const kind of providerKinds) {
     })
   })
 }
+
+it('an answer that its server compresses although it is asked not to is read', async (t) => {
+  const lines = [
+    { choices: [{ index: 0, delta: { role: 'assistant', content: 'Grüße ' } }] },
+    { choices: [{ index: 0, delta: { content: 'in pieces' } }] },
+    { choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] },
+  ]
+  const stream = `${lines.map((line) => `data: ${JSON.stringify(line)}\n\n`).join('')}data: [DONE]\n\n`
+  const encodings = { gzip: gzipSync, deflate: deflateSync, br: brotliCompressSync, zstd: zstdCompressSync }
+  for (const [encoding, compress] of Object.entries(encodings)) {
+    const { url } = await startLocalServer(t, (request, response) => {
+      assert.equal(request.headers['accept-encoding'], 'identity')
+      response.writeHead(200, { 'content-type': 'text/event-stream', 'content-encoding': encoding })
+      response.end(compress(stream))
+    })
+    const { text } = await makeModel('openai_compatible', `${url}/v1`).call(ask())
+    assert.equal(text, 'Grüße in pieces', encoding)
+  }
+})
 
 it('a server that counts no tokens is believed to have used none', async () => {
   server.next({ do: 'answer', text: 'Hi', usage: null })

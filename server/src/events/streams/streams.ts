@@ -46,7 +46,7 @@ export interface FreshTask {
 
 /**
  * Notes what happens to a task from before it is made. `take` gives that and ends the noting: who calls it watches from then on;
- * undefined where another process has something to tell. `end` where nobody will take it.
+ * undefined where another process has something to tell. `end` where no caller will take it.
  */
 export function recordTask(
   hub: Hub,

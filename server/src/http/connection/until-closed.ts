@@ -1,6 +1,6 @@
 import type { FastifyReply } from 'fastify'
 
-/** One for all: each would have a stack trace of its own otherwise, and every answer's connection is done with once. */
+/** One for all: a new one would take a stack trace, and the connection of every answer closes. */
 const connectionClosed = new DOMException('The connection of the answer was closed.', 'AbortError')
 
 /** Aborts when the connection of an answer closes; at once where it has. */

@@ -62,9 +62,7 @@ export function agentRoutes(
       const project_id = projectNumber(params.project_id!)
       const { org_id } = principal
       const found =
-        project_id === undefined
-          ? undefined
-          : await listAgents({ ...filter, org_id, project_id, sort, limit, offset })
+        project_id === undefined ? undefined : await listAgents({ ...filter, org_id, project_id, sort, limit, offset })
       if (!found) throw projectNotFound(params.project_id!)
       const { agents, total } = found
       return {
@@ -98,6 +96,7 @@ export function agentRoutes(
   })
 
   handle(app, http, operations.getAgent, {
+    loadsEarly: true,
     load: ({ params, principal }) =>
       readAgent({ project_id: params.project_id!, agent_id: params.agent_id! }, principal),
     run: async ({ loaded, header }) => {

@@ -9,7 +9,7 @@ import { findAgentsWithStats, type AgentPath, type AgentWithStats } from './agen
 
 const groupMax = 100
 const concurrency = 2
-/** Each may be another statement, on a connection of its own. */
+/** Each may be another statement, on a separate connection. */
 const listsMax = 16
 
 /**
@@ -47,11 +47,7 @@ export function makeReadAgent({ sql, indexed, settings }: Pick<Database, 'sql' |
 export type ListAgents = (filter: AgentFilter) => Promise<AgentPage | undefined>
 
 /** First pages that are asked for at the same time are read by one statement each, and an equal one once. */
-export function makeListAgents({
-  sql,
-  indexed,
-  settings,
-}: Pick<Database, 'sql' | 'indexed' | 'settings'>): ListAgents {
+export function makeListAgents({ sql, indexed, settings }: Pick<Database, 'sql' | 'indexed' | 'settings'>): ListAgents {
   const lists = new Batcher<AgentFilter, AgentPage | undefined>(
     async (filters) => {
       const each = new Map(filters.map((filter) => [JSON.stringify(filter), filter]))

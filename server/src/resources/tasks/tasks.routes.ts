@@ -39,6 +39,7 @@ export function taskRoutes(app: FastifyInstance, http: HttpContext, context: Con
   const { loadAsked, receive, received, kept } = makeTaskFiles(context)
 
   handle(app, http, operations.createTask, {
+    loadsEarly: true,
     load: loadAsked,
     receive,
     run: async (handling) => {
