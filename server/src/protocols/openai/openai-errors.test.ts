@@ -38,7 +38,9 @@ describe('a request to the OpenAI door is refused', () => {
   it('a request to the OpenAI door is refused as the protocol says, where it cannot be served', async () => {
     const stopped = await makeAgent()
     await service.send('POST', `${project}/agents/${stopped.id}/stop`)
-    assert.deepEqual(reportOf(await respond({ model: stopped.id })), [400, invalid, 'agent_not_running', null, 'false'])
+    const halted = await respond({ model: stopped.id })
+    assert.deepEqual(reportOf(halted), [400, invalid, 'agent_not_running', null, 'false'])
+    assert.match(halted.body.error.message, /status stopped .* Start or restart it\.$/)
     assert.deepEqual(reportOf(await respond({ model: 'none' })), [404, invalid, 'model_not_found', 'model', 'false'])
     const unknown = { previous_response_id: 'resp_none', conversation: 'conv_none' }
     const { previous_response_id, conversation } = unknown

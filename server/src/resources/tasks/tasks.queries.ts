@@ -265,11 +265,11 @@ export async function requireRoom(
 /** Throws 409 `agent_not_running` where an agent's state takes no further task. */
 export function requireWorking(agent: { id: string; status: string; settles_to: string | null }): void {
   if (agentAcceptsTasks(agent)) return
-  throw new Problem('agent_not_running', {
-    resource_type: 'agent',
-    resource_id: agent.id,
-    current_status: agent.status,
-  })
+  throw new Problem(
+    'agent_not_running',
+    { resource_type: 'agent', resource_id: agent.id, current_status: agent.status },
+    { message: `The agent has the status ${agent.status} and accepts no tasks. Start or restart it.` },
+  )
 }
 
 /** Files that a task's tools kept as its results, in the order of its steps. */
