@@ -348,12 +348,9 @@ describe('responses', () => {
     const open = await client.responses.create({ model: 'script', input, background: true })
     assert.deepEqual([open.status, open.output], ['queued', []])
     await eventually(async () => (await client.responses.retrieve(open.id)).status === 'in_progress')
-    await client.responses.cancel(open.id)
-    const canceled = await eventually(async () => {
-      const now = await client.responses.retrieve(open.id)
-      return now.status === 'cancelled' && now
-    })
-    assert.equal(canceled.incomplete_details?.reason, 'cancelled')
+    const canceled = await client.responses.cancel(open.id)
+    assert.deepEqual([canceled.status, canceled.incomplete_details?.reason], ['cancelled', 'cancelled'])
+    assert.equal((await client.responses.retrieve(open.id)).status, 'cancelled')
     assert.equal((await client.responses.cancel(open.id)).status, 'cancelled')
   })
 

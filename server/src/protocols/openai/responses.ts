@@ -2,13 +2,14 @@ import type { FastifyInstance, FastifyReply } from 'fastify'
 import { isObject } from '#contract/core/merge-patch.ts'
 import { notFound } from '#contract/core/problems.ts'
 import * as operations from '#contract/doors/openai.ts'
+import { untilClosed } from '../../http/connection/until-closed.ts'
 import { Answer, handle, type Loading } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 import { findResponse, hideResponse, type FoundResponse } from '../door-responses.queries.ts'
 import { cancelSegment, mayResolve, type AskedSegment } from '../open-segment.ts'
-import { readSegment } from '../segment-events.ts'
-import { SegmentFold } from '../segment-fold.ts'
+import { followSegment, readSegment } from '../segment-events.ts'
+import { SegmentFold, type Happening } from '../segment-fold.ts'
 import { awaitSegment, cancelWithConnection, endRequestWith, streamSegment, type Telling } from '../served-segment.ts'
 import { requireConversation } from '../conversations.queries.ts'
 import type { DoorFiles } from '../door-files.ts'
@@ -19,6 +20,9 @@ import { pageOf } from './pages.ts'
 import { readInput } from './read-input.ts'
 import { doorConfig, openWebUiHeaders, readOptions } from './read-options.ts'
 import { ResponseState, type ResponseFrame } from './response-state.ts'
+
+/** A cancellation is answered when it has taken effect, or after this. */
+const cancelWait_ms = 5000
 
 /** Responses: segments of tasks. */
 export function responseRoutes(app: FastifyInstance, http: HttpContext, door: OpenAiDoor): void {
@@ -76,10 +80,18 @@ export function responseRoutes(app: FastifyInstance, http: HttpContext, door: Op
   handle(app, http, operations.cancelResponse, {
     load: loadResponse,
     run: async (handling) => {
-      const { loaded, principal } = handling
+      const { loaded } = handling
       await cancelSegment(door.sql, door, handling, loaded)
-      const now = await findResponse(door.sql, loaded.id, principal)
-      return (await readState(door.sql, now ?? loaded)).view()
+      return {}
+    },
+    // Its worker confirms a cancellation in a moment, unless a call of a tool has to end first.
+    finish: async ({ loaded, principal }, _answer, reply) => {
+      const found = (await findResponse(door.sql, loaded.id, principal)) ?? loaded
+      const { fold, state } = stateOf(found)
+      const signal = AbortSignal.any([untilClosed(reply), AbortSignal.timeout(cancelWait_ms)])
+      const take = (happenings: Happening[]): void => happenings.forEach((happening) => void state.take(happening))
+      const has_ended = await followSegment(sourceOf(found), fold, { signal, take, text: false }).catch(() => false)
+      return new Answer(200, (has_ended ? state : await readState(door.sql, found)).view())
     },
   })
 
