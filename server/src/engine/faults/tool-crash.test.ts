@@ -1,32 +1,72 @@
 import assert from 'node:assert/strict'
-import { after, afterEach, before, describe, it } from 'node:test'
+import { after, before, describe, it } from 'node:test'
 import { insertTestAgent, newTestTask } from '../../../test/fixtures.ts'
 import { openCrashWorld, type CrashWorld } from '../../../test/processes/crash-world.ts'
-import { witnessTools, type EngineProcess } from '../../../test/processes/engine-process.ts'
+import { witnessTools } from '../../../test/processes/engine-process.ts'
 import { eventually } from '../../../test/harness.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 import { scriptModel } from '../models/builtin/builtin-script.ts'
-import type { NewTask } from '../commands/new-task.ts'
 
-/** Tasks are created here. The worker that calls tools is a separate process, which is killed during a call. */
+/**
+ * Tasks are created here. One worker, a separate process, is killed while each of them is in the middle of something, and another one
+ * goes on with them.
+ */
 describe('a call of a tool that was cut by a crash', () => {
   let world: CrashWorld
   let sql: Sql
-  let agent: NewTask['agent']
+  /** The ids of the tasks that the first worker had when it was killed. */
+  const cut: Record<keyof typeof plans, string> = {} as never
+
+  const hanging = (name: string): object[] => [
+    { tool_calls: [{ name, arguments: { hang: true } }] },
+    { text: 'The tool said: {{tool_result}}' },
+  ]
+  const plans = {
+    safe: hanging('safe'),
+    keyed: hanging('keyed'),
+    approved: hanging('unsafe'),
+    answered: hanging('unsafe'),
+    rejected: hanging('unsafe'),
+    canceled: hanging('unsafe'),
+    several: [
+      { tool_calls: [{ name: 'unsafe' }, { name: 'safe', arguments: { hang: true } }, { name: 'keyed' }] },
+      { text: 'Done.' },
+    ],
+    timer: [{ tool_calls: [{ name: 'wait', arguments: { seconds: 5 } }] }, { text: 'I waited.' }],
+    asks: [
+      { tool_calls: [{ name: 'request_input', arguments: { question: 'Which one?' } }] },
+      { text: 'You said {{tool_result}}' },
+    ],
+  }
+
+  const hangingAlone = ['safe', 'keyed', 'approved', 'answered', 'rejected', 'canceled'] as const
 
   before(async () => {
     world = await openCrashWorld(() => scriptModel, witnessTools)
     sql = world.sql
-    agent = await insertTestAgent(sql, { tools: ['safe', 'keyed', 'unsafe', 'wait', 'request_input'] })
+    const agent = await insertTestAgent(sql, { tools: ['safe', 'keyed', 'unsafe', 'wait', 'request_input'] })
+    // More slots than one project may fill.
+    const slots = 16
+    const worker = await world.startWorker({ scripted: true, slots })
+    const give = async (...names: (keyof typeof plans)[]): Promise<void> => {
+      const ids = await world.create(...names.map((name) => newTestTask(agent, JSON.stringify(plans[name]))))
+      for (const [at, name] of names.entries()) cut[name] = ids[at]!
+    }
+    await give(...hangingAlone, 'several')
+    await Promise.all([
+      ...hangingAlone.map((name) => eventually(async () => (await callsOf(cut[name])) === 1)),
+      eventually(async () => (await callsOf(cut.several)) === 3 && (await endedCallsOf(cut.several)) === 2),
+    ])
+    // Last, because one of them goes on after some seconds.
+    await give('timer', 'asks')
+    const { timer, asks } = cut
+    await Promise.all([until(timer, 'waiting'), until(asks, 'waiting')])
+    await worker.kill()
+    assert.deepEqual([(await read(timer)).wait?.reason, (await read(asks)).wait?.reason], ['timer', 'input'])
+    await world.startWorker({ scripted: true, slots })
   })
-  afterEach(() => world.killWorkers())
   after(() => world.close())
 
-  const startWorker = (): Promise<EngineProcess> => world.startWorker({ scripted: true })
-  const give = async (...steps: object[]): Promise<string> => {
-    const [id] = await world.create(newTestTask(agent, JSON.stringify(steps)))
-    return id!
-  }
   const read = async (id: string) => {
     const [task] = await sql<{
       status: string
@@ -41,6 +81,11 @@ describe('a call of a tool that was cut by a crash', () => {
     const rows = await sql<{ n: number }>`select count(*) as n from witness where input like ${`${id}:%`}`
     return rows[0]!.n
   }
+  const endedCallsOf = async (id: string) => {
+    const rows =
+      await sql`select 1 from task_step where task_id = ${id} and type = 'tool_call' and status = 'completed'`
+    return rows.length
+  }
   const eventsOf = async (id: string) => {
     const rows = await sql<{ sequence: number; type: string }>`
       select sequence, type from task_event where task_id = ${id} order by sequence`
@@ -50,37 +95,38 @@ describe('a call of a tool that was cut by a crash', () => {
     )
     return rows.map(({ type }) => type)
   }
-  const calls = (name: string) => ({ tool_calls: [{ name, arguments: { hang: true } }] })
-  /** The task once its call hangs in a worker that is killed then, and another one has come. */
-  const cut = async (name: string): Promise<string> => {
-    const worker = await startWorker()
-    const id = await give(calls(name), { text: 'The tool said: {{tool_result}}' })
-    await eventually(async () => (await callsOf(id)) === 1)
-    await worker.kill()
-    await startWorker()
-    return id
-  }
 
-  for (const safety of ['safe', 'keyed']) {
+  for (const safety of ['safe', 'keyed'] as const) {
     it(`a call of a tool that was cut by a crash is made again with the same key where it is ${safety}`, async () => {
-      const id = await cut(safety)
+      const id = cut[safety]
       await until(id, 'completed')
       assert.equal(await callsOf(id), 2)
       assert.equal((await read(id)).output?.content, `The tool said: call 2 of ${safety}`)
       const [step] = await sql`select attempt, status from task_step where task_id = ${id} and type = 'tool_call'`
       assert.deepEqual(step, { attempt: 2, status: 'completed' })
-      await world.workers.at(-1)!.kill()
     })
   }
 
   const answers = [
-    ['made again when a person says so', { decision: 'approve' }, 2, 'call 2 of unsafe'],
-    ['done with the result that a person gives', { decision: 'approve', result: 'It was done.' }, 1, 'It was done.'],
-    ['failed when a person says so', { decision: 'reject', reason: 'It never arrived.' }, 1, 'It never arrived.'],
+    ['made again when a person says so', 'approved', { decision: 'approve' }, 2, 'call 2 of unsafe'],
+    [
+      'done with the result that a person gives',
+      'answered',
+      { decision: 'approve', result: 'It was done.' },
+      1,
+      'It was done.',
+    ],
+    [
+      'failed when a person says so',
+      'rejected',
+      { decision: 'reject', reason: 'It never arrived.' },
+      1,
+      'It never arrived.',
+    ],
   ] as const
-  for (const [what, resolution, made, said] of answers) {
+  for (const [what, name, resolution, made, said] of answers) {
     it(`a call of a tool that was cut by a crash asks a person where it is unsafe, and is ${what}`, async () => {
-      const id = await cut('unsafe')
+      const id = cut[name]
       await until(id, 'waiting')
       const { wait } = await read(id)
       assert.equal(wait?.reason, 'unknown_outcome')
@@ -98,12 +144,11 @@ describe('a call of a tool that was cut by a crash', () => {
       const events = await eventsOf(id)
       for (const type of ['approval.requested', 'task.waiting', 'approval.resolved', 'task.resumed', 'task.completed'])
         assert.ok(events.includes(type), type)
-      await world.workers.at(-1)!.kill()
     })
   }
 
   it('a call of a tool that was cut by a crash is uncertain in the receipt where the task is canceled meanwhile', async () => {
-    const id = await cut('unsafe')
+    const id = cut.canceled
     await until(id, 'waiting')
     await sql.begin((tx) => world.engine.cancel(tx, id, { reason: null, mode: 'graceful', user_id: 'user_x' }))
     const [event] = await sql<{ data: { effects: unknown[]; uncertain: { tool: string }[] } }>`
@@ -111,22 +156,10 @@ describe('a call of a tool that was cut by a crash', () => {
     assert.deepEqual([event!.data.effects.length, event!.data.uncertain.map(({ tool }) => tool)], [0, ['unsafe']])
     const [approval] = await sql`select status from approval where task_id = ${id}`
     assert.deepEqual(approval, { status: 'expired' })
-    await world.workers.at(-1)!.kill()
   })
 
   it('a call of a tool that was cut by a crash does not take the other calls of its answer with it: those that had ended are not made again', async () => {
-    const worker = await startWorker()
-    const id = await give(
-      { tool_calls: [{ name: 'unsafe' }, { name: 'safe', arguments: { hang: true } }, { name: 'keyed' }] },
-      { text: 'Done.' },
-    )
-    await eventually(async () => {
-      const done =
-        await sql`select 1 from task_step where task_id = ${id} and type = 'tool_call' and status = 'completed'`
-      return done.length === 2
-    })
-    await worker.kill()
-    await startWorker()
+    const id = cut.several
     await until(id, 'completed')
     const rows = await sql<{ attempt: number; name: string }>`
       select name, attempt from task_step where task_id = ${id} and type = 'tool_call' order by index`
@@ -136,26 +169,15 @@ describe('a call of a tool that was cut by a crash', () => {
       { name: 'keyed', attempt: 1 },
     ])
     assert.equal(await callsOf(id), 4)
-    await world.workers.at(-1)!.kill()
   })
 
-  it('a call of a tool that was cut by a crash is no matter for a task that waits: for a moment or for a message, it holds no worker', async () => {
-    const worker = await startWorker()
-    const timer = await give({ tool_calls: [{ name: 'wait', arguments: { seconds: 3 } }] }, { text: 'I waited.' })
-    const asks = await give(
-      { tool_calls: [{ name: 'request_input', arguments: { question: 'Which one?' } }] },
-      { text: 'You said {{tool_result}}' },
-    )
-    await Promise.all([until(timer, 'waiting'), until(asks, 'waiting')])
-    await worker.kill()
-    assert.deepEqual([(await read(timer)).wait?.reason, (await read(asks)).wait?.reason], ['timer', 'input'])
-    await startWorker()
+  it('tasks that wait for a moment or for a message hold no worker: one that is killed meanwhile does not matter to them', async () => {
+    const { timer, asks } = cut
     const sent = await sql.begin((tx) =>
       world.engine.sendMessage(tx, asks, { content: 'the blue one', user_id: 'user_x' }),
     )
     assert.equal(sent.outcome, 'sent')
     await Promise.all([until(timer, 'completed'), until(asks, 'completed')])
     assert.equal((await read(asks)).output?.content, 'You said the blue one')
-    await world.workers.at(-1)!.kill()
   })
 })

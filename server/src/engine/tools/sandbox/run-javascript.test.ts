@@ -104,7 +104,11 @@ describe('a program without an end', () => {
     })
 
   it('a program without an end gives what it had written', async () => {
-    assert.match((await run('console.log("begun"); for (;;);', 0.3)).content, /^console:\nbegun\n/)
+    // On a busy machine the program has written nothing in a short time, and has nothing to give.
+    let content = ''
+    for (const timeout_seconds of [0.3, 3, 30])
+      if (!content.startsWith('console:')) ({ content } = await run('console.log("begun"); for (;;);', timeout_seconds))
+    assert.match(content, /^console:\nbegun\n/)
   })
 
   it('a program without an end ends as soon as its call is aborted', async () => {
@@ -160,7 +164,7 @@ describe('a program that takes too much', () => {
 
   it('a program that takes too much has its value and its console cut', async () => {
     assert.equal((await run('"x".repeat(1e7)')).content.length, 50_000)
-    const { content } = await run('for (let i = 0; i < 1e5; i++) console.log("x".repeat(100)); 1', 60)
+    const { content } = await run('for (let i = 0; i < 5000; i++) console.log("x".repeat(100)); 1', 60)
     assert.ok(content.length < 51_000)
     assert.match(content, /result:\n1$/)
   })
