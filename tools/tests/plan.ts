@@ -4,10 +4,11 @@ import { join } from 'node:path'
 const folders = ['contract', 'server', 'sdk', 'cli', 'console', 'tools', 'e2e']
 
 /**
- * Files of one process. Loading the service costs two seconds of a processor, so files share that. The groups of a whole run are one
- * fewer than the processes at a time: they begin together, end at about the same time, and files with a process each fill what is left.
+ * Files of one process at most. A process takes seconds of a processor until it has loaded and compiled the service and started one,
+ * so files share that. The groups of a whole run are one fewer than the processes at a time: they begin together, end at about the
+ * same time, and files with a process each fill what is left.
  */
-const filesOfGroup = 64
+const filesOfGroup = 128
 
 /** In a long run one file may take a minute. */
 const filesOfLongGroup = 6
