@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto'
 import { scopes } from '#contract/core/scopes.ts'
-import type { Environment } from '../src/config/config.ts'
 import { createPasswords } from '../src/platform/crypto/passwords.ts'
 import { insertApiKey, newApiKey } from '../src/resources/api-keys/api-keys.queries.ts'
 import { insertClient, newClientSecret } from '../src/resources/oauth/oauth-clients.queries.ts'
@@ -8,8 +7,8 @@ import { insertOrganization, insertUser } from '../src/resources/users/users.que
 import { atEnd } from './at-end.ts'
 import { sender, startTestService, type TestService } from './harness.ts'
 
-/** Services of this process, by their settings. */
-const running = new Map<string, { service: Promise<TestService>; users: number }>()
+/** The service of this process, and how many files use it. */
+let running: { service: Promise<TestService>; users: number } | undefined
 
 /** Whether `tools/tests/group.ts` runs several files here, and calls `atEnd` after the last one. */
 const isGroup = process.env['CADRE_TEST_GROUP'] !== undefined
@@ -20,13 +19,12 @@ let password_hash: Promise<string> | undefined
 /**
  * A service that the files of a process share: starting one for each takes a second of a processor. `owner` is a new owner of
  * a new organization with all that the first owner of a service has. For tests that look only at what is theirs; those of
- * counts over all organizations, of the first owner, of connections, limits or stops use `startTestService`. `stop` ends the
- * work of the organization.
+ * counts over all organizations, of the first owner, of connections, limits or stops use `startTestService`. So do those of
+ * settings: a service that does nothing takes a few percent of a processor until the process ends. `stop` ends the work of
+ * the organization.
  */
-export async function shareTestService(env: Environment = {}): Promise<TestService> {
-  const settings = JSON.stringify(env)
-  const shared = running.get(settings) ?? { service: startTestService(env), users: 0 }
-  running.set(settings, shared)
+export async function shareTestService(): Promise<TestService> {
+  const shared = (running ??= { service: startTestService(), users: 0 })
   shared.users += 1
   const test = await shared.service
   const owner = await makeOwner(test)
@@ -38,16 +36,16 @@ export async function shareTestService(env: Environment = {}): Promise<TestServi
       await endWork(test, owner.org_id)
       shared.users -= 1
       if (shared.users > 0 || isGroup) return
-      running.delete(settings)
+      running = undefined
       await test.stop()
     },
   }
 }
 
 atEnd.push(async () => {
-  const all = [...running.values()]
-  running.clear()
-  for (const { service } of all) await (await service).stop()
+  const last = running
+  running = undefined
+  await (await last?.service)?.stop()
 })
 
 async function makeOwner({ sql, owner: first }: TestService): Promise<TestService['owner']> {

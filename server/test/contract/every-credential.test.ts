@@ -5,7 +5,8 @@ import { operations } from '#contract/operations.ts'
 import type { Scope } from '#contract/core/scopes.ts'
 import { makeKey, makePerson, makeSession, makeToken, type Credential, type Person } from '../actors.ts'
 import { assertDeclared } from './declared.ts'
-import { type Reply, type SendOptions, startTestService, type TestService } from '../harness.ts'
+import { type Reply, type SendOptions, type TestService } from '../harness.ts'
+import { shareTestService } from '../shared-service.ts'
 import { sample } from '../long-run.ts'
 import { Samples } from './samples.ts'
 
@@ -16,7 +17,7 @@ const everything: Scope[] = ['admin']
 let test: TestService
 let samples: Samples
 before(async () => {
-  test = await startTestService()
+  test = await shareTestService()
   samples = await Samples.make(test)
 })
 after(() => test.stop())

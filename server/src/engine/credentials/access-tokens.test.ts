@@ -1,8 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import type { TestService } from '../../../test/harness.ts'
-import { eventually } from '../../../test/harness.ts'
-import { shareTestService } from '../../../test/shared-service.ts'
+import { eventually, startTestService, type TestService } from '../../../test/harness.ts'
 import { issuerClients } from '../../../test/fakes/token-issuer.ts'
 import { startMcpServer, text } from '../../../test/fakes/mcp-server.ts'
 import { makeTokenWorld, startIssuer, startTokenServer, type TokenWorld } from '../../../test/fakes/token-world.ts'
@@ -12,7 +10,7 @@ import { makeAccessTokens } from './access-tokens.ts'
 let test: TestService
 let world: TokenWorld
 before(async () => {
-  test = await shareTestService({ CADRE_EGRESS_ALLOW: 'loopback' })
+  test = await startTestService({ CADRE_EGRESS_ALLOW: 'loopback' })
   world = await makeTokenWorld(test)
 })
 after(() => test.stop())

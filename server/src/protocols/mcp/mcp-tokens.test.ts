@@ -1,13 +1,14 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { startTestService, type TestService } from '../../../test/harness.ts'
+import { type TestService } from '../../../test/harness.ts'
+import { shareTestService } from '../../../test/shared-service.ts'
 import { OAuthDriver, type TestClient } from '../../../test/oauth.ts'
 
 let service: TestService
 let oauth: OAuthDriver
 let client: TestClient
 before(async () => {
-  service = await startTestService()
+  service = await shareTestService()
   oauth = new OAuthDriver(service)
   client = await oauth.client('host', { scopes: ['agents:read', 'tasks:write'] })
 })

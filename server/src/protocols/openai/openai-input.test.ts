@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import OpenAI from 'openai'
-import { startTestService, type TestService } from '../../../test/harness.ts'
+import { type TestService } from '../../../test/harness.ts'
+import { shareTestService } from '../../../test/shared-service.ts'
 
 let test: TestService
 let client: OpenAI
@@ -9,7 +10,7 @@ let project: string
 const script = (...steps: unknown[]): string => JSON.stringify(steps)
 
 before(async () => {
-  test = await startTestService()
+  test = await shareTestService()
   const made = await test.send('POST', '/api/v1/projects', { body: { name: 'items' } })
   project = `/api/v1/projects/${made.body.id}`
   for (const [name, tools] of Object.entries({

@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { startTestService, type TestService } from '../../../test/harness.ts'
+import { type TestService } from '../../../test/harness.ts'
+import { shareTestService } from '../../../test/shared-service.ts'
 
 describe('a list of agents', () => {
   let service: TestService
   let agents: string
   before(async () => {
-    service = await startTestService({ CADRE_DEFAULT_MODEL: 'builtin/echo' })
+    service = await shareTestService()
     const { body } = await service.send('POST', '/api/v1/projects', { body: { name: 'filters' } })
     agents = `/api/v1/projects/${body.id}/agents`
     const other = (await service.send('POST', '/api/v1/projects', { body: { name: 'others' } })).body.id

@@ -1,13 +1,14 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { makeKey, makePerson } from '../../../test/actors.ts'
-import { eventually, startTestService, type TestService } from '../../../test/harness.ts'
+import { eventually, type TestService } from '../../../test/harness.ts'
+import { shareTestService } from '../../../test/shared-service.ts'
 
 let test: TestService
 let project_id: number
 let agents: string
 before(async () => {
-  test = await startTestService({ CADRE_DEFAULT_MODEL: 'builtin/echo' })
+  test = await shareTestService()
   project_id = (await test.send('POST', '/api/v1/projects', { body: { name: 'launches' } })).body.id
   agents = `/api/v1/projects/proj_${project_id}/agents`
 })

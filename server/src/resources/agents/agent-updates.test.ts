@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { eventually, startTestService, type TestService } from '../../../test/harness.ts'
+import { eventually, type TestService } from '../../../test/harness.ts'
+import { shareTestService } from '../../../test/shared-service.ts'
 
 let test: TestService
 let agents: string
 before(async () => {
-  test = await startTestService({ CADRE_DEFAULT_MODEL: 'builtin/echo' })
+  test = await shareTestService()
   const { body } = await test.send('POST', '/api/v1/projects', { body: { name: 'updates' } })
   agents = `/api/v1/projects/proj_${body.id}/agents`
 })

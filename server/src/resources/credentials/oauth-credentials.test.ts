@@ -1,17 +1,16 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it, type TestContext } from 'node:test'
 import { makeKey, makePerson, makeSession, ownerOf } from '../../../test/actors.ts'
-import { localUrl, sender, type TestService } from '../../../test/harness.ts'
+import { localUrl, sender, startTestService, type TestService } from '../../../test/harness.ts'
 import { startLocalServer } from '../../../test/fakes/local-server.ts'
 import { startMcpServer } from '../../../test/fakes/mcp-server.ts'
 import { issuerClients } from '../../../test/fakes/token-issuer.ts'
-import { shareTestService } from '../../../test/shared-service.ts'
 import { comeBack, makeTokenWorld, startIssuer, type TokenWorld } from '../../../test/fakes/token-world.ts'
 
 let test: TestService
 let world: TokenWorld
 before(async () => {
-  test = await shareTestService({ CADRE_EGRESS_ALLOW: 'loopback' })
+  test = await startTestService({ CADRE_EGRESS_ALLOW: 'loopback' })
   world = await makeTokenWorld(test)
 })
 after(() => test.stop())
@@ -369,7 +368,7 @@ describe('a credential for an MCP server', () => {
   })
 
   it('a credential for an MCP server is known by the address of its metadata where the issuer takes that', async (t) => {
-    const secure = await shareTestService({
+    const secure = await startTestService({
       CADRE_EGRESS_ALLOW: 'loopback',
       CADRE_PUBLIC_URL: 'https://cadre.example.com',
     })

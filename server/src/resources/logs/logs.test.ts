@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { LogEntry } from '#contract/resources/logs.ts'
-import { eventually, startTestService, type Reply, type TestService } from '../../../test/harness.ts'
+import { eventually, type Reply, type TestService } from '../../../test/harness.ts'
+import { shareTestService } from '../../../test/shared-service.ts'
 import { writeAgentLog } from '../../events/agent-log.ts'
 import { check } from '../../http/validation.ts'
 import { createProject } from '../../../test/fixtures.ts'
@@ -11,7 +12,7 @@ describe("an agent's log", () => {
   let path: string
   let agent_id: string
   before(async () => {
-    service = await startTestService()
+    service = await shareTestService()
     const project = await createProject(service.send, 'logs')
     const { body: agent } = await service.send('POST', `${project.path}/agents`, { body: { name: 'a' } })
     agent_id = agent.id
@@ -20,7 +21,7 @@ describe("an agent's log", () => {
     await eventually(
       async () => (await service.sql`select 1 from agent where id = ${agent_id} and status = 'running'`).length === 1,
     )
-    await service.sql`delete from agent_log`
+    await service.sql`delete from agent_log where agent_id = ${agent_id}`
     for (const [level, minute] of [
       ['info', 1],
       ['warn', 2],

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { AgentMetrics } from '#contract/resources/metrics.ts'
-import { eventually, type Reply, startTestService, type TestService } from '../../../test/harness.ts'
+import { eventually, type Reply, type TestService } from '../../../test/harness.ts'
+import { shareTestService } from '../../../test/shared-service.ts'
 import { check } from '../../http/validation.ts'
 import { createProject } from '../../../test/fixtures.ts'
 
@@ -9,7 +10,7 @@ describe("an agent's metrics", () => {
   let service: TestService
   let project: string
   before(async () => {
-    service = await startTestService()
+    service = await shareTestService()
     project = (await createProject(service.send, 'metrics')).path
   })
   after(() => service.stop())

@@ -1,13 +1,14 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { startTestService, type TestService } from '../../../test/harness.ts'
+import { type TestService } from '../../../test/harness.ts'
+import { shareTestService } from '../../../test/shared-service.ts'
 
 describe('due times in advance', () => {
   let test: TestService
   let base: string
   let agent_id: string
   before(async () => {
-    test = await startTestService()
+    test = await shareTestService()
     const { body } = await test.send('POST', '/api/v1/projects', { body: { name: 'runs' } })
     base = `/api/v1/projects/proj_${body.id}`
     agent_id = (await test.send('POST', `${base}/agents`, { body: { name: 'a', config: { model: 'builtin/echo' } } }))
