@@ -155,7 +155,7 @@ test('an invalid address is reported with its source, and each error once', asyn
   const { code, stderr } = await cadre(['status'], '', { CADRE_BASE_URL: 'nonsense' })
   assert.equal(code, 2)
   assert.match(stderr, /not nonsense \(CADRE_BASE_URL\)/)
-  const wrong = await cadre(['tasks', 'list', '-p', '1', '--status', 'nonsense'], '', {
+  const wrong = await cadre(['tasks', 'list', '-p', 'by-command', '--status', 'nonsense'], '', {
     CADRE_API_KEY: service.owner.api_key,
   })
   assert.equal(wrong.code, 1)
@@ -183,7 +183,6 @@ test('a command line that means nothing ends with 2', async () => {
   assert.match((await cadre(['agents', 'lst'])).stderr, /Did you mean list\?/)
 })
 
-/** Costs about 8 s: it starts eight processes. */
 test(
   'a file is uploaded with its bytes, listed, downloaded, given to an agent and deleted',
   { timeout: 120_000 },

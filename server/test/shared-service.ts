@@ -4,14 +4,11 @@ import { createPasswords } from '../src/platform/crypto/passwords.ts'
 import { insertApiKey, newApiKey } from '../src/resources/api-keys/api-keys.queries.ts'
 import { insertClient, newClientSecret } from '../src/resources/oauth/oauth-clients.queries.ts'
 import { insertOrganization, insertUser } from '../src/resources/users/users.queries.ts'
-import { atEnd } from './at-end.ts'
+import { atEnd, isGroup } from './at-end.ts'
 import { sender, startTestService, type TestService } from './harness.ts'
 
 /** The service of this process, and how many files use it. */
 let running: { service: Promise<TestService>; users: number } | undefined
-
-/** Whether `tools/tests/group.ts` runs several files here, and calls `atEnd` after the last one. */
-const isGroup = process.env['CADRE_TEST_GROUP'] !== undefined
 
 const password = 'correct horse battery staple'
 let password_hash: Promise<string> | undefined
