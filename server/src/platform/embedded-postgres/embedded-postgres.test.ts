@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
-import { after, afterEach, describe, it } from 'node:test'
+import { after, afterEach, before, describe, it } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { skipInShortRun } from '../../../test/long-run.ts'
@@ -141,50 +141,91 @@ describe('embedded PostgreSQL', { skip: process.platform === 'win32' }, () => {
     assert.deepEqual(await query(second, 'select n from kept'), [{ n: 1 }])
   })
 
-  it('embedded PostgreSQL keeps what was committed: nothing of durability is switched off', async () => {
-    const server = await start(usual)
-    for (const name of ['fsync', 'synchronous_commit', 'full_page_writes', 'data_checksums']) {
-      assert.deepEqual(await query(server, `show ${name}`), [{ [name]: 'on' }])
-    }
-  })
-
-  it('embedded PostgreSQL knows the cases of all letters, and orders by code point', async () => {
-    const server = await start(usual)
-    assert.deepEqual(
-      await query(server, `select lower('ÄÉЖ') as low, 'Z' < 'a' as ordered, getdatabaseencoding() as encoding`),
-      [{ low: 'äéж', ordered: true, encoding: 'UTF8' }],
-    )
-  })
-
-  it('embedded PostgreSQL is reached by its socket alone, in a folder that is closed to others', async () => {
-    const server = await start(usual)
-    assert.deepEqual(await query(server, 'show listen_addresses'), [{ listen_addresses: '' }])
-    assert.equal((await stat(String(server.connection.host))).mode & 0o777, 0o700)
-    assert.equal((await stat(join(usual, 'postgres'))).mode & 0o777, 0o700)
-  })
-
-  it('embedded PostgreSQL lets SQL reach neither files nor programs', async () => {
-    const server = await start(usual)
-    await assert.rejects(query(server, `select pg_read_file('/etc/passwd')`), /permission denied/)
-    await assert.rejects(query(server, `copy kept from program 'id'`), /permission denied/)
-    assert.deepEqual(await query(server, 'select rolsuper from pg_roles where rolname = current_user'), [
-      { rolsuper: false },
-    ])
-  })
-
-  it(
-    'embedded PostgreSQL has none of our environment in its processes',
-    { skip: process.platform !== 'linux' },
-    async () => {
+  describe('while it runs', () => {
+    /** One server for tests that only ask it. */
+    let server: EmbeddedPostgres
+    before(async () => {
       process.env.CADRE_SECRET_KEY = 'canary'
       try {
-        const { pid } = await start(usual)
-        assert.doesNotMatch(await readFile(`/proc/${pid}/environ`, 'utf8'), /canary/)
+        server = await startEmbeddedPostgres({ data_dir: usual, log })
+        pids.add(server.pid)
       } finally {
         delete process.env.CADRE_SECRET_KEY
       }
-    },
-  )
+    })
+    after(() => server.stop())
+
+    it('embedded PostgreSQL keeps what was committed: nothing of durability is switched off', async () => {
+      for (const name of ['fsync', 'synchronous_commit', 'full_page_writes', 'data_checksums']) {
+        assert.deepEqual(await query(server, `show ${name}`), [{ [name]: 'on' }])
+      }
+    })
+
+    it('embedded PostgreSQL knows the cases of all letters, and orders by code point', async () => {
+      assert.deepEqual(
+        await query(server, `select lower('ÄÉЖ') as low, 'Z' < 'a' as ordered, getdatabaseencoding() as encoding`),
+        [{ low: 'äéж', ordered: true, encoding: 'UTF8' }],
+      )
+    })
+
+    it('embedded PostgreSQL is reached by its socket alone, in a folder that is closed to others', async () => {
+      assert.deepEqual(await query(server, 'show listen_addresses'), [{ listen_addresses: '' }])
+      assert.equal((await stat(String(server.connection.host))).mode & 0o777, 0o700)
+      assert.equal((await stat(join(usual, 'postgres'))).mode & 0o777, 0o700)
+    })
+
+    it('embedded PostgreSQL lets SQL reach neither files nor programs', async () => {
+      await assert.rejects(query(server, `select pg_read_file('/etc/passwd')`), /permission denied/)
+      await assert.rejects(query(server, `copy kept from program 'id'`), /permission denied/)
+      assert.deepEqual(await query(server, 'select rolsuper from pg_roles where rolname = current_user'), [
+        { rolsuper: false },
+      ])
+    })
+
+    it(
+      'embedded PostgreSQL has none of our environment in its processes',
+      { skip: process.platform !== 'linux' },
+      async () => {
+        assert.doesNotMatch(await readFile(`/proc/${server.pid}/environ`, 'utf8'), /canary/)
+      },
+    )
+
+    it('embedded PostgreSQL lets in the account of the service and root, over the socket alone, and nothing replicates', async () => {
+      const owner = { ...server.connection, user: 'postgres' }
+      const rules = await query(
+        { connection: owner },
+        `select type, database, user_name, auth_method, options from pg_hba_file_rules`,
+      )
+      assert.deepEqual(rules, [
+        { type: 'local', database: ['all'], user_name: ['all'], auth_method: 'peer', options: ['map=cadre'] },
+      ])
+      const names = await query(
+        { connection: owner },
+        'select sys_name, pg_username, error from pg_ident_file_mappings',
+      )
+      const allowed = [...new Set([userInfo().username, 'root'])]
+      assert.deepEqual(
+        names,
+        allowed.map((sys_name) => ({ sys_name, pg_username: 'all', error: null })),
+      )
+      for (const file of ['pg_hba.conf', 'pg_ident.conf', 'postmaster.pid'])
+        assert.equal((await stat(join(usual, 'postgres', file))).mode & 0o777, 0o600, file)
+      assert.equal((await stat(join(usual, 'socket', '.s.PGSQL.5432.lock'))).mode & 0o777, 0o600)
+    })
+
+    it(
+      'embedded PostgreSQL refuses other processes of the account that it runs as where the service is root',
+      { skip: !isRoot || process.platform !== 'linux' },
+      async () => {
+        const { uid, gid } = await stat(join(usual, 'postgres'))
+        assert.notEqual(uid, 0)
+        for (const user of ['cadre', 'postgres']) {
+          const said = await knock(server, { user, uid, gid })
+          assert.match(said, new RegExp(`Peer authentication failed for user "${user}"`), user)
+        }
+      },
+    )
+  })
 
   it(
     'embedded PostgreSQL restarts after it was killed, also while one of its processes is busy, and nothing committed is lost',
@@ -346,41 +387,6 @@ describe('embedded PostgreSQL', { skip: process.platform === 'win32' }, () => {
     await server.stop()
     await rm(String(server.connection.host), { recursive: true })
   })
-
-  it('embedded PostgreSQL lets in the account of the service and root, over the socket alone, and nothing replicates', async () => {
-    const server = await start(usual)
-    const owner = { ...server.connection, user: 'postgres' }
-    const rules = await query(
-      { connection: owner },
-      `select type, database, user_name, auth_method, options from pg_hba_file_rules`,
-    )
-    assert.deepEqual(rules, [
-      { type: 'local', database: ['all'], user_name: ['all'], auth_method: 'peer', options: ['map=cadre'] },
-    ])
-    const names = await query({ connection: owner }, 'select sys_name, pg_username, error from pg_ident_file_mappings')
-    const allowed = [...new Set([userInfo().username, 'root'])]
-    assert.deepEqual(
-      names,
-      allowed.map((sys_name) => ({ sys_name, pg_username: 'all', error: null })),
-    )
-    for (const file of ['pg_hba.conf', 'pg_ident.conf', 'postmaster.pid'])
-      assert.equal((await stat(join(usual, 'postgres', file))).mode & 0o777, 0o600, file)
-    assert.equal((await stat(join(usual, 'socket', '.s.PGSQL.5432.lock'))).mode & 0o777, 0o600)
-  })
-
-  it(
-    'embedded PostgreSQL refuses other processes of the account that it runs as where the service is root',
-    { skip: !isRoot || process.platform !== 'linux' },
-    async () => {
-      const server = await start(usual)
-      const { uid, gid } = await stat(join(usual, 'postgres'))
-      assert.notEqual(uid, 0)
-      for (const user of ['cadre', 'postgres']) {
-        const said = await knock(server, { user, uid, gid })
-        assert.match(said, new RegExp(`Peer authentication failed for user "${user}"`), user)
-      }
-    },
-  )
 
   it(
     'embedded PostgreSQL works for root below a folder that only root may enter',
