@@ -18,12 +18,12 @@ const rng = makeRng(seed)
 /** Each task makes so many calls at once, half of them of each tool. */
 const callsOfTask = 10
 /** `CADRE_TEST_CALLS=5000` for the proof as it is published. */
-const callCount = Number(process.env['CADRE_TEST_CALLS'] ?? 2000)
+const callCount = Number(process.env['CADRE_TEST_CALLS'] ?? 1000)
 const taskCount = callCount / callsOfTask
 /** Programs of five workers each: a kill of one takes five workers at once. */
 const programCount = 20
 const workersOfProgram = 5
-const kills = Math.round(callCount * 0.006)
+const kills = Math.max(12, Math.round(callCount * 0.006))
 /** Time between two lines of progress: a run without them is stuck. */
 const progress_ms = 15_000
 /** Tasks that are given at a time. */
