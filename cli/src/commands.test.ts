@@ -38,7 +38,7 @@ test('without a login a command exits with 4, and says how to log in', async () 
   assert.match(refused.stderr, /request id: \S+/)
 })
 
-test('from login to the end of a task', async () => {
+test('a user logs in, creates a project and an agent, and reads the result of a task', async () => {
   const login = await cadre(['login', '--with-key'], `${service.owner.api_key}\n`)
   assert.equal(login.code, 0, login.stderr)
   const file = join(home, 'config/cadre/credentials.json')

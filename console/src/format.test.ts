@@ -30,7 +30,7 @@ describe('times of the console', () => {
     assert.equal(logTime(at, 'local'), '29 Mar, 01:59:59.250')
   })
 
-  it('follow a change of the offset of their zone', () => {
+  it('times of the console follow a change of the offset of their zone', () => {
     assert.equal(clockTime('2026-03-29T01:00:00.000Z', 'local'), '03:00:00.000')
   })
 
@@ -50,7 +50,7 @@ describe('times of the console', () => {
     ])
   })
 
-  it('name their zone', () => {
+  it('times of the console name their zone', () => {
     assert.equal(zoneName('UTC'), 'UTC')
     assert.equal(zoneName('local'), 'Europe/Berlin')
   })
@@ -82,14 +82,14 @@ describe('figures of the console', () => {
     assert.deepEqual([0, 999, 1500, 2_500_000, 3e12].map(formatSize), ['0 B', '999 B', '1.5 kB', '2.5 MB', '3 TB'])
   })
 
-  it('figures of the console of spans of time have the two units that matter', () => {
+  it('spans of time in the console have the two units that matter', () => {
     assert.deepEqual(
       [0, 840, 3210, 42_400, 250_000, 11_100_000, 187_200_000].map((ms) => formatDuration(ms)),
       ['0 ms', '840 ms', '3.21 s', '42.4 s', '4 min 10 s', '3 h 5 min', '2 d 4 h'],
     )
   })
 
-  it('figures of the console of an unknown cost are not zero', () => {
+  it('an unknown cost is not shown as zero in the console', () => {
     assert.deepEqual(
       [null, 0, 0.00123, 0.25, 12].map((usd) => formatCost(usd)),
       ['unknown', '$0', '$0.0012', '$0.25', '$12.00'],

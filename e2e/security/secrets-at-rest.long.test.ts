@@ -138,7 +138,7 @@ describe('secrets of every kind', () => {
     receiver.answer('/told', { status: 200, headers: { 'set-cookie': `session=${cookie}`, 'x-api-key': cookie } })
   })
 
-  it('sign people in', async () => {
+  it('secrets of every kind sign people in', async () => {
     assert.equal((await login(plant('wrong password', 'canary-wrong-password'))).status, 401)
     const signedIn = await login(set.CADRE_ADMIN_PASSWORD)
     const cookie = plantCookie('session', signedIn)
@@ -279,7 +279,7 @@ describe('secrets of every kind', () => {
 })
 
 describe('then none of them', () => {
-  it('then none of them is in what is sent, logged, measured, answered or exported', async () => {
+  it('no secret is in what is sent, logged, measured, answered or exported', async () => {
     await eventually(async () => {
       const [open] = await own.sql`
         select 1 where exists (select from event where matched_at is null) or exists (select from delivery where status = 'pending')`
@@ -316,7 +316,7 @@ describe('then none of them', () => {
     assert.deepEqual(canaries.found(places), [])
   })
 
-  it('then none of them is in a row of any table', async () => {
+  it('no secret is in a row of any table', async () => {
     const tables = await own.sql<{ schema: string; name: string }>`
       select nspname as schema, relname as name from pg_class c join pg_namespace n on n.oid = relnamespace
       where relkind in ('r', 'p') and not relispartition and nspname !~ '^pg_|^information_schema$' order by 1, 2`
@@ -334,7 +334,7 @@ describe('then none of them', () => {
     assert.deepEqual(canaries.found(places), [])
   })
 
-  it('then none of them is in a backup', async () => {
+  it('no secret is in a backup', async () => {
     const file = join(folder.path, 'backup.tar.gz')
     const { code, stdout, stderr } = await runCommand(env, ['backup', '--output', file])
     assert.equal(code, 0, stderr)
@@ -346,7 +346,7 @@ describe('then none of them', () => {
     assert.deepEqual(canaries.found(places), [])
   })
 
-  it('then none of them was forgotten in this search', () => {
+  it('every secret was part of this search', () => {
     assert.ok(canaries.size >= 43, String(canaries.size))
   })
 })

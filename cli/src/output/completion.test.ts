@@ -31,7 +31,7 @@ function without(shell: string): string | false {
   return spawnSync(shell, ['--version']).error ? `SKIPPED: ${shell} is not installed` : false
 }
 
-test('a word is completed in bash', { skip: without('bash') }, () => {
+test('Tab completes a word in bash', { skip: without('bash') }, () => {
   for (const [line, word] of started) {
     const ask = `source ${home}/bash; COMP_WORDS=(${line}); COMP_CWORD=$((\${#COMP_WORDS[@]} - 1)); _cadre; echo "\${COMPREPLY[*]}"`
     assert.equal(spawnSync('bash', ['-c', ask]).stdout.toString().trim(), word)

@@ -200,7 +200,7 @@ test('no text of others controls a terminal from a task that is watched', { time
   }
 })
 
-test('what is shown is otherwise the same', () => {
+test('text keeps its tabs, lines and signs of every script, and JSON says the same value', () => {
   assert.equal(plain('ä\t日本 👩‍💻\r\nb\n'), 'ä\t日本 👩‍💻\nb\n')
   for (const value of [hostile, { [hostile]: [hostile, null] }, undefined])
     assert.deepEqual(JSON.parse(plainJson(value)), value ?? null)

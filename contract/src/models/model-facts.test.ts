@@ -125,7 +125,7 @@ describe('the facts of a name that is not listed', () => {
 })
 
 describe('the facts of one model agree', () => {
-  it('in their efforts, which go from the least to the greatest and are none where it does not reason.', () => {
+  it('the facts of one model agree in their efforts, which go from the least to the greatest and are none where it does not reason.', () => {
     for (const [name, { efforts, reasons }] of everyFact) {
       const ranks = (efforts ?? []).map((effort) => leastToGreatest.indexOf(effort))
       assert.ok(!ranks.includes(-1), name)
@@ -138,11 +138,11 @@ describe('the facts of one model agree', () => {
     }
   })
 
-  it('in whether it reasons unasked, which only one that reasons can.', () => {
+  it('the facts of one model agree in whether it reasons unasked, which only one that reasons can.', () => {
     for (const [name, { reasons, reasons_by_default }] of everyFact) assert.ok(reasons || !reasons_by_default, name)
   })
 
-  it('in the temperature, which depends on reasoning only where that can be on and off.', () => {
+  it('the facts of one model agree in the temperature, which depends on reasoning only where that can be on and off.', () => {
     for (const [name, { reasons, reasons_by_default, efforts, temperature, thinking_can_be_off }] of everyFact) {
       if (!reasons) assert.equal(temperature, 'always', name)
       if (temperature === 'without_reasoning')
@@ -151,7 +151,7 @@ describe('the facts of one model agree', () => {
     }
   })
 
-  it('in thinking, which only models of Anthropic have, and tiers, which only those of OpenAI have.', () => {
+  it('the facts of one model agree in thinking, which only models of Anthropic have, and tiers, which only those of OpenAI have.', () => {
     for (const [name, facts] of [...listedModelFacts, ...examples.map(([one]) => [one, modelFacts(one)] as const)]) {
       const thinks = name.startsWith('anthropic/') && facts.reasons
       assert.equal(facts.thinking !== undefined, thinks, name)

@@ -59,7 +59,7 @@ describe('tools that a program serves', () => {
     await serving
   })
 
-  it('tools that a program serves that give what their schema refuses fail with what was wrong', async () => {
+  it('a tool that a program serves fails with what was wrong where its result does not match its schema', async () => {
     const stop = new AbortController()
     const errors: unknown[] = []
     const serving = client.tools.serve(
@@ -74,7 +74,7 @@ describe('tools that a program serves', () => {
     await serving
   })
 
-  it('stop with calls under way done, and abort those of a task that is canceled', async () => {
+  it('tools that a program serves finish the calls under way when it stops, and abort those of a task that is canceled', async () => {
     const stop = new AbortController()
     const started = Promise.withResolvers<ServedToolCall>()
     const aborted = Promise.withResolvers<void>()
@@ -102,7 +102,7 @@ describe('tools that a program serves', () => {
     assert.equal(status, 'canceled')
   })
 
-  it('tools that a program serves end with the refusal where the credential may not serve', async () => {
+  it('serving tools ends with the error of the service where the credential may not serve', async () => {
     const reader = new Cadre({ baseURL: service.url, apiKey: 'cadre_00000000000000000000000000000000' })
     await assert.rejects(reader.tools.serve(project, { refund: () => 1 }), { status: 401 })
     await assert.rejects(client.tools.serve('proj_999999', { refund: () => 1 }), { status: 404 })

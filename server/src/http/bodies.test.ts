@@ -250,7 +250,7 @@ describe('JSON (decision D11)', () => {
     Buffer.from([0x1f, 0x8b, 8, 0]),
   ]
   for (const body of malformed) {
-    it(`${JSON.stringify(body.toString('latin1' as never)).slice(0, 60)} is none`, async () => {
+    it(`${JSON.stringify(body.toString('latin1' as never)).slice(0, 60)} is refused as a body that is not JSON`, async () => {
       const a = await post(agents, body)
       assert.deepEqual([a.status, a.body.error.code], [400, 'invalid_json'])
       const b = await post('/api/v1/projects', body)
@@ -260,7 +260,7 @@ describe('JSON (decision D11)', () => {
   }
 
   for (const body of ['null', '[]', '[{"name":"x"}]', '"x"', '1', 'true']) {
-    it(`${body} is no object`, async () => {
+    it(`${body} is refused as a body that is not an object`, async () => {
       const a = await post(agents, body)
       assert.deepEqual(
         [a.status, a.body.error.code, fault(a.body).field, fault(a.body).code],

@@ -111,7 +111,7 @@ describe('a request that is repeated with its Idempotency-Key', () => {
     assert.deepEqual((await post('/api/v1/projects', { name: 'at-once' })).body, made[0]!.body)
   })
 
-  it('while it is still running is a conflict, in the code of its family', async () => {
+  it('a request that is repeated with its Idempotency-Key while the first one runs is a conflict, in the code of its family', async () => {
     const waiting = async (): Promise<boolean> => {
       const rows =
         await test.sql`select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query like '%insert into%'`
@@ -300,7 +300,7 @@ describe('an answer', () => {
     assert.deepEqual([later.status, isReplay(later)], [201, false])
   })
 
-  it('an answer is encrypted where it is kept', async () => {
+  it('an answer that is kept for an Idempotency-Key is encrypted', async () => {
     const { status } = await post(agents, {
       name: 'canary-name',
       config: { environment_variables: { A: 'canary-value' }, system_prompt: 'canary-prompt' },

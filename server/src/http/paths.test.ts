@@ -27,7 +27,7 @@ describe('every answer', () => {
     ['a probe', 'GET', '/livez'],
   ]
   for (const [what, method, path, options] of requests) {
-    it(`to ${what} has a request id, a response time and guarding headers (decisions D4, D5)`, async () => {
+    it(`every answer to ${what} has a request id, a response time and guarding headers (decisions D4, D5)`, async () => {
       const { status, headers, body } = await test.send(method, path, options)
       assert.match(headers.get('x-request-id') ?? '', /^req_[0-9a-hjkmnp-tv-z]{24}$/)
       assert.match(headers.get('x-response-time') ?? '', /^\d+ms$/)

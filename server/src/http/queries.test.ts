@@ -50,7 +50,7 @@ describe('integers in a query (decisions D16, D51)', () => {
     '[]',
     'true',
   ]) {
-    it(`${value} is none`, async () => {
+    it(`${value} is refused as a limit, an offset and a page`, async () => {
       assert.deepEqual(await faultsA(`${agents}?limit=${value}`), ['limit invalid_format'])
       assert.deepEqual(await faultsA(`${agents}?offset=${value}`), ['offset invalid_format'])
       assert.equal(await faultB(`/api/v1/projects?page=${value}`), 'page')

@@ -113,7 +113,7 @@ describe('whatever is sent', () => {
     )
   })
 
-  it('in place of part of a body that works, is never our fault', async () => {
+  it('whatever is sent in place of part of a body that works is never answered with an internal error', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc
@@ -172,7 +172,7 @@ describe('whatever is sent', () => {
     )
   })
 
-  it('in place of an identifier, is never our fault', async () => {
+  it('whatever is sent in place of an identifier is never answered with an internal error', async () => {
     const named = spoken.filter(({ path }) => path.includes('{'))
     await fc.assert(
       fc.asyncProperty(

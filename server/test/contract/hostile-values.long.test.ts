@@ -42,7 +42,7 @@ describe('in every text of every operation', { timeout: 1_200_000 }, () => {
     assert.deepEqual(await whatTheyHave(), theirs)
   })
 
-  it('in every text of every operation ends of lines make no header of an answer', async () => {
+  it('line ends in any text of any operation make no header of an answer', async () => {
     await everywhere('a\r\nX-Injected: 1\r\nSet-Cookie: injected=1\r\n\r\n<p>', (reply) => {
       assert.equal(reply.headers.get('x-injected'), null)
       assert.doesNotMatch(reply.headers.get('set-cookie') ?? '', /injected/)
@@ -69,7 +69,7 @@ describe('in every text of every operation', { timeout: 1_200_000 }, () => {
 })
 
 describe('a request that is made to be dear', { timeout: 120_000 }, () => {
-  it('by names that would fall together in a table is answered like any other', async () => {
+  it('a request whose names would collide in a hash table is answered like any other', async () => {
     // Numbers are their own hashes where a table does not guard against it.
     const alike = Array.from({ length: 40_000 }, (_, n) => `${(n + 1) * 65_536}`)
     const { project_id, key } = samples
@@ -81,7 +81,7 @@ describe('a request that is made to be dear', { timeout: 120_000 }, () => {
     assert.equal(reply.status, 400)
   })
 
-  it('by 64 KB of cookies is refused, and by as many as are read costs nothing', async () => {
+  it('a request with 64 KB of cookies is refused, and one with as many as are read costs nothing', async () => {
     const refused = await rawSend(test.url, {
       method: 'GET',
       path: '/api/v1/status',

@@ -14,7 +14,7 @@ test('a list of messages is read as one, all else is a text, and a broken list i
   assert.ok('fault' in readInput(' \n '))
 })
 
-test('where the agent has an input schema an object is read, and nothing else', () => {
+test('the input of an agent with an input schema is read as an object, and anything else is refused', () => {
   const schema = { type: 'object', required: ['city'], properties: { city: { type: 'string' } } }
   assert.deepEqual(readInput(' {"city": "Berlin"} ', schema), { input: { city: 'Berlin' } })
   for (const text of ['', 'Hello', '[{"role":"user","content":"Hello"}]', '"text"', 'null', '{"city": '])

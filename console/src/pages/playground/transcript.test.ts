@@ -6,7 +6,7 @@ import { after, nothingYet } from './transcript.ts'
 const reportOf = (...events: [type: string, data: object][]) =>
   events.reduce((known, [type, data]) => after(known, { type, data } as unknown as TaskStreamEvent), nothingYet)
 
-test('text grows, is replaced by a newer version, and removed where its call is repeated', () => {
+test('text of the transcript grows, is replaced by a newer version, and is removed where its call is repeated', () => {
   const { items } = reportOf(
     ['message.delta', { message_id: 'a', text: 'Hel' }],
     ['message.delta', { message_id: 'a', text: 'lo' }],

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { cronWords } from './cron-description.ts'
 
-it('usual cron patterns are said in words, and others are left as they are', () => {
+it('usual cron patterns are described in words, and others are shown as they are', () => {
   for (const [cron, text] of [
     ['* * * * *', 'Every minute'],
     ['*/15 * * * *', 'Every 15 minutes'],

@@ -7,7 +7,7 @@ const reportOf = (before: string, after: string): string =>
     .map(({ kind, text }) => `${{ same: ' ', out: '-', in: '+' }[kind]}${text}`)
     .join('|')
 
-test('a difference of texts keeps the lines that both have, and gives both texts back', () => {
+test('a difference of two texts keeps the lines that both have, and both texts can be made from it', () => {
   assert.equal(reportOf('a\nb\nc', 'a\nx\nc'), ' a|-b|+x| c')
   assert.equal(reportOf('', 'a'), '+a')
   assert.equal(reportOf('a', ''), '-a')

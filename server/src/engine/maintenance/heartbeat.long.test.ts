@@ -55,7 +55,7 @@ describe('a worker says that it lives', () => {
   /** Does nothing else in this thread, as a busy event loop would not. */
   const block = (ms: number): void => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
 
-  it('while its event loop is busy', async () => {
+  it('a worker is taken for living while its event loop is busy', async () => {
     const { worker_id, heartbeat } = await begin()
     await beaten(worker_id)
     block(4000)
@@ -63,7 +63,7 @@ describe('a worker says that it lives', () => {
     await heartbeat.stop()
   })
 
-  it('no longer when its event loop has hung, and again when it goes on', async () => {
+  it('a worker is no longer taken for living when its event loop hangs, and is again when it goes on', async () => {
     const { worker_id, heartbeat } = await begin(1500)
     await beaten(worker_id)
     block(5000)

@@ -29,7 +29,7 @@ describe('what changed', () => {
     )
   })
 
-  it('what changed is everything of what is new or gone', () => {
+  it('the changes of a resource that is new or gone are all of its members', () => {
     assert.deepEqual(changes(undefined, { id: 1 }), { before: undefined, after: { id: 1 } })
     assert.deepEqual(changes({ id: 1 }, undefined), { before: { id: 1 }, after: undefined })
   })

@@ -247,7 +247,7 @@ describe('requests at once', () => {
   })
   after(() => other.stop())
 
-  it('on two processes are admitted exactly as many times as the limit says', async () => {
+  it('requests at once on two processes are admitted exactly as many times as the limit says', async () => {
     for (const [bucket, limit, count, method, path] of [
       ['agents.create', 10, 50, 'POST', `${absent}/agents`],
       ['agents.update', 20, 40, 'PUT', `${absent}/agents/${absentAgent}`],

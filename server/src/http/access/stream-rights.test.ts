@@ -73,7 +73,7 @@ async function expectCut(
 }
 
 describe('a stream that is open is cut off', { timeout: 60_000, concurrency: true }, () => {
-  it('when its reader is removed from the organization, by whatever it was opened', async () => {
+  it('a stream that is open is cut off when its reader is removed from the organization, by whatever it was opened', async () => {
     const made = await member()
     await expectCut(made, [true, true, true], () => test.send('DELETE', `/api/v1/auth/members/${made.user_id}`))
     for (const headers of made.headers) {
@@ -82,14 +82,14 @@ describe('a stream that is open is cut off', { timeout: 60_000, concurrency: tru
     }
   })
 
-  it('when the key is revoked, and no other credential of its user', async () => {
+  it('a stream that is open is cut off when the key is revoked, and no other credential of its user', async () => {
     const made = await member()
     await expectCut(made, [true, false, false], () =>
       test.send('DELETE', `/api/v1/auth/organization/api-keys/${made.id}`),
     )
   })
 
-  it('when the key loses the scope', async () => {
+  it('a stream that is open is cut off when the key loses the scope', async () => {
     const made = await member()
     await expectCut(
       made,
@@ -98,7 +98,7 @@ describe('a stream that is open is cut off', { timeout: 60_000, concurrency: tru
     )
   })
 
-  it('when the key expires', async () => {
+  it('a stream that is open is cut off when the key expires', async () => {
     const made = await member()
     await expectCut(
       made,
@@ -107,7 +107,7 @@ describe('a stream that is open is cut off', { timeout: 60_000, concurrency: tru
     )
   })
 
-  it('when the app is shut out', async () => {
+  it('a stream that is open is cut off when the app is shut out', async () => {
     const made = await member()
     const [, , cookie] = made.headers
     await expectCut(made, [false, true, false], () =>
@@ -115,7 +115,7 @@ describe('a stream that is open is cut off', { timeout: 60_000, concurrency: tru
     )
   })
 
-  it('when its user signs out', async () => {
+  it('a stream that is open is cut off when its user signs out', async () => {
     const made = await member()
     const [, , cookie] = made.headers
     await expectCut(made, [false, false, true], () =>
@@ -123,7 +123,7 @@ describe('a stream that is open is cut off', { timeout: 60_000, concurrency: tru
     )
   })
 
-  it('when its user is disabled', async () => {
+  it('a stream that is open is cut off when its user is disabled', async () => {
     const made = await member()
     await expectCut(
       made,
@@ -132,7 +132,7 @@ describe('a stream that is open is cut off', { timeout: 60_000, concurrency: tru
     )
   })
 
-  it('a stream that is open is cut off but not when the key is rotated, or the role is lowered to one that may still read', async () => {
+  it('a stream that is open is not cut off when the key is rotated, or the role is lowered to one that may still read', async () => {
     const made = await member()
     const other = await member()
     const streams = await Promise.all(made.headers.map(open))

@@ -83,7 +83,7 @@ describe('a request that could be understood in two ways', () => {
 })
 
 describe('a request', () => {
-  it('in chunks has the same meaning as one with a length', async () => {
+  it('a request in chunks has the same meaning as one with a length', async () => {
     const chunks = [...'{"name":"in-chunks"}'].map((letter) => `1\r\n${letter}\r\n`).join('')
     assert.deepEqual(
       statuses(await exchange(test.url, post(['transfer-encoding: chunked'], `${chunks}0\r\n\r\n`))),
@@ -122,7 +122,7 @@ describe('a request', () => {
     assert.deepEqual(statuses(await exchange(test.url, 'GET /api/v1/hello\r\n\r\n')), [401])
   })
 
-  it('to an absolute address means its path, whatever host it names', async () => {
+  it('a request to an absolute address means its path, whatever host it names', async () => {
     for (const target of ['http://evil.example/api/v1/status', 'http://evil.example:99/api/v1/status']) {
       const answer = await exchange(test.url, request([`GET ${target} HTTP/1.1`, 'host: localhost']))
       assert.ok([200, 404].includes(statuses(answer)[0]!), answer.slice(0, 200))
@@ -155,7 +155,7 @@ describe('a request', () => {
 })
 
 describe('a request that comes where more are open than are served in time', () => {
-  it('is refused at once with 503 and Retry-After, while probes are answered, and later served again', async () => {
+  it('a request beyond those that are served in time is refused at once with 503 and Retry-After, probes are answered, and later requests are served again', async () => {
     const { id } = (await test.send('POST', '/api/v1/projects', { body: { name: 'held-up' } })).body
     const read = () => test.send('GET', `/api/v1/projects/${id}`)
     const replies: Reply[] = []

@@ -9,7 +9,7 @@ test('every value is escaped, for text and for attributes in quotes', () => {
   assert.equal(text, `<a title="${escaped}">${escaped}</a>`)
 })
 
-test('pieces of HTML go through, lists are joined, nothing is nothing', () => {
+test('a piece of HTML is inserted unescaped, a list is joined, and an absent value is empty', () => {
   const items = ['a', '<b>'].map((item) => html`<li>${item}</li>`)
   assert.equal(html`<ul>${items}</ul>${false}${undefined}${null}${0}`.text, '<ul><li>a</li><li>&lt;b&gt;</li></ul>0')
   assert.equal(html`${[html`<i>`, '<i>', [1, false]]}`.text, '<i>&lt;i&gt;1')

@@ -101,7 +101,7 @@ describe('tracing', () => {
 })
 
 describe('a receiver that fails', () => {
-  it('a receiver that fails keeps nothing waiting and little in memory, is complained of once, and is used again when it is back', async () => {
+  it('a receiver of traces that fails delays nothing and takes little memory, is logged once, and is used again when it is back', async () => {
     const received: string[] = []
     const log = {
       warn: (_: object, text: string) => void received.push(text),
@@ -124,7 +124,7 @@ describe('a receiver that fails', () => {
     assert.ok(receiver.spans.length <= 4096, `${receiver.spans.length} spans had waited`)
   })
 
-  it('a receiver that fails that never answers does not keep the service from stopping', async () => {
+  it('a receiver of traces that never answers does not keep the service from stopping', async () => {
     receiver.status = 'hang'
     const tracing = await open()
     begin(tracing).end()
@@ -133,7 +133,7 @@ describe('a receiver that fails', () => {
     assert.ok(performance.now() - before < 4000)
   })
 
-  it('a receiver that fails that is not there does not either', async () => {
+  it('a receiver of traces that is not there does not keep the service from stopping', async () => {
     const probe = createServer().listen(0, '127.0.0.1')
     await once(probe, 'listening')
     const { port } = probe.address() as AddressInfo

@@ -67,7 +67,7 @@ describe('references to items', () => {
     )
   })
 
-  it('to a call that waits, and its output, continue the task', async () => {
+  it('references to a call that waits, and to its output, continue the task', async () => {
     const asks = script(
       { tool_calls: [{ name: 'get_weather', arguments: { city: 'Bern' } }] },
       { text: '{{tool_result}}.' },
@@ -100,7 +100,7 @@ describe('references to items', () => {
     assert.equal((await inputOf(again))[0].content, 'Which?')
   })
 
-  it("to what is not there, was deleted or not stored, or is another agent's are refused by their parameter", async () => {
+  it("references to what is not there, was deleted or not stored, or is another agent's are refused by their parameter", async () => {
     const of = async (options: object) =>
       client.responses.create({ model: 'script', input: script({ text: 'Here.' }), ...options }) as any
     const [mine, unstored, deleted] = [await of({}), await of({ store: false }), await of({})]

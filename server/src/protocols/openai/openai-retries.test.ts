@@ -82,7 +82,7 @@ describe('a request that is repeated without a key', () => {
     assert.equal(await countTasks('answered'), 1)
   })
 
-  it('to another process goes on with its task as well', async () => {
+  it('a request that is repeated to another process without a key goes on with its task as well', async () => {
     const other = await startAnother(service)
     try {
       const input = script({ delay_ms: 500 }, { text: 'elsewhere' })

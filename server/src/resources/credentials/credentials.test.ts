@@ -160,7 +160,7 @@ describe('a credential is refused', () => {
         if (field === 'value') assert.equal('provided' in body.error.details[0], false)
       })
 
-  it('where the project has as many as it may', async () => {
+  it('a credential is refused where the project has as many as it may', async () => {
     const at = await makeProject('full')
     await test.sql`
       insert into credential (id, project_id, name, value, created_by)

@@ -56,7 +56,7 @@ describe('a file is kept', () => {
     assert.equal(await sweepAfter(1, file_id), 404)
   })
 
-  it('while a schedule or a test case names it', async () => {
+  it('a file is kept while a schedule or a test case names it', async () => {
     for (const [path, rest] of [
       [`${project}/schedules`, { agent_id: agent, cron: '0 3 * * *' }],
       [`${project}/agents/${agent}/test-cases`, {}],

@@ -73,7 +73,7 @@ describe('due times', () => {
       assert.deepEqual(next(cron, 'UTC', from, 1), minutes(first), cron)
   })
 
-  it('what is no pattern is refused by its field', () => {
+  it('a text that is not a cron pattern is refused by its field', () => {
     const wrong = [
       '',
       '* * * *',

@@ -254,7 +254,7 @@ describe('a schedule that is due', () => {
     assert.deepEqual([missed.tasks_created, missed.last_error.code], [0, 'missed'])
   })
 
-  it('in a time zone that is gone is paused, and says why', async () => {
+  it('a schedule that is due in a time zone that is gone is paused, and says why', async () => {
     const { id } = await make(await makeAgent())
     await test.sql`update schedule set time_zone = 'Atlantis/Capital' where id = ${id}`
     await makeDue(id)

@@ -13,7 +13,7 @@ describe('the system', () => {
   })
   after(() => service.stop())
 
-  it('is shown with its workers, queues, database and settings, and without secrets', async () => {
+  it('the system is shown with its workers, queues, database and settings, and without secrets', async () => {
     const { status, body, text } = await read()
     assert.equal(status, 200)
     const { database, workers, queue, settings } = body.installation
@@ -47,7 +47,7 @@ describe('the system', () => {
     assert.deepEqual(await service.sql`select 1 from refusal_hour where hour < now() - interval '59 days'`, [])
   })
 
-  it('is for administrators, and is not shown where organizations share it', async () => {
+  it('the system is shown to administrators alone, and not where organizations share it', async () => {
     const reader = await makeKey(service, ownerOf(service), ['read'])
     assert.equal((await service.send('GET', path, { key: reader.key })).status, 403)
     const stranger = await makeKey(service, await makePerson(service), ['admin'])

@@ -149,7 +149,7 @@ describe('a retry', () => {
     assert.deepEqual([task.status, task.agent_version, task.output?.content], ['completed', 1, 'no script at all'])
   })
 
-  it('from a step keeps those before it, and repeats nothing of them', async () => {
+  it('a retry from a step keeps those before it, and repeats nothing of them', async () => {
     const agent = await newAgent()
     const round = { tool_calls: [lookUp('a'), lookUp('b')] }
     const old = await give(agent, script(round, { text: 'last' }))

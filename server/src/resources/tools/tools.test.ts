@@ -44,7 +44,7 @@ function refused({ status, body }: Reply, field: string, code?: string): void {
 }
 
 describe('registering a tool', () => {
-  it('on loopback is refused with the setting that allows it', async () => {
+  it('registering a tool on loopback is refused with the setting that allows it', async () => {
     for (const url of ['http://127.0.0.1:9000/', 'http://localhost:9000/']) {
       const { status, body } = await withHttp({ url })
       assert.equal(status, 400)
@@ -225,14 +225,14 @@ describe('a tool is refused', () => {
       assert.equal('provided' in reply.body.error.details[0] && field !== 'http.headers', false)
     })
 
-  it('where it has the members of another kind', async () => {
+  it('a tool is refused where it has the members of another kind', async () => {
     refused(await create({ mcp: { url: 'https://mcp.example.com/' } }), 'mcp')
     const mcp = { url: 'https://mcp.example.com/' }
     refused(await create({ kind: 'mcp', parameters: undefined, mcp }), 'http')
     refused(await create({ kind: 'mcp', http: undefined, mcp }), 'parameters')
   })
 
-  it('where its server may not be reached, before any request is sent', async () => {
+  it('a tool is refused where its server may not be reached, before any request is sent', async () => {
     const of = (kind: string, definition: unknown) =>
       create({ kind, http: undefined, parameters: undefined, [kind]: definition })
     for (const url of ['http://10.0.0.1/', 'http://169.254.169.254/', 'https://{city}/', 'https://${env.HOST}/', 'x']) {

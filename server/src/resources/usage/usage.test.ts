@@ -69,7 +69,7 @@ it('groups are distinguished by what is asked for, page by page', async () => {
   assert.equal((await ask(`${day}&group_by=api_key`)).usage[0].api_key_id, 'key_1')
 })
 
-it('an hour counts where it begins', async () => {
+it('the usage of an hour counts in the period in which the hour begins', async () => {
   const { total } = await ask('start_time=2026-11-20T09:30:00Z&end_time=2026-11-20T10:00:00Z')
   assert.equal(total.calls, 3)
   assert.equal((await ask('')).period.end_time > '2026', true)

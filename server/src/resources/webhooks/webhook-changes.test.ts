@@ -301,7 +301,7 @@ describe('rotating the secret', () => {
     assert.equal(JSON.stringify(body).includes('canary'), false)
   })
 
-  it('to the secret that it has changes nothing, as after a lost answer', async () => {
+  it('rotating the secret to the one that a webhook has changes nothing, as after a lost answer', async () => {
     const id = await register()
     const { body: never } = await rotate(id, { secret: 'canary-one' })
     assert.equal(never.previous_secret_expires_at, null)
@@ -314,7 +314,7 @@ describe('rotating the secret', () => {
     assert.deepEqual(await secretsOf(id), ['canary-two', 'canary-one'])
   })
 
-  it('by PUT does the same', async () => {
+  it('rotating the secret by PUT does the same', async () => {
     const id = await register()
     const { body } = await put(id, { secret: 'canary-two' })
     assert.deepEqual(await secretsOf(id), ['canary-two', 'canary-one'])

@@ -21,7 +21,7 @@ const open = async (path = '/login') => {
   return { browser, page: await browser.get(path) }
 }
 
-test('one signs in on a page, and goes on to where one wanted to', async () => {
+test('a user who signs in on the page goes on to the address that they asked for', async () => {
   const { browser, page } = await open('/login?return_to=/projects%3Fsort%3Dname%23top')
   const answer = await browser.submit(page, '/login', { email, password })
   assert.equal(answer.status, 303)

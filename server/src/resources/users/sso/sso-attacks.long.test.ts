@@ -245,13 +245,13 @@ describe('what the browser brings back is refused', () => {
       change((params) => params.set('code', 'made-up')),
     ))
 
-  it('in a browser that began nothing', async () => {
+  it('what a browser brings back is refused where it began no sign-in', async () => {
     const stranger = new Browser(service.url)
     const { callback } = await prepared()
     assertRefused(await stranger.get(callback.href), 400, stranger, /Begin again/)
   })
 
-  it('in a browser that began something else', async () => {
+  it('what a browser brings back is refused where it began another sign-in', async () => {
     const { callback } = await prepared()
     const victim = await prepared()
     // The attacker's own answer, in the victim's browser: it would sign the victim in as the attacker.
@@ -319,7 +319,7 @@ async function prepared(): Promise<{ browser: Browser; callback: URL }> {
 }
 
 describe('the user, or the provider, says no', () => {
-  it('to telling who they are', async () => {
+  it('a user who refuses to tell the provider who they are is not signed in', async () => {
     provider.faults = { declines: true }
     const { browser, answer } = await signInWith(service, 'okta', provider)
     assertRefused(answer, 403, browser, /Okta was not allowed to share your account/)
@@ -329,7 +329,7 @@ describe('the user, or the provider, says no', () => {
     assert.deepEqual(entry?.detail, { method: 'sso', provider: 'okta', reason: 'declined' })
   })
 
-  it('to a request that it does not understand', async () => {
+  it('a request that the provider does not understand signs no user in', async () => {
     const errors = {
       change: ({ searchParams }: URL) => {
         searchParams.delete('code')
@@ -403,7 +403,7 @@ describe('metadata that cannot be trusted begins nothing', () => {
     })
   }
 
-  it('until it is right again', async () => {
+  it('metadata that cannot be trusted begins nothing until it is right again', async () => {
     await begin({ metadata: () => ({}) })
     fresh.faults = {}
     const { status } = await new Browser(service.url).get('/api/v1/auth/sso/fresh')
