@@ -89,6 +89,24 @@ describe('what a request says beside its input', () => {
     }
   })
 
+  it('max_tool_calls only lowers the bound of the task', async () => {
+    for (const [max_tool_calls, kept] of [
+      [5, 2],
+      [1, 1],
+    ] as const) {
+      const { body } = await service.send('POST', '/v1/responses', {
+        body: { model: 'answers/echo', input: 'x', max_tool_calls, cadre: { budget: { max_tool_calls: 2 } } },
+      })
+      const { body: task } = await service.send('GET', `${project}/tasks/${body.cadre.task_id}`)
+      assert.equal(task.budget.max_tool_calls, kept)
+    }
+  })
+
+  it('a bare name that is not found says how agents are named that share one', async () => {
+    const { body } = await service.send('POST', '/v1/responses', { body: { model: 'unknown', input: 'x' } })
+    assert.match(body.error.message, /no agent named unknown .* project\/agent-name\.$/)
+  })
+
   it('what only concerns the client is kept with the task, and shown again by a response', async () => {
     const said = { service_tier: 'flex', user: 'u-1', client_metadata: { session: 's-1', depth: 3 } }
     const headers = { 'X-OpenWebUI-User-Id': 'u-7', 'X-OpenWebUI-Chat-Id': 'x'.repeat(600) }

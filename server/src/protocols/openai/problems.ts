@@ -20,7 +20,9 @@ export function unsupported(param: string, what: string): Problem {
 
 export function modelNotFound(name: string): Problem {
   return new Problem('agent_not_found', undefined, {
-    message: `There is no agent named ${name.slice(0, 100)} that this credential may run.`,
+    message: `There is no agent named ${name.slice(0, 100)} that this credential may run.${
+      name.includes('/') ? '' : ' An agent whose name several have is named project/agent-name.'
+    }`,
     members: { param: 'model' },
   })
 }

@@ -139,7 +139,11 @@ async function askedOf(
   if (body['input'] === undefined || body['input'] === null)
     throw badParameter('input', 'input is required.', 'missing_required_parameter')
   const max_tool_calls = body['max_tool_calls']
-  const budget = typeof max_tool_calls === 'number' ? { ...options.task.budget, max_tool_calls } : options.task.budget
+  const bound = options.task.budget?.['max_tool_calls'] ?? Infinity
+  const budget =
+    typeof max_tool_calls === 'number'
+      ? { ...options.task.budget, max_tool_calls: Math.min(max_tool_calls, bound) }
+      : options.task.budget
   return {
     kind: 'openai.responses',
     agent,
