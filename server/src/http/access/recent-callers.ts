@@ -1,7 +1,8 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { hashOf } from '../../platform/crypto/hash-of.ts'
 import type { Principal } from './principal.ts'
 
+/** Characters of a credential that it is remembered by: enough to tell callers apart, and too few to be one. */
+const keptLength = 12
 /** Callers that are remembered; the one that was seen first goes first. */
 const callersMax = 1000
 
@@ -20,7 +21,7 @@ export function rememberCallers(): RecentCallers {
   const callers = new Map<string, Principal>()
   const keyOf = ({ authorization, 'x-api-key': key }: IncomingHttpHeaders): string | undefined => {
     const presented = authorization ?? key
-    return presented === undefined ? undefined : hashOf(String(presented)).toString('base64')
+    return typeof presented === 'string' ? presented.slice(-keptLength) : undefined
   }
   return {
     find(headers) {
@@ -31,6 +32,8 @@ export function rememberCallers(): RecentCallers {
       const key = keyOf(headers)
       if (key === undefined) return
       if (!principal) return void callers.delete(key)
+      if (callers.get(key)?.credential_id === principal.credential_id && callers.get(key)?.org_id === principal.org_id)
+        return
       if (callers.size >= callersMax && !callers.has(key)) callers.delete(callers.keys().next().value!)
       callers.set(key, principal)
     },
