@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { AgentMetrics } from '#contract/resources/metrics.ts'
-import { eventually, type Reply, type TestService } from '../../../test/harness.ts'
-import { shareTestService } from '../../../test/shared-service.ts'
+import { eventually, type Reply, startTestService, type TestService } from '../../../test/harness.ts'
 import { check } from '../../http/validation.ts'
 import { createProject } from '../../../test/fixtures.ts'
 
@@ -10,7 +9,7 @@ describe("an agent's metrics", () => {
   let service: TestService
   let project: string
   before(async () => {
-    service = await shareTestService()
+    service = await startTestService()
     project = (await createProject(service.send, 'metrics')).path
   })
   after(() => service.stop())
