@@ -288,6 +288,25 @@ describe('the journal', () => {
     assert.equal(await journal.write(second!.claim, end), false)
   })
 
+  it('a write that was decided long ago, or by a clock that is ahead, is decided again', async () => {
+    const id = await create()
+    const [run] = await claim('worker_a')
+    const store = taskStore({ sql, indexed: database.indexed, queue })
+    const journal = new Journal({ store, hub, onDeferred })
+    await journal.write(run!.claim, note('first'))
+    const known = run!.claim.known!
+    for (const away_seconds of [-11, 5]) {
+      const told_at = new Date(Date.now() + away_seconds * 1000).toISOString()
+      const change = { ...note('late')(known.task), task: { ...known.task, told_at } }
+      assert.equal(await store.writeForeseen!([{ change, known }]), undefined)
+    }
+    assert.deepEqual(
+      (await events(id)).map(({ type }) => type),
+      ['task.created', 'task.started', 'usage.updated'],
+    )
+    await journal.write(run!.claim, end)
+  })
+
   it('a foreseen write whose answer got lost is made once', async () => {
     const id = await create()
     const [run] = await claim('worker_a')

@@ -21,6 +21,9 @@ const plainMembers = new Set<keyof TaskChange>([
   ...(['logs', 'warnings', 'secrets', 'outbox', 'consumed', 'calls', 'hold'] as const),
 ])
 
+/** A process that stood still since it decided decides again: what ended long ago may have been summed up already. */
+const agesMax_seconds = 10
+
 /** How long the activity of an agent needs no further note. */
 const fresh_ms = 1000
 
@@ -94,7 +97,8 @@ export function knownAfter(
 
 /**
  * Locks tasks where they, and what decisions about them depend on, are as their claims know them: their rows, the states of their
- * agents, no budget, no subscription to events of tasks, and tokens left in this hour. Open where that is true of all of them.
+ * agents, no budget, no subscription to events of tasks, tokens left in this hour, and the moment that they were decided for. Open
+ * where that is true of all of them.
  */
 export function guardOf(
   { fragment }: Sql,
@@ -112,6 +116,7 @@ export function guardOf(
         subjects: [agent_id, `proj_${project_id}`, org_id, credential_id, root],
         org_id,
         agent_id,
+        told_at: task.told_at,
         ...{ name, status, settles_to, token_subject, max_concurrent_tasks },
       }
     })
@@ -120,14 +125,15 @@ export function guardOf(
     parts: fragment`
     found as materialized (
       select as_known.id from jsonb_to_recordset(${jsonb(given)}::jsonb) as g(id text, row_version text, subjects text[], org_id text,
-        agent_id text, name text, status text, settles_to text, token_subject text, max_concurrent_tasks int)
+        agent_id text, told_at timestamptz, name text, status text, settles_to text, token_subject text, max_concurrent_tasks int)
       -- The limits lead to the indexes, once for each task, whatever the planner thinks of the sizes of the tables.
       cross join lateral (
         select from agent a where a.id = g.agent_id and a.name = g.name and a.status = g.status and a.settles_to is not distinct from g.settles_to
           and a.token_subject = g.token_subject and a.max_concurrent_tasks is not distinct from g.max_concurrent_tasks limit 1
       ) same_agent
       cross join lateral (select t.id from task t where t.id = g.id and t.xmin::text = g.row_version limit 1 for update of t) as_known
-      where not exists (select from budget b where b.subject = any(g.subjects))
+      where g.told_at between now() - make_interval(secs => ${agesMax_seconds}) and now() + interval '1 second'
+        and not exists (select from budget b where b.subject = any(g.subjects))
         and not exists (select from webhook w where w.org_id = g.org_id and ${hasTaskSubscription})
         and not exists (select from webhook w where w.push_task_id = g.id)
         and coalesce((select u.tokens from token_usage u
