@@ -92,6 +92,23 @@ test(
   },
 )
 
+test('a user gives a name and the address of a picture, and the bar shows the initials', inBrowser, async () => {
+  const page = await cadre.open('/settings/preferences')
+  const picture = page.getByLabel('Address of your picture')
+  const save = page.getByRole('button', { name: 'Save', exact: true })
+  await page.getByLabel('Name', { exact: true }).fill('Ada King')
+  await picture.fill('javascript:alert(1)')
+  await page.getByText('Give an http or https address.').waitFor()
+  assert.ok(await save.isDisabled())
+  await picture.fill('https://example.com/ada.png')
+  await save.click()
+  await page.getByRole('button', { name: 'Account of Ada King' }).getByText('AK', { exact: true }).waitFor()
+  const { body: user } = await cadre.send('GET', '/api/v1/auth/user')
+  assert.deepEqual([user.name, user.avatar_url], ['Ada King', 'https://example.com/ada.png'])
+  checkPage(page)
+  await page.context().close()
+})
+
 test('two tasks are chosen with the keyboard alone and compared side by side', inBrowser, async () => {
   const page = await cadre.open(`/p/${project}/tasks`)
   await page.getByRole('link', { name: 'What time is it now?' }).waitFor()

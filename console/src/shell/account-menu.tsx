@@ -1,4 +1,3 @@
-import { CircleUser } from 'lucide-react'
 import { Link } from '@tanstack/react-router'
 import { basePath, api } from '../api/client.ts'
 import { paths } from '../paths.ts'
@@ -12,6 +11,20 @@ const themes = [
   { value: 'light', label: 'Light' },
   { value: 'dark', label: 'Dark' },
 ] as const
+
+/** The first letters of the first and the last word of a name, in a circle. */
+function Initials({ name }: { name: string }) {
+  const words = name.split(/\s+/).filter((word) => word !== '')
+  const letters = [words[0], words.length > 1 ? words.at(-1) : undefined].map((word) => [...(word ?? '')][0] ?? '')
+  return (
+    <span
+      aria-hidden
+      className="inline-flex size-6 shrink-0 items-center justify-center rounded-full bg-accent-soft text-[0.6875rem] font-medium text-accent uppercase"
+    >
+      {letters.join('')}
+    </span>
+  )
+}
 
 /** Who is signed in, how it looks, and the way out. */
 export function AccountMenu({ name }: { name: string | undefined }) {
@@ -28,7 +41,7 @@ export function AccountMenu({ name }: { name: string | undefined }) {
     <Menu
       trigger={
         <Button kind="ghost" aria-label={`Account of ${name ?? 'the signed-in user'}`}>
-          <CircleUser size={18} aria-hidden />
+          <Initials name={name ?? ''} />
           <span className="max-w-40 truncate max-sm:hidden">{name}</span>
         </Button>
       }

@@ -6,6 +6,8 @@ import { AgentPicker } from '../../agents/agent-picker.tsx'
 import { api } from '../../api/client.ts'
 import { useProjectId } from '../../api/queries.ts'
 import { paths } from '../../paths.ts'
+import { ButtonLink } from '../../ui/button.tsx'
+import { EmptyState } from '../../ui/empty-state.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
 import { Checkbox, FilterSelect } from '../../ui/field.tsx'
 import { zoneName } from '../../format.ts'
@@ -74,6 +76,10 @@ export default function MetricsPage() {
     const until = new Date(Date.parse(point.timestamp) + secondsOf(interval) * 1000).toISOString()
     void navigate(paths.tasks(project_id, { agent: agent_id, created_after: point.timestamp, created_before: until }))
   }
+  const isEmpty =
+    metrics.data !== undefined &&
+    [metrics.data.now, metrics.data.before].every((of) => hasNothing(of) && of.usage.calls === 0) &&
+    queued.data === 0
   return (
     <PageFrame
       title="Metrics"
@@ -125,8 +131,30 @@ export default function MetricsPage() {
       </div>
       {metrics.isPending && <MetricsSkeleton />}
       <ErrorBox error={metrics.error} retry={() => void metrics.refetch()} />
-      {metrics.data && <Figures now={metrics.data.now} before={metrics.data.before} />}
-      {metrics.data && (
+      {metrics.data && isEmpty && (
+        <EmptyState
+          title="Nothing happened in this period"
+          actions={
+            <>
+              <ButtonLink
+                kind="primary"
+                {...paths.playground(project_id, agent_id === undefined ? {} : { agent: agent_id })}
+              >
+                Run a task
+              </ButtonLink>
+              {range !== '30d' && (
+                <ButtonLink {...paths.metrics(project_id, { ...params, range: '30d', interval: undefined })}>
+                  Last 30 days
+                </ButtonLink>
+              )}
+            </>
+          }
+        >
+          <p>Tasks, their durations, tokens and cost are drawn here over time, beside those of the period before.</p>
+        </EmptyState>
+      )}
+      {metrics.data && !isEmpty && <Figures now={metrics.data.now} before={metrics.data.before} />}
+      {metrics.data && !isEmpty && (
         <MoreFigures
           now={metrics.data.now}
           before={metrics.data.before}
@@ -134,14 +162,14 @@ export default function MetricsPage() {
           queued={queued.data}
         />
       )}
-      {metrics.data && hasNothing(metrics.data.now) && (
+      {metrics.data && !isEmpty && hasNothing(metrics.data.now) && (
         <p className="mb-3 text-soft">
           No tasks finished in this period.{' '}
           <Link {...paths.playground(project_id, agent_id === undefined ? {} : { agent: agent_id })}>Run a task</Link>,
           or choose a longer range.
         </p>
       )}
-      {metrics.data && (
+      {metrics.data && !isEmpty && (
         <Series
           now={metrics.data.now.time_series}
           before={isCompared ? metrics.data.before.time_series : undefined}
@@ -153,7 +181,7 @@ export default function MetricsPage() {
           open={openTasks}
         />
       )}
-      {metrics.data && (
+      {metrics.data && !isEmpty && (
         <p className="mt-3 text-sm text-soft">
           Times are in {zoneName(zone)}. A point stands for {intervalLabels[interval]}.
         </p>

@@ -32,7 +32,7 @@ export default function PreferencesPage() {
         <Panel title="You">
           {user.data ? (
             <div className="space-y-4 p-4">
-              <NameForm key={user.data.name} name={user.data.name} />
+              <ProfileForm key={`${user.data.name} ${user.data.avatar_url}`} before={user.data} />
               <Facts>
                 <dt>ID</dt>
                 <dd>
@@ -59,6 +59,11 @@ export default function PreferencesPage() {
               <SelectInput value={zone} onChange={(event) => setZone(event.target.value === 'UTC' ? 'UTC' : 'local')}>
                 <option value="local">{Intl.DateTimeFormat().resolvedOptions().timeZone} (here)</option>
                 <option value="UTC">UTC</option>
+              </SelectInput>
+            </Field>
+            <Field label="Language" hint="The console speaks English so far.">
+              <SelectInput value="en" onChange={() => {}}>
+                <option value="en">English</option>
               </SelectInput>
             </Field>
             <Field label="Dates and numbers">
@@ -89,28 +94,44 @@ export default function PreferencesPage() {
   )
 }
 
-function NameForm({ name: before }: { name: string }) {
+/** The name and the picture of a user, as others get them from the API. */
+function ProfileForm({ before }: { before: { name: string; avatar_url: string } }) {
   const queries = useQueryClient()
-  const [name, setName] = useState(before)
+  const [name, setName] = useState(before.name)
+  const [avatar_url, setAvatar] = useState(before.avatar_url)
   const [error, setError] = useState<unknown>()
+  const fault = avatar_url === '' || /^https?:\/\/\S+$/.test(avatar_url) ? undefined : 'Give an http or https address.'
   const save = async (event: FormEvent): Promise<void> => {
     event.preventDefault()
     setError(undefined)
     try {
-      await api.user.update({ name })
+      await api.user.update({ name, avatar_url })
       await queries.invalidateQueries({ queryKey: userQuery.queryKey })
-      tell('Your name was changed')
+      tell('Your profile was saved')
     } catch (failure) {
       setError(failure)
     }
   }
+  const isSame = name === before.name && avatar_url === before.avatar_url
   return (
     <form onSubmit={(event) => void save(event)} className="space-y-3">
       <Field label="Name" hint="Shown to others beside what you do.">
         <TextInput value={name} onChange={(event) => setName(event.target.value)} autoComplete="name" />
       </Field>
+      <Field
+        label="Address of your picture"
+        fault={fault}
+        hint="For apps that read your profile. The console loads nothing from other hosts, so it shows your initials."
+      >
+        <TextInput
+          value={avatar_url}
+          onChange={(event) => setAvatar(event.target.value.trim())}
+          placeholder="https://example.com/me.png"
+          autoComplete="photo"
+        />
+      </Field>
       <ErrorBox error={error} />
-      <Button type="submit" disabled={name === before || name.trim() === ''}>
+      <Button type="submit" disabled={isSame || name.trim() === '' || fault !== undefined}>
         Save
       </Button>
     </form>

@@ -58,6 +58,8 @@ export function UsageChart({ project, group, days }: { project: string; group: G
     )
   }, [month.data])
   const ends = sums.forecast.at(-1) ?? 0
+  const limits = levelsOf('month').map(({ value }) => value)
+  const limit = limits.length > 0 ? Math.min(...limits) : undefined
   return (
     <>
       <ErrorBox error={series.error ?? month.error} retry={() => void series.refetch()} />
@@ -82,6 +84,11 @@ export function UsageChart({ project, group, days }: { project: string; group: G
             <span className="text-sm text-soft">
               about <strong className="text-text">{formatCost(ends)}</strong> by{' '}
               {axisTime((sums.times.at(-1) ?? 0) * 1000, 'UTC', 'day')}
+              {limit !== undefined && (
+                <span className={ends > limit ? 'text-bad' : ''}>
+                  , {ends > limit ? `over the budget of ${formatCost(limit)}` : `of ${formatCost(limit)}`}
+                </span>
+              )}
             </span>
           }
           className="min-w-0"

@@ -1,4 +1,4 @@
-import { formatCost, formatCount } from '../../format.ts'
+import { formatCost, formatCount, formatShort } from '../../format.ts'
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { api } from '../../api/client.ts'
 import { Button } from '../../ui/button.tsx'
@@ -24,6 +24,8 @@ const pageSize = 50
 /** An export asks page after page, up to so many groups. */
 const exportedMax = 10_000
 
+type Text = (value: number) => string
+
 const titles = { agent: 'Agent', model: 'Model', tool: 'Tool', api_key: 'Key' } as const
 
 /** What a row is about, by its own identifier: names may be those of several. */
@@ -43,8 +45,17 @@ export function UsageTable({ project }: { project: string }) {
   })
   const usage = useQuery({
     queryKey: ['usage', project, group, days, offset],
-    queryFn: () => api.usage.get(project, { ...query(), limit: pageSize, offset }).page({ offset }),
+    queryFn: async () => {
+      const { start_time, group_by } = query()
+      const earlier = new Date(Date.parse(start_time) - Number(days) * 86_400_000).toISOString()
+      const [page, before] = await Promise.all([
+        api.usage.get(project, { start_time, group_by, limit: pageSize, offset }).page({ offset }),
+        api.usage.get(project, { start_time: earlier, end_time: start_time, group_by, limit: 1 }).page(),
+      ])
+      return { page, before: before.body.total }
+    },
   })
+  const page = usage.data?.page
   const agents = useQuery({
     queryKey: ['agents', project, 'names'],
     enabled: group === 'agent',
@@ -85,7 +96,10 @@ export function UsageTable({ project }: { project: string }) {
     return { isWhole: rows.length < exportedMax }
   }
   const saving = useMutation({ mutationFn: save })
-  const total = usage.data?.body.total
+  const total = page?.body.total
+  const before = usage.data?.before
+  const change = (of: 'cost_usd' | 'input_tokens' | 'output_tokens' | 'cached_tokens' | 'calls', text: Text) =>
+    total && before && { now: total[of] ?? 0, was: before[of] ?? 0, text: text(before[of] ?? 0) }
   const columns: Column<Usage['usage'][number]>[] = [
     {
       id: 'group',
@@ -124,7 +138,7 @@ export function UsageTable({ project }: { project: string }) {
         >
           <Options of={spans} />
         </FilterSelect>
-        <Button onClick={() => saving.mutate()} reason={usage.data?.total ? undefined : 'There is nothing to export'}>
+        <Button onClick={() => saving.mutate()} reason={page?.total ? undefined : 'There is nothing to export'}>
           {saving.isPending ? 'Exporting…' : 'Export CSV'}
         </Button>
       </div>
@@ -138,40 +152,52 @@ export function UsageTable({ project }: { project: string }) {
         <div
           role="status"
           aria-label="Loading usage"
-          className="mb-4 h-[4.75rem] animate-pulse rounded-lg bg-quiet max-sm:h-52"
+          className="mb-4 h-[5.9rem] animate-pulse rounded-lg bg-quiet max-sm:h-72"
         />
       )}
       <ErrorBox error={usage.error} retry={() => void usage.refetch()} />
       {total && (
         <Tiles label="Total">
-          <Tile label="Cost" value={formatCost(total.cost_usd)} />
-          <Tile label="Input tokens" value={formatCount(total.input_tokens)} />
-          <Tile label="Output tokens" value={formatCount(total.output_tokens)} />
-          <Tile label="Cached tokens" value={formatCount(total.cached_tokens)} />
-          <Tile label="Calls" value={formatCount(total.calls)} />
+          <Tile label="Cost" value={formatCost(total.cost_usd)} before={change('cost_usd', formatCost)} />
+          <Tile
+            label="Input tokens"
+            value={formatShort(total.input_tokens)}
+            before={change('input_tokens', formatShort)}
+          />
+          <Tile
+            label="Output tokens"
+            value={formatShort(total.output_tokens)}
+            before={change('output_tokens', formatShort)}
+          />
+          <Tile
+            label="Cached tokens"
+            value={formatShort(total.cached_tokens)}
+            before={change('cached_tokens', formatShort)}
+          />
+          <Tile label="Calls" value={formatCount(total.calls)} before={change('calls', formatShort)} />
         </Tiles>
       )}
-      <UsageChart project={project} group={group} days={Number(days)} />
+      {page?.total !== 0 && <UsageChart project={project} group={group} days={Number(days)} />}
       {total && total.unpriced_calls > 0 && (
         <p className="mb-3 text-sm text-soft">
           {formatCount(total.unpriced_calls)} model calls have no known price, so their cost is not included.
         </p>
       )}
-      {usage.data?.total === 0 && (
+      {page?.total === 0 && (
         <EmptyState title="No usage in this period">
           Model and tool calls are counted here by the hour, with their tokens and cost.
         </EmptyState>
       )}
-      {usage.data && usage.data.total > 0 && (
+      {page && page.total > 0 && (
         <>
-          <DataTable label="Usage" columns={columns} rows={usage.data.items} keyOf={idOf} />
+          <DataTable label="Usage" columns={columns} rows={page.items} keyOf={idOf} />
           <p className="mt-2 text-xs text-soft">
-            From <Time at={usage.data.body.period.start_time} />, in whole hours of UTC.
+            From <Time at={page.body.period.start_time} />, in whole hours of UTC.
           </p>
           <Pager
             offset={offset}
             limit={pageSize}
-            total={usage.data.total}
+            total={page.total}
             noun="rows"
             go={(to) => setUrl({ offset: to ? String(to) : undefined })}
           />
