@@ -102,7 +102,7 @@ test('a user gives a name and the address of a picture, and the bar shows the in
   assert.ok(await save.isDisabled())
   await picture.fill('https://example.com/ada.png')
   await save.click()
-  await page.getByRole('button', { name: 'Account of Ada King' }).getByText('AK', { exact: true }).waitFor()
+  await page.getByRole('button', { name: 'Account of Ada King' }).locator('[data-initials=AK]').waitFor()
   const { body: user } = await cadre.send('GET', '/api/v1/auth/user')
   assert.deepEqual([user.name, user.avatar_url], ['Ada King', 'https://example.com/ada.png'])
   checkPage(page)

@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { api } from '../api/client.ts'
 
-/** Whether a task of the project has completed: then its first steps are done, and leave the menu. False until it is known. */
+/** Whether a task of the project has completed: then its first steps are done, and leave the menu. True until it is known, so that the menu of most projects does not move. */
 export function useIsStarted(project_id: string | undefined): boolean {
   const { data } = useQuery({
     queryKey: ['project', project_id, 'tasks', 'first steps'],
@@ -9,5 +9,5 @@ export function useIsStarted(project_id: string | undefined): boolean {
     queryFn: async () => (await api.tasks.list(project_id!, { status: 'completed', limit: 1 }).page()).items.length > 0,
     staleTime: ({ state }) => (state.data === true ? Infinity : 30_000),
   })
-  return data === true
+  return data !== false
 }

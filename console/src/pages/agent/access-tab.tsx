@@ -9,6 +9,7 @@ import { useSearchState } from '../../search-state.ts'
 import type { Column } from '../../ui/data-table.tsx'
 import { Panel } from '../../ui/page.tsx'
 import { PagedTable } from '../../ui/paged-table.tsx'
+import { Skeleton, WhenSettled } from '../../ui/skeleton.tsx'
 import { Badge } from '../../ui/status.tsx'
 import { Time } from '../../ui/time.tsx'
 
@@ -50,39 +51,41 @@ export function AccessTab() {
     placeholderData: keepPreviousData,
   })
   return (
-    <div className="space-y-4">
-      <Panel title="Members" actions={<Link {...paths.members()}>All members</Link>}>
-        <PagedTable
-          label="Members and what they may do with the agent"
-          noun="members"
-          query={members}
-          columns={memberColumns}
-          keyOf={({ user_id }) => user_id}
-          offset={memberOffset}
-          limit={pageSize}
-          go={(offset) => change({ members: offset || undefined })}
-        />
-      </Panel>
-      <Panel
-        title={seesAll === false ? 'Your API keys' : 'API keys'}
-        actions={<Link {...paths.keys()}>Your keys</Link>}
-      >
-        <p className="px-4 pt-3 text-sm text-soft">
-          A key has the permissions of its scopes, and never more than its owner.
-          {seesAll === false && ' Keys of others are shown to owners and administrators.'}
-        </p>
-        <PagedTable
-          label="API keys and what they may do with the agent"
-          noun="keys"
-          query={keys}
-          columns={keyColumns(seesAll === true)}
-          keyOf={({ id }) => id}
-          offset={keyOffset}
-          limit={pageSize}
-          go={(offset) => change({ keys: offset || undefined })}
-        />
-      </Panel>
-    </div>
+    <WhenSettled skeleton={<Skeleton />}>
+      <div className="space-y-4">
+        <Panel title="Members" actions={<Link {...paths.members()}>All members</Link>}>
+          <PagedTable
+            label="Members and what they may do with the agent"
+            noun="members"
+            query={members}
+            columns={memberColumns}
+            keyOf={({ user_id }) => user_id}
+            offset={memberOffset}
+            limit={pageSize}
+            go={(offset) => change({ members: offset || undefined })}
+          />
+        </Panel>
+        <Panel
+          title={seesAll === false ? 'Your API keys' : 'API keys'}
+          actions={<Link {...paths.keys()}>Your keys</Link>}
+        >
+          <p className="px-4 pt-3 text-sm text-soft">
+            A key has the permissions of its scopes, and never more than its owner.
+            {seesAll === false && ' Keys of others are shown to owners and administrators.'}
+          </p>
+          <PagedTable
+            label="API keys and what they may do with the agent"
+            noun="keys"
+            query={keys}
+            columns={keyColumns(seesAll === true)}
+            keyOf={({ id }) => id}
+            offset={keyOffset}
+            limit={pageSize}
+            go={(offset) => change({ keys: offset || undefined })}
+          />
+        </Panel>
+      </div>
+    </WhenSettled>
   )
 }
 

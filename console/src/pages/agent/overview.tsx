@@ -36,7 +36,7 @@ export function Overview({ project_id, agent }: TabProps) {
       {data ? (
         <Figures now={data.now} before={data.before} />
       ) : (
-        <div className="mb-4 h-[8.1rem] animate-pulse rounded-lg bg-quiet max-sm:h-96" />
+        <div className="mb-4 h-[7.75rem] animate-pulse rounded-lg bg-quiet max-sm:h-96" />
       )}
       <div className="grid grid-cols-1 items-start gap-4 lg:grid-cols-[3fr_2fr]">
         <Panel

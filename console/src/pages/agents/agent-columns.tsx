@@ -74,7 +74,7 @@ export function agentColumns(
       isExtra: true,
       cell: ({ id }) => {
         const one = statistics.get(id)
-        if (!one) return null
+        if (!one) return <span className="block h-5 w-24" />
         const label = `24 hours: ${formatCount(one.completed)} completed, ${formatCount(one.failed)} failed`
         return (
           <Link {...paths.agent(project_id, id, { tab: 'metrics' })} className="inline-block">

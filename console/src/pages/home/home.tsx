@@ -16,6 +16,7 @@ import { EmptyState } from '../../ui/empty-state.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
 import { Chart } from '../../ui/charts/chart.tsx'
 import { PageHeader, Panel } from '../../ui/page.tsx'
+import { WhenSettled } from '../../ui/skeleton.tsx'
 import { Status } from '../../ui/status.tsx'
 import { formatCount, formatDuration, formatShort, asText } from '../../format.ts'
 import { Time } from '../../ui/time.tsx'
@@ -91,7 +92,11 @@ export default function HomePage() {
           </EmptyState>
         </Panel>
       )}
-      {isCounted && total > 0 && <Overview project_id={project_id} errors={count('error')} />}
+      {isCounted && total > 0 && (
+        <WhenSettled skeleton={<HomeSkeleton />}>
+          <Overview project_id={project_id} errors={count('error')} />
+        </WhenSettled>
+      )}
       {!isCounted && <HomeSkeleton />}
       <p className="mt-4 flex flex-wrap items-center gap-x-4 gap-y-2 text-sm text-soft">
         {!(isCounted && total === 0) && <span>Agents:</span>}
@@ -126,7 +131,7 @@ function Overview({ project_id, errors }: { project_id: string; errors: number }
       {data ? (
         <Figures now={data.now} before={data.before} />
       ) : (
-        <div className="mb-4 h-[8.1rem] animate-pulse rounded-lg bg-quiet max-sm:h-96" />
+        <div className="mb-4 h-[7.75rem] animate-pulse rounded-lg bg-quiet max-sm:h-96" />
       )}
       <div className="grid grid-cols-1 items-start gap-4 xl:grid-cols-[3fr_2fr]">
         <div className="min-w-0 max-xl:contents xl:space-y-4">
@@ -262,7 +267,7 @@ function ServiceLine() {
 function HomeSkeleton() {
   return (
     <div role="status" aria-label="Loading">
-      <div className="mb-4 h-[8.1rem] animate-pulse rounded-lg bg-quiet max-sm:h-96" />
+      <div className="mb-4 h-[7.75rem] animate-pulse rounded-lg bg-quiet max-sm:h-96" />
       <div className="grid grid-cols-1 gap-4 xl:grid-cols-[3fr_2fr]">
         <div className="h-80 animate-pulse rounded-lg bg-quiet" />
         <div className="h-80 animate-pulse rounded-lg bg-quiet" />

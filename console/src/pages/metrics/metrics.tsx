@@ -198,7 +198,7 @@ function hasNothing({ tasks }: Metrics): boolean {
 function MetricsSkeleton() {
   return (
     <div role="status" aria-label="Loading metrics">
-      <div className="mb-4 h-[8.1rem] animate-pulse rounded-lg bg-quiet max-sm:h-96" />
+      <div className="mb-4 h-[7.75rem] animate-pulse rounded-lg bg-quiet max-sm:h-96" />
       <div className="mb-4 h-[5.9rem] animate-pulse rounded-lg bg-quiet max-sm:h-72" />
       <div className="grid grid-cols-1 gap-4 xl:grid-cols-2">
         {[0, 1, 2, 3].map((nth) => (

@@ -12,7 +12,7 @@ import { CopyId } from '../../ui/copy.tsx'
 import { ConfirmDialog, Dialog } from '../../ui/dialog.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
 import { Facts, Panel } from '../../ui/page.tsx'
-import { Skeleton } from '../../ui/skeleton.tsx'
+import { Skeleton, WhenSettled } from '../../ui/skeleton.tsx'
 import { Status } from '../../ui/status.tsx'
 import { Time, useTimeZone } from '../../ui/time.tsx'
 import { tell, tellFailure } from '../../ui/toast.tsx'
@@ -114,101 +114,103 @@ export default function SchedulePage() {
       {isPending && <Skeleton label="Loading the schedule" />}
       <ErrorBox error={error} retry={() => void refetch()} />
       {data && (
-        <div className="grid grid-cols-[minmax(0,1fr)] items-start gap-5 xl:grid-cols-2">
-          <Panel
-            title="History"
-            className="xl:col-span-2"
-            actions={
-              <span className="text-sm text-soft">
-                {formatCount(history.data?.total ?? data.tasks_created)}{' '}
-                {(history.data?.total ?? data.tasks_created) === 1 ? 'task' : 'tasks'}
-                {data.skipped > 0 && `, ${formatCount(data.skipped)} skipped`}
-              </span>
-            }
-          >
-            <div className="p-4">
-              <ErrorBox error={history.error} retry={() => void history.refetch()} />
-              {history.data &&
-                (tasks.length === 0 ? (
-                  <p className="text-soft">It has not run yet. Run it now to see what the agent makes of it.</p>
-                ) : (
-                  <>
-                    <HistoryStrip project_id={project_id} tasks={tasks} />
-                    <HistoryKey tasks={tasks} />
-                  </>
-                ))}
-              {data.last_error && (
-                <p className="mt-3 text-warn">
-                  Last skipped <Time at={data.last_error.at} />: {data.last_error.message}
-                </p>
-              )}
-            </div>
-          </Panel>
-          <Panel title="Next runs" actions={<span className="text-sm text-soft">{zoneName(zone)}</span>}>
-            <div className="px-4 py-2">
-              {data.next_runs.length > 0 ? (
-                <RunTimes label="Next runs" runs={data.next_runs} time_zone={data.time_zone} />
-              ) : (
-                <p className="py-1 text-soft">None while it is paused.</p>
-              )}
-            </div>
-          </Panel>
-          <Panel title="Details">
-            <div className="p-4">
-              <Facts>
-                <dt>State</dt>
-                <dd>
-                  <Status state={data.status} />
-                </dd>
-                <dt>Runs</dt>
-                <dd>
-                  {cronWords(data.cron) ?? ''} <code>{data.cron}</code>
-                  <span className="text-soft"> in {data.time_zone}</span>
-                </dd>
-                <dt>Agent</dt>
-                <dd>
-                  <Link {...paths.agent(project_id, data.agent_id)}>{names.get(data.agent_id) ?? data.agent_id}</Link>
-                </dd>
-                <dt>Input</dt>
-                <dd className="whitespace-pre-wrap">
-                  {typeof data.input === 'string' ? data.input : JSON.stringify(data.input, undefined, 2)}
-                </dd>
-                {data.thread_id !== null && (
-                  <>
-                    <dt>Thread</dt>
-                    <dd>
-                      <Link {...paths.thread(project_id, data.thread_id)}>{data.thread_id}</Link>
-                    </dd>
-                  </>
+        <WhenSettled>
+          <div className="grid grid-cols-[minmax(0,1fr)] items-start gap-5 xl:grid-cols-2">
+            <Panel
+              title="History"
+              className="xl:col-span-2"
+              actions={
+                <span className="text-sm text-soft">
+                  {formatCount(history.data?.total ?? data.tasks_created)}{' '}
+                  {(history.data?.total ?? data.tasks_created) === 1 ? 'task' : 'tasks'}
+                  {data.skipped > 0 && `, ${formatCount(data.skipped)} skipped`}
+                </span>
+              }
+            >
+              <div className="p-4">
+                <ErrorBox error={history.error} retry={() => void history.refetch()} />
+                {history.data &&
+                  (tasks.length === 0 ? (
+                    <p className="text-soft">It has not run yet. Run it now to see what the agent makes of it.</p>
+                  ) : (
+                    <>
+                      <HistoryStrip project_id={project_id} tasks={tasks} />
+                      <HistoryKey tasks={tasks} />
+                    </>
+                  ))}
+                {data.last_error && (
+                  <p className="mt-3 text-warn">
+                    Last skipped <Time at={data.last_error.at} />: {data.last_error.message}
+                  </p>
                 )}
-                <dt>Overlap</dt>
-                <dd>{data.overlap === 'skip' ? 'Skips while an earlier task is open' : 'Queues another task'}</dd>
-                <dt>Missed runs</dt>
-                <dd>{data.catch_up === 'once' ? 'Runs once when the service is back' : 'Waits for the next run'}</dd>
-                <dt>ID</dt>
-                <dd>
-                  <CopyId id={id} />
-                </dd>
-              </Facts>
-            </div>
-          </Panel>
-          <Dialog
-            title="Edit the schedule"
-            isOpen={params.panel === 'edit'}
-            close={close}
-            width="max-w-3xl"
-            refused={refused}
-          >
-            <ErrorBox error={save.error} />
-            <ScheduleForm
-              key={data.updated_at}
-              project_id={project_id}
-              values={data}
-              isBusy={save.isPending}
-              submit={(values) => save.mutate(values)}
-            />
-          </Dialog>
-        </div>
+              </div>
+            </Panel>
+            <Panel title="Next runs" actions={<span className="text-sm text-soft">{zoneName(zone)}</span>}>
+              <div className="px-4 py-2">
+                {data.next_runs.length > 0 ? (
+                  <RunTimes label="Next runs" runs={data.next_runs} time_zone={data.time_zone} />
+                ) : (
+                  <p className="py-1 text-soft">None while it is paused.</p>
+                )}
+              </div>
+            </Panel>
+            <Panel title="Details">
+              <div className="p-4">
+                <Facts>
+                  <dt>State</dt>
+                  <dd>
+                    <Status state={data.status} />
+                  </dd>
+                  <dt>Runs</dt>
+                  <dd>
+                    {cronWords(data.cron) ?? ''} <code>{data.cron}</code>
+                    <span className="text-soft"> in {data.time_zone}</span>
+                  </dd>
+                  <dt>Agent</dt>
+                  <dd>
+                    <Link {...paths.agent(project_id, data.agent_id)}>{names.get(data.agent_id) ?? data.agent_id}</Link>
+                  </dd>
+                  <dt>Input</dt>
+                  <dd className="whitespace-pre-wrap">
+                    {typeof data.input === 'string' ? data.input : JSON.stringify(data.input, undefined, 2)}
+                  </dd>
+                  {data.thread_id !== null && (
+                    <>
+                      <dt>Thread</dt>
+                      <dd>
+                        <Link {...paths.thread(project_id, data.thread_id)}>{data.thread_id}</Link>
+                      </dd>
+                    </>
+                  )}
+                  <dt>Overlap</dt>
+                  <dd>{data.overlap === 'skip' ? 'Skips while an earlier task is open' : 'Queues another task'}</dd>
+                  <dt>Missed runs</dt>
+                  <dd>{data.catch_up === 'once' ? 'Runs once when the service is back' : 'Waits for the next run'}</dd>
+                  <dt>ID</dt>
+                  <dd>
+                    <CopyId id={id} />
+                  </dd>
+                </Facts>
+              </div>
+            </Panel>
+            <Dialog
+              title="Edit the schedule"
+              isOpen={params.panel === 'edit'}
+              close={close}
+              width="max-w-3xl"
+              refused={refused}
+            >
+              <ErrorBox error={save.error} />
+              <ScheduleForm
+                key={data.updated_at}
+                project_id={project_id}
+                values={data}
+                isBusy={save.isPending}
+                submit={(values) => save.mutate(values)}
+              />
+            </Dialog>
+          </div>
+        </WhenSettled>
       )}
       <ConfirmDialog
         title="Delete the schedule"

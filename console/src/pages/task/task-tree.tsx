@@ -29,7 +29,8 @@ export function TaskTree({ project, task }: { project: string; task: Task }) {
   const known = new Map((tasks.data ?? []).map((one) => [one.id, one]))
   const from = Math.min(...[...known.values()].map(({ created_at }) => Date.parse(created_at)))
   const to = Math.max(...[...known.values()].map(endOf), from + 1)
-  if (!data) return null
+  // As large as the smallest tree.
+  if (!data) return <div className="h-[5.8125rem] shrink-0 border-b border-line" />
   return (
     <details className="shrink-0 border-b border-line px-3 py-2 text-sm md:px-5" open>
       <summary className="cursor-pointer text-xs font-medium text-soft">Delegated tasks</summary>

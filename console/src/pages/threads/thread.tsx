@@ -13,12 +13,12 @@ import { SaidWithFiles } from '../../task-parts/files.tsx'
 import { Prose } from '../../task-parts/prose.tsx'
 import { textOf } from '../../task-parts/value-view.tsx'
 import { Button } from '../../ui/button.tsx'
-import { CodeBlock, CopyId } from '../../ui/copy.tsx'
+import { CodeBlock, CopyId, shortId } from '../../ui/copy.tsx'
 import { ConfirmDialog } from '../../ui/dialog.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
 import { Field, TextArea } from '../../ui/field.tsx'
 import { Panel } from '../../ui/page.tsx'
-import { Skeleton } from '../../ui/skeleton.tsx'
+import { Skeleton, WhenSettled } from '../../ui/skeleton.tsx'
 import { Status } from '../../ui/status.tsx'
 import { Time } from '../../ui/time.tsx'
 import { tell } from '../../ui/toast.tsx'
@@ -50,7 +50,7 @@ export default function ThreadPage() {
   })
   const agent_id = thread.data?.agent_id
   const names = useAgentNames(project_id, [agent_id])
-  const agent = agent_id === undefined ? 'agent' : (names.get(agent_id) ?? agent_id)
+  const agent = agent_id === undefined ? 'agent' : (names.get(agent_id) ?? shortId(agent_id))
   const refused = useDisabledReason('agents')
   const send = useMutation({
     mutationFn: (input: Task['input']) => api.tasks.create(project_id, agent_id!, { input, thread_id: id }),
@@ -99,52 +99,54 @@ export default function ThreadPage() {
       />
       {(thread.isPending || messages.isPending) && <Skeleton label="Loading the conversation" />}
       {thread.data && data && (
-        <div className="mx-auto max-w-3xl">
-          {data.earlier > 0 && (
-            <div className="mb-3 text-center">
-              <Button disabled={messages.isFetching} onClick={() => setPages(pages + 1)}>
-                Show earlier messages ({formatCount(data.earlier)})
-              </Button>
-            </div>
-          )}
-          {data.items.length === 0 && <p className="py-8 text-center text-soft">No messages yet.</p>}
-          <ol aria-label="Conversation" aria-busy={isBusy} className="space-y-3">
-            {data.items.map((message, at) => (
-              <li key={`${message.task_id} ${message.id}`}>
-                {message.task_id !== data.items[at - 1]?.task_id && (
-                  <TaskLine
-                    project_id={project_id}
-                    task_id={message.task_id}
-                    at={message.created_at}
-                    task={tasks.data?.items.find((one) => one.id === message.task_id)}
-                  />
-                )}
-                <Said project_id={project_id} message={message} agent={agent} />
-              </li>
-            ))}
-          </ol>
-          <p role="status" className="sr-only">
-            {isBusy ? `${agent} is working` : `${agent} has answered`}
-          </p>
-          {isBusy && (
-            <p aria-hidden className="mt-3 text-soft">
-              {agent} is working…
+        <WhenSettled>
+          <div className="mx-auto max-w-3xl">
+            {data.earlier > 0 && (
+              <div className="mb-3 text-center">
+                <Button disabled={messages.isFetching} onClick={() => setPages(pages + 1)}>
+                  Show earlier messages ({formatCount(data.earlier)})
+                </Button>
+              </div>
+            )}
+            {data.items.length === 0 && <p className="py-8 text-center text-soft">No messages yet.</p>}
+            <ol aria-label="Conversation" aria-busy={isBusy} className="space-y-3">
+              {data.items.map((message, at) => (
+                <li key={`${message.task_id} ${message.id}`}>
+                  {message.task_id !== data.items[at - 1]?.task_id && (
+                    <TaskLine
+                      project_id={project_id}
+                      task_id={message.task_id}
+                      at={message.created_at}
+                      task={tasks.data?.items.find((one) => one.id === message.task_id)}
+                    />
+                  )}
+                  <Said project_id={project_id} message={message} agent={agent} />
+                </li>
+              ))}
+            </ol>
+            <p role="status" className="sr-only">
+              {isBusy ? `${agent} is working` : `${agent} has answered`}
             </p>
-          )}
-          <div ref={end} className="scroll-mb-44" />
-          <Panel className="sticky bottom-2 mt-5 p-3 shadow-lg">
-            <ErrorBox error={send.error} />
-            <Composer
-              project_id={project_id}
-              agent={agent}
-              isBusy={send.isPending}
-              refused={refused}
-              submit={async (input) => {
-                await send.mutateAsync(input)
-              }}
-            />
-          </Panel>
-        </div>
+            {isBusy && (
+              <p aria-hidden className="mt-3 text-soft">
+                {agent} is working…
+              </p>
+            )}
+            <div ref={end} className="scroll-mb-44" />
+            <Panel className="sticky bottom-2 mt-5 p-3 shadow-lg">
+              <ErrorBox error={send.error} />
+              <Composer
+                project_id={project_id}
+                agent={agent}
+                isBusy={send.isPending}
+                refused={refused}
+                submit={async (input) => {
+                  await send.mutateAsync(input)
+                }}
+              />
+            </Panel>
+          </div>
+        </WhenSettled>
       )}
       <ConfirmDialog
         title="Delete the thread"

@@ -10,6 +10,7 @@ import { Button, ButtonLink } from '../../ui/button.tsx'
 import { formatCount } from '../../format.ts'
 import { useSearchState } from '../../search-state.ts'
 import { usePathIds } from '../../task-parts/links.tsx'
+import { WhenSettled } from '../../ui/skeleton.tsx'
 import { useAgentNames } from '../../agents/agent-names.ts'
 import { ToolCallCard } from './tool-call-card.tsx'
 
@@ -73,19 +74,23 @@ export function ToolCallsPage() {
           </p>
         </EmptyState>
       )}
-      <ul className="space-y-3">
-        {calls.map((call) => (
-          <li key={call.id} data-row={call.id}>
-            <ToolCallCard
-              project={project}
-              call={call}
-              agent={agents.get(call.agent_id)}
-              hasTaskLink
-              onResolved={() => void queries.invalidateQueries({ queryKey: ['project', project, 'tasks'] })}
-            />
-          </li>
-        ))}
-      </ul>
+      {calls.length > 0 && (
+        <WhenSettled>
+          <ul className="space-y-3">
+            {calls.map((call) => (
+              <li key={call.id} data-row={call.id}>
+                <ToolCallCard
+                  project={project}
+                  call={call}
+                  agent={agents.get(call.agent_id)}
+                  hasTaskLink
+                  onResolved={() => void queries.invalidateQueries({ queryKey: ['project', project, 'tasks'] })}
+                />
+              </li>
+            ))}
+          </ul>
+        </WhenSettled>
+      )}
       {list.data && list.data.total > pageSize && (
         <nav aria-label="Pages" className="mt-4 flex items-center gap-3 text-sm">
           <Button

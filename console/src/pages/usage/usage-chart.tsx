@@ -80,17 +80,6 @@ export function UsageChart({ project, group, days }: { project: string; group: G
         </Panel>
         <Panel
           title={`${new Date().toLocaleString('en', { month: 'long', timeZone: 'UTC' })} so far`}
-          actions={
-            <span className="text-sm text-soft">
-              about <strong className="text-text">{formatCost(ends)}</strong> by{' '}
-              {axisTime((sums.times.at(-1) ?? 0) * 1000, 'UTC', 'day')}
-              {limit !== undefined && (
-                <span className={ends > limit ? 'text-bad' : ''}>
-                  , {ends > limit ? `over the budget of ${formatCost(limit)}` : `of ${formatCost(limit)}`}
-                </span>
-              )}
-            </span>
-          }
           className="min-w-0"
         >
           <div className="min-h-56">
@@ -110,6 +99,15 @@ export function UsageChart({ project, group, days }: { project: string; group: G
               format={formatCost}
             />
           </div>
+          <p className="border-t border-line px-4 py-2 text-sm text-soft">
+            About <strong className="text-text">{formatCost(ends)}</strong> by{' '}
+            {axisTime((sums.times.at(-1) ?? 0) * 1000, 'UTC', 'day')}
+            {limit !== undefined && (
+              <span className={ends > limit ? 'text-bad' : ''}>
+                , {ends > limit ? `over the budget of ${formatCost(limit)}` : `of ${formatCost(limit)}`}
+              </span>
+            )}
+          </p>
         </Panel>
       </div>
     </>

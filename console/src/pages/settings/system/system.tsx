@@ -14,7 +14,7 @@ import { EmptyState } from '../../../ui/empty-state.tsx'
 import { ErrorBox } from '../../../ui/error-box.tsx'
 import { Facts, Panel } from '../../../ui/page.tsx'
 import { saveFile } from '../../../ui/save-file.ts'
-import { Skeleton } from '../../../ui/skeleton.tsx'
+import { Skeleton, WhenSettled } from '../../../ui/skeleton.tsx'
 import { Badge, Status } from '../../../ui/status.tsx'
 import { Time } from '../../../ui/time.tsx'
 import { tell } from '../../../ui/toast.tsx'
@@ -79,92 +79,94 @@ export default function SystemPage() {
       {isAdmin && system.isPending && <Skeleton label="Loading the state of the system" rows={8} />}
       <ErrorBox error={system.error ?? status.error} retry={() => void system.refetch()} />
       {system.data && (
-        <div className="space-y-4">
-          <Tiles label="Figures">
-            <Tile label="Version" value={system.data.version} />
-            <Tile label="Running for" value={formatDuration(Date.now() - Date.parse(system.data.started_at))} />
-            {installation && (
-              <>
-                <Tile label="Queued tasks" value={formatCount(installation.queue.queued)} />
-                <Tile label="Running tasks" value={formatCount(installation.queue.running)} />
-                <Tile label="Waiting tasks" value={formatCount(installation.queue.waiting)} />
-                <Tile
-                  label="Deliveries due"
-                  value={formatCount(installation.queue.deliveries_due)}
-                  tone={status.data?.checks.webhooks === 'behind' ? 'warn' : undefined}
-                />
-              </>
-            )}
-          </Tiles>
-          <div className="grid grid-cols-1 items-start gap-4 lg:grid-cols-2">
-            <Panel title="Service">
-              <div className="p-4">
-                <Facts>
-                  <dt>Status</dt>
-                  <dd>
-                    {status.data && (
-                      <Status
-                        state={status.data.status === 'operational' ? 'active' : 'error'}
-                        label={status.data.status}
-                      />
-                    )}
-                  </dd>
-                  {Object.entries(status.data?.checks ?? {}).map(([name, state]) => (
-                    <Check key={name} name={name} state={state} />
-                  ))}
-                  <dt>Started</dt>
-                  <dd>
-                    <Time at={system.data.started_at} form="exact" />
-                  </dd>
-                  <dt>Node.js</dt>
-                  <dd>{system.data.node_version}</dd>
-                </Facts>
-              </div>
-            </Panel>
-            <Panel title="Database">
-              {installation ? (
+        <WhenSettled>
+          <div className="space-y-4">
+            <Tiles label="Figures">
+              <Tile label="Version" value={system.data.version} />
+              <Tile label="Running for" value={formatDuration(Date.now() - Date.parse(system.data.started_at))} />
+              {installation && (
+                <>
+                  <Tile label="Queued tasks" value={formatCount(installation.queue.queued)} />
+                  <Tile label="Running tasks" value={formatCount(installation.queue.running)} />
+                  <Tile label="Waiting tasks" value={formatCount(installation.queue.waiting)} />
+                  <Tile
+                    label="Deliveries due"
+                    value={formatCount(installation.queue.deliveries_due)}
+                    tone={status.data?.checks.webhooks === 'behind' ? 'warn' : undefined}
+                  />
+                </>
+              )}
+            </Tiles>
+            <div className="grid grid-cols-1 items-start gap-4 lg:grid-cols-2">
+              <Panel title="Service">
                 <div className="p-4">
                   <Facts>
-                    <dt>PostgreSQL</dt>
-                    <dd>{installation.database.version}</dd>
-                    <dt>Size</dt>
-                    <dd>{formatSize(installation.database.bytes)}</dd>
-                    <dt>Migrations</dt>
-                    <dd>{formatCount(installation.database.schema_version)} applied, none pending</dd>
-                    <dt>Oldest queued task</dt>
+                    <dt>Status</dt>
                     <dd>
-                      {installation.queue.queued === 0
-                        ? 'none'
-                        : `waits ${formatDuration(installation.queue.oldest_queued_seconds * 1000)} for a slot`}
+                      {status.data && (
+                        <Status
+                          state={status.data.status === 'operational' ? 'active' : 'error'}
+                          label={status.data.status}
+                        />
+                      )}
                     </dd>
+                    {Object.entries(status.data?.checks ?? {}).map(([name, state]) => (
+                      <Check key={name} name={name} state={state} />
+                    ))}
+                    <dt>Started</dt>
+                    <dd>
+                      <Time at={system.data.started_at} form="exact" />
+                    </dd>
+                    <dt>Node.js</dt>
+                    <dd>{system.data.node_version}</dd>
                   </Facts>
                 </div>
-              ) : (
-                <Shared />
-              )}
-            </Panel>
+              </Panel>
+              <Panel title="Database">
+                {installation ? (
+                  <div className="p-4">
+                    <Facts>
+                      <dt>PostgreSQL</dt>
+                      <dd>{installation.database.version}</dd>
+                      <dt>Size</dt>
+                      <dd>{formatSize(installation.database.bytes)}</dd>
+                      <dt>Migrations</dt>
+                      <dd>{formatCount(installation.database.schema_version)} applied, none pending</dd>
+                      <dt>Oldest queued task</dt>
+                      <dd>
+                        {installation.queue.queued === 0
+                          ? 'none'
+                          : `waits ${formatDuration(installation.queue.oldest_queued_seconds * 1000)} for a slot`}
+                      </dd>
+                    </Facts>
+                  </div>
+                ) : (
+                  <Shared />
+                )}
+              </Panel>
+            </div>
+            {installation && (
+              <Panel title="Workers">
+                <DataTable label="Workers" columns={workerColumns} rows={installation.workers} keyOf={({ id }) => id} />
+                <p className="border-t border-line px-4 py-2 text-sm text-soft">
+                  To drain a worker, send SIGTERM to its process: it takes no more tasks and gives back those that it
+                  runs.
+                </p>
+              </Panel>
+            )}
+            {limits.data && (
+              <Panel title="Storage">
+                <DataTable
+                  label="Storage"
+                  columns={storageColumns}
+                  rows={limits.data.retention}
+                  keyOf={({ kind }) => kind}
+                />
+              </Panel>
+            )}
+            {installation && <SettingsPanel settings={installation.settings} />}
           </div>
-          {installation && (
-            <Panel title="Workers">
-              <DataTable label="Workers" columns={workerColumns} rows={installation.workers} keyOf={({ id }) => id} />
-              <p className="border-t border-line px-4 py-2 text-sm text-soft">
-                To drain a worker, send SIGTERM to its process: it takes no more tasks and gives back those that it
-                runs.
-              </p>
-            </Panel>
-          )}
-          {limits.data && (
-            <Panel title="Storage">
-              <DataTable
-                label="Storage"
-                columns={storageColumns}
-                rows={limits.data.retention}
-                keyOf={({ kind }) => kind}
-              />
-            </Panel>
-          )}
-          {installation && <SettingsPanel settings={installation.settings} />}
-        </div>
+        </WhenSettled>
       )}
       <Purge isOpen={search.panel === 'purge'} refused={refused} close={() => change({ panel: undefined })} />
     </PageFrame>
