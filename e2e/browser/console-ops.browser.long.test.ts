@@ -455,7 +455,7 @@ test('usage, limits, budgets and sessions say what they are about', inBrowser, a
   await page.getByRole('button', { name: /^Change the budget/ }).click()
   await page.getByLabel('Warn at, in percent').fill('50')
   await dialog(page).getByRole('button', { name: 'Save budget' }).click()
-  await page.getByText('Warns at 50 %').waitFor()
+  await page.getByText('Warns at 50%').waitFor()
   // A key is chosen by its name, and shown by it.
   await post('/api/v1/auth/api-keys', { name: 'bounded', scopes: ['agents:read'] })
   await button(page, 'Set a budget').click()

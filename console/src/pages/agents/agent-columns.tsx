@@ -63,6 +63,7 @@ export function agentColumns(
     {
       id: 'p95',
       header: 'p95',
+      isExtra: outcomes.size > 0,
       align: 'right',
       cell: figure(({ completed, failed, p95_response_time }) =>
         completed + failed === 0 ? undefined : formatDuration(p95_response_time * 1000),
@@ -83,7 +84,13 @@ export function agentColumns(
         )
       },
     },
-    { id: 'activity', header: 'Last activity', cell: ({ last_activity }) => <Time at={last_activity} /> },
+    // What became of the chosen ones takes its place on a tablet.
+    {
+      id: 'activity',
+      header: 'Last activity',
+      isExtra: outcomes.size > 0,
+      cell: ({ last_activity }) => <Time at={last_activity} />,
+    },
     {
       id: 'created',
       header: 'Created',

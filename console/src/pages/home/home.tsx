@@ -195,7 +195,7 @@ function Failures({ project_id, failures }: { project_id: string; failures: Metr
               {formatCount(group.count)}
             </Link>
             <div className="min-w-0 flex-1">
-              <p className="truncate font-medium">{asText(group.code)}</p>
+              <p className="truncate font-medium first-letter:uppercase">{asText(group.code)}</p>
               <p className="line-clamp-2 text-sm break-words text-soft">{group.message}</p>
               <p className="mt-0.5 text-sm text-soft">
                 <Link {...paths.agent(project_id, group.agent_id)}>{group.agent_name}</Link> ·{' '}

@@ -243,7 +243,7 @@ function Purge({ isOpen, refused, close }: { isOpen: boolean; refused: string | 
       run={async () => {
         const { is_complete } = await api.service.purge()
         setPartial(!is_complete)
-        tell(is_complete ? 'Expired data is removed' : 'Some is removed; the service goes on with the rest')
+        tell(is_complete ? 'Expired data is removed' : 'Some data is removed; the service continues with the rest')
       }}
     >
       <p>
