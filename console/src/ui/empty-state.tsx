@@ -1,7 +1,7 @@
 import type { ReactNode } from 'react'
 import { CodeBlock } from './copy.tsx'
 
-/** Where there is nothing yet: what it would be, and how the first one comes about. In a card it has no frame of its own. */
+/** Where there is nothing yet: what it would be, and how the first one comes about. In a card it has no separate frame. */
 export function EmptyState({
   title,
   children,
