@@ -14,13 +14,12 @@ const themes = [
 
 /** The first letters of the first and the last word of a name, in a circle: a picture and not text, as the name stands beside it. */
 function Initials({ name }: { name: string }) {
-  const words = name.split(/\s+/).filter((word) => word !== '')
-  const letters = [words[0], words.length > 1 ? words.at(-1) : undefined].map((word) => [...(word ?? '')][0] ?? '')
+  const letters = name.match(/(?<=^|\s)\S/gu) ?? []
   return (
     <span
       aria-hidden
-      data-initials={letters.join('')}
-      className="inline-flex size-6 shrink-0 items-center justify-center rounded-full bg-accent-soft text-[0.6875rem] font-medium text-accent uppercase before:content-[attr(data-initials)]"
+      data-initials={`${letters[0] ?? ''}${letters.length > 1 ? letters.at(-1) : ''}`}
+      className="inline-flex size-6 items-center justify-center rounded-full bg-accent-soft text-xs font-medium text-accent uppercase before:content-[attr(data-initials)]"
     />
   )
 }

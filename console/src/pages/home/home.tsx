@@ -3,7 +3,6 @@ import { Link, useNavigate } from '@tanstack/react-router'
 import { CircleCheck } from 'lucide-react'
 import { useMemo } from 'react'
 import { agentStates } from '#contract/resources/agent-lifecycle.ts'
-import { useAgentNames } from '../../agents/agent-names.ts'
 import { agentCountQuery } from '../../agents/agent-queries.ts'
 import { api } from '../../api/client.ts'
 import { projectQuery, statusQuery, useProjectId } from '../../api/queries.ts'
@@ -216,7 +215,6 @@ function RecentTasks({ project_id }: { project_id: string }) {
     queryKey: ['project', project_id, 'tasks', 'recent'],
     queryFn: () => api.tasks.list(project_id, { limit: 6 }).page(),
   })
-  const names = useAgentNames(project_id, data?.items.map(({ agent_id }) => agent_id) ?? [])
   return (
     <Panel title="Latest tasks" actions={<Link {...paths.tasks(project_id)}>All</Link>}>
       <ErrorBox error={error} retry={() => void refetch()} />
@@ -226,7 +224,7 @@ function RecentTasks({ project_id }: { project_id: string }) {
         </p>
       )}
       <ul>
-        {data?.items.map(({ id, agent_id, status, input, created_at, started_at, finished_at }) => (
+        {data?.items.map(({ id, status, input, created_at, started_at, finished_at }) => (
           <li key={id} data-row={id} className="border-b border-line last:border-0">
             <Link
               {...paths.task(project_id, id)}
@@ -234,7 +232,6 @@ function RecentTasks({ project_id }: { project_id: string }) {
             >
               <Status state={status} />
               <span className="min-w-0 flex-1 truncate">{titleOf({ input })}</span>
-              <span className="max-w-40 truncate text-sm text-soft max-sm:hidden">{names.get(agent_id) ?? ''}</span>
               <span className="w-16 text-right text-sm text-soft tabular-nums max-sm:hidden">
                 {started_at && finished_at ? formatDuration(Date.parse(finished_at) - Date.parse(started_at)) : ''}
               </span>
