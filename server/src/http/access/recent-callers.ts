@@ -32,8 +32,8 @@ export function rememberCallers(): RecentCallers {
       const key = keyOf(headers)
       if (key === undefined) return
       if (!principal) return void callers.delete(key)
-      if (callers.get(key)?.credential_id === principal.credential_id && callers.get(key)?.org_id === principal.org_id)
-        return
+      const known = callers.get(key)
+      if (known && isSameCaller(known, principal)) return
       if (callers.size >= callersMax && !callers.has(key)) callers.delete(callers.keys().next().value!)
       callers.set(key, principal)
     },

@@ -20,7 +20,10 @@ export interface Listening {
   shares_port: boolean
 }
 
-/** Lets a server listen, for `maxConnections` of it in all, of which as many may wait to be accepted. Resolves with what stops its further sockets from listening, once their connections are closed. */
+/**
+ * Lets a server listen, for `maxConnections` of it in all, of which as many may wait to be accepted. Resolves with what stops its
+ * further sockets from listening, once their connections are closed.
+ */
 export async function listen(
   app: FastifyInstance,
   { host, port, shares_port }: Listening,
@@ -48,6 +51,8 @@ async function listenBeside(server: Server, max: number): Promise<Listener[]> {
   server.on('connection', (socket: Socket) => {
     open += 1
     socket.once('close', () => (open -= 1))
+    // The server itself counts the connections of its first socket alone.
+    if (open > max) socket.destroy()
   })
   const take = (socket: Socket): void => {
     if (open < max) server.emit('connection', socket)
