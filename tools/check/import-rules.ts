@@ -104,7 +104,7 @@ export const importRules: (IForbiddenRuleType & { name: string; comment: string 
     name: 'clients-by-sdk',
     comment: 'Command line and console speak the public API, through the SDK; of the contract they take data.',
     severity: 'error',
-    from: { path: '^(cli|console)/', pathNot: '[.]test[.]tsx?$' },
+    from: { path: '^(cli|console)/', pathNot: ['[.]test[.]tsx?$', '^(cli|console)/test/'] },
     to: { path: '^(server|e2e|bench|tools)/' },
   },
   {
