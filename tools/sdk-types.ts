@@ -84,7 +84,8 @@ class TypeWriter {
     for (const choices of [anyOf, oneOf])
       if (Array.isArray(choices)) return `(${choices.map((one) => this.write(one)).join(' | ')})`
     if (type === 'array') return `${this.write(items)}[]`
-    if (type === 'object') return this.#object(schema)
+    // What says nothing but which members it may have is an object, although the service takes anything and judges it alone.
+    if (type === 'object' || (type === undefined && schema.additionalProperties === true)) return this.#object(schema)
     if (type === 'integer' || type === 'number') return 'number'
     if (type === 'string' || type === 'boolean') return type
     if (type === undefined) return 'unknown'
