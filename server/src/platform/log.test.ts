@@ -17,6 +17,19 @@ function loggedBy(text: string, secrets: string[] = []): string[] {
   return stderr.split('\n').filter(Boolean)
 }
 
+it('lines of the log stay whole, in order and none is lost where a process logs many and ends at once', () => {
+  const lines = loggedBy(`
+    for (let i = 0; i < 200; i++) log.info({ i, text: 'ä'.repeat(i) }, 'many')
+    setImmediate(() => {
+      for (let i = 200; i < 400; i++) log.info({ i, text: 'ä'.repeat(i) }, 'many')
+      process.exit()
+    })`)
+  assert.deepEqual(
+    lines.map((line) => JSON.parse(line).i),
+    Array.from({ length: 400 }, (_, i) => i),
+  )
+})
+
 describe('a line of the log', () => {
   it('a line of the log is one JSON object with all its members, and without what looks like a credential (decision D105)', () => {
     const key = `cadre_${'0123456789abcdef'.repeat(2)}`

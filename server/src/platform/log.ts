@@ -43,20 +43,28 @@ export function makeLog(level: string, secrets: readonly string[] = []): Logger 
   )
 }
 
-/** The lines of one turn of the event loop are written at once, because each write is a call of the system; so are the last ones. */
+/** What processes write to one pipe at once stays whole up to here (`PIPE_BUF` of Linux). */
+const wholeWrite_bytes = 4096
+
+/** The lines of one turn of the event loop are written together, because each write is a call of the system; so are the last ones. */
 function gathered(write: (lines: string) => void): { write: (line: string) => void } {
   let lines = ''
+  let bytes = 0
   const flush = (): void => {
     if (lines === '') return
     const all = lines
     lines = ''
+    bytes = 0
     write(all)
   }
   process.on('exit', flush)
   return {
     write(line) {
+      const more = Buffer.byteLength(line)
+      if (bytes + more > wholeWrite_bytes) flush()
       if (lines === '') setImmediate(flush)
       lines += line
+      bytes += more
     },
   }
 }
