@@ -137,7 +137,7 @@ describe('the guide to models', () => {
     assert.doesNotThrow(() => readConfig(environment))
     const settings = readFileSync(new URL('docs/reference/configuration.md', root), 'utf8')
     for (const [name] of guide.matchAll(/\b(?:CADRE|OPENAI|ANTHROPIC)_[A-Z_<>]*[A-Z]\b/g))
-      assert.ok(settings.includes(`\`${name.replace('_LOCAL_', '_<NAME>_')}\``), name)
+      assert.ok(settings.includes(`\`${name.replace(/^CADRE_PROVIDER_[A-Z]+_/, 'CADRE_PROVIDER_<NAME>_')}\``), name)
   })
 
   it('the guide to models names models that are known, and members that a configuration has', () => {
