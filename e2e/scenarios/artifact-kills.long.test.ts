@@ -51,6 +51,13 @@ const files = async (): Promise<{ whole: number; begun: number }> => {
   return rows[0]
 }
 
+const waitingForLocks = async (): Promise<number> => {
+  const { rows } = await client.query(
+    "select count(*)::int as n from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()",
+  )
+  return rows[0].n
+}
+
 for (const [tool, artifacts] of [
   ['save_file', 1],
   ['run_javascript', 2],
@@ -70,6 +77,10 @@ for (const [tool, artifacts] of [
         await client.query(`select pg_advisory_unlock(${lockOfFiles})`)
         await eventually(async () => (await files()).whole === artifacts)
         await service.end('SIGKILL')
+        // A write that was sent before would be made although its process is gone.
+        await client.query(`select pg_terminate_backend(pid) from pg_stat_activity
+          where wait_event_type = 'Lock' and datname = current_database()`)
+        await eventually(async () => (await waitingForLocks()) === 0)
         await client.query('rollback')
       } else {
         await service.end('SIGKILL')
