@@ -17,6 +17,8 @@ import type { NewJob, Queue } from '../queue/queue.ts'
 
 const groupMax = 64
 const concurrency = 2
+/** What comes while a group is stored makes one larger group, which costs less than two; unless that one is held up so long. */
+const apart_ms = 100
 /** A task with more to store than this, in characters, makes no other one wait. */
 const groupedMax_chars = 16_384
 
@@ -112,7 +114,7 @@ export function makeCreation({ sql, indexed, queue, isFull, onSent, claim, claim
       // What fails of the others is theirs alone: some are stored already.
       return withOthers(tasks, claimed, (others) => queued(others).catch((error: Error) => others.map(() => error)))
     },
-    { concurrency, groupMax },
+    { concurrency, groupMax, apart_ms },
   )
   const mayShare = (task: NewTask): boolean =>
     isOrdinary(task, isFull(task.agent.project_id)) && isSmall(task) && filesIn(task.input).length === 0
