@@ -203,10 +203,13 @@ describe('the journal', () => {
     assert.equal(await journal.write(run!.claim, note('first')), true)
     assert.deepEqual(made, { locked: 1, foreseen: 0 })
     for (const text of ['second', 'third']) assert.equal(await journal.write(run!.claim, note(text)), true)
+    const [before] = await sql<{ at: string }>`select clock_timestamp() as at`
     let told_at = ''
     const told: Decide = (task) => ((told_at = task.told_at), end(task))
     assert.equal(await journal.write(run!.claim, told), false)
     assert.deepEqual(made, { locked: 1, foreseen: 3 })
+    // Times are kept in whole milliseconds.
+    assert.ok(Date.parse(told_at) >= Date.parse(before!.at) - 2, `${told_at} after ${before!.at}`)
 
     const rows = await sql<{ sequence: number; created_at: string }>`
       select sequence, created_at from task_event where task_id = ${id} order by sequence`

@@ -223,6 +223,7 @@ export class Journal {
 
   async #writeForeseen(all: ReadonlyMap<Write, ForeseenChange>, results: Map<Write, boolean | Error>): Promise<void> {
     if (all.size === 0) return
+    const asked_at = performance.now()
     const written = await this.#store.writeForeseen!([...all.values()])
     if (!written) return this.#writeLocked([...all.keys()], results)
     const changes = [...all.values()].map(({ change }) => change)
@@ -231,13 +232,13 @@ export class Journal {
     this.#made(published.map((one) => ({ ...one, row: written.tasks.get(one.task_id)?.row })))
     this.#learn(
       [...all].map(([{ claim }, { change, known }]) => ({ claim, change, active_at: known.active_at })),
-      written,
+      { written, asked_at },
     )
   }
 
   async #writeLocked(writes: readonly Write[], results: Map<Write, boolean | Error>): Promise<void> {
     if (writes.length === 0) return
-    let now: string | undefined
+    const asked_at = performance.now()
     const { applied, made } = await this.#store.begin(async ({ lock, apply }) => {
       const tasks = await lock(writes.map(({ claim }) => claim.task_id))
       const made: { claim: Claim; change: TaskChange }[] = []
@@ -245,7 +246,6 @@ export class Journal {
         const { claim, position, decide } = write
         const task = tasks.get(claim.task_id)
         const standing = task ? stands(task, claim, position) : 'lost'
-        now = task?.now
         if (task && standing === 'open') {
           const change = { ...decide(task), task, counted: true }
           made.push({ claim, change })
@@ -254,7 +254,6 @@ export class Journal {
       }
       return { applied: await apply(made.map(({ change }) => change)), made }
     })
-    if (now !== undefined) this.#clock.note(now)
     const changes = made.map(({ change }) => change)
     const budgets = budgetSignals(changes)
     const rows = await Promise.all(applied.published.map(async ({ row }) => row))
@@ -265,7 +264,7 @@ export class Journal {
     const asWritten = new Map(applied.changes.map((change) => [change.task.id, change]))
     this.#learn(
       made.flatMap(({ claim }) => ({ claim, change: asWritten.get(claim.task_id)! })),
-      await applied.written,
+      { written: await applied.written, asked_at },
     )
   }
 
@@ -279,9 +278,12 @@ export class Journal {
   /** Remembers tasks as they are now, for the next writes of their claims. */
   #learn(
     made: readonly { claim: Claim; change: TaskChange; active_at?: number }[],
-    written: { tasks: ReadonlyMap<string, WrittenTask>; now: string | undefined } | undefined,
+    {
+      written,
+      asked_at,
+    }: { written: { tasks: ReadonlyMap<string, WrittenTask>; now: string | undefined } | undefined; asked_at: number },
   ): void {
-    if (written?.now !== undefined) this.#clock.note(written.now)
+    if (written?.now !== undefined) this.#clock.note(written.now, asked_at)
     for (const { claim, change, active_at } of made)
       claim.known = knownAfter(change, written?.tasks.get(claim.task_id)?.row_version, active_at)
   }
