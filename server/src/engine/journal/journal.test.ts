@@ -249,6 +249,18 @@ describe('the journal', () => {
         values ('budget_1', ${org_id}, ${project_id}, 'agent', ${agent_id}, ${agent_id}, 5, 'total', now(), 'user_1')`,
       sees: ({ has_budget }) => (assert.equal(has_budget, true), {}),
     },
+    'a subscription to events of tasks': {
+      change: ({ spender: { org_id } }) => sql`
+        insert into webhook (id, org_id, url, events, secret, created_by)
+        values ('webhook_1', ${org_id}, 'https://example.com', '{task.completed}', '', 'user_1')`,
+      sees: ({ subscriptions }) => (assert.deepEqual(subscriptions, ['task.completed']), {}),
+    },
+    'the registration of a receiver of its events alone': {
+      change: ({ claim: { task_id }, spender: { org_id } }) => sql`
+        insert into webhook (id, org_id, url, events, secret, created_by, push_task_id)
+        values ('webhook_1', ${org_id}, 'https://example.com', '{}', '', 'user_1', ${task_id})`,
+      sees: ({ subscriptions }) => (assert.deepEqual(subscriptions, ['task.*']), {}),
+    },
     'the last tokens of its credential': {
       change: ({ agent_id }) => sql`
         insert into token_usage (subject, hour, tokens)
@@ -275,6 +287,7 @@ describe('the journal', () => {
       assert.deepEqual(made, { locked: 2, foreseen: 0 })
       await sql`delete from budget where subject = ${lone.id}`
       await sql`delete from token_usage`
+      await sql`delete from webhook`
       await journal.write(run!.claim, end)
     })
 
