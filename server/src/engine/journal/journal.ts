@@ -7,17 +7,9 @@ import type { Queue } from '../queue/queue.ts'
 import { budgetSignals, openLedger } from '../budgets/ledger.ts'
 import { DatabaseClock } from './database-clock.ts'
 import { foreseen, guardOf, isPlain, knownAfter, type KnownTask } from './known-task.ts'
-import {
-  agentsWithDeferred,
-  allWritten,
-  applyCounted,
-  publishedBy,
-  type Applied,
-  type PublishedEvents,
-} from './task-changes.ts'
-import { writeTasks, type WrittenTask } from './task-statement.ts'
+import { agentsWithDeferred, allWritten, applyNoted, publishedBy, type Applied } from './task-changes.ts'
+import { writeTasks, type WrittenTasks } from './task-statement.ts'
 import { lockTasks } from './task-rows.ts'
-import type { TaskRow } from './stored-task.ts'
 import type { LockedTask, TaskChange } from '../task.ts'
 import { backoff } from '../../platform/backoff.ts'
 
@@ -82,9 +74,7 @@ export interface TaskStore {
    * Makes plain changes of tasks that are as their claims know them, by one statement that checks that and is durable when it
    * resolves. Undefined, and nothing done, where one of them is not.
    */
-  writeForeseen?(
-    changes: readonly ForeseenChange[],
-  ): Promise<{ tasks: ReadonlyMap<string, WrittenTask>; now: string | undefined } | undefined>
+  writeForeseen?(changes: readonly ForeseenChange[]): Promise<WrittenTasks | undefined>
 }
 
 export interface TaskStoreOptions {
@@ -110,7 +100,7 @@ export function taskStore({ sql, indexed, queue, isAwaited, tokens_per_hour = In
               await openLedger(tx, [...tasks.values()])
               return tasks
             },
-            apply: (changes) => applyCounted(tx, queue, changes, isAwaited),
+            apply: (changes) => applyNoted(tx, queue, changes, isAwaited),
           }),
         'locksFirst',
       ),
@@ -192,18 +182,15 @@ export class Journal {
 
   /** Writes that the guarded statement can make go by it, the others by the lock of their tasks. */
   async #commitOnce(writes: readonly Write[]): Promise<(boolean | Error)[]> {
-    const foreseen = new Map(writes.map((write) => [write, this.#foresee(write)]))
+    const foreseen = new Map<Write, ForeseenChange>()
+    const others: Write[] = []
+    for (const write of writes) {
+      const change = this.#foresee(write)
+      if (change) foreseen.set(write, change)
+      else others.push(write)
+    }
     const results = new Map<Write, boolean | Error>()
-    const parts = [
-      this.#writeForeseen(
-        new Map([...foreseen].filter((one): one is [Write, ForeseenChange] => one[1] !== undefined)),
-        results,
-      ),
-      this.#writeLocked(
-        writes.filter((write) => !foreseen.get(write)),
-        results,
-      ),
-    ]
+    const parts = [this.#writeForeseen(foreseen, results), this.#writeLocked(others, results)]
     for (const part of await Promise.allSettled(parts)) if (part.status === 'rejected') throw part.reason
     return writes.map((write) => results.get(write)!)
   }
@@ -228,12 +215,8 @@ export class Journal {
     if (!written) return this.#writeLocked([...all.keys()], results)
     const changes = [...all.values()].map(({ change }) => change)
     for (const [write, { change }] of all) results.set(write, holdsAfter(change))
-    const published = publishedBy(changes)
-    this.#made(published.map((one) => ({ ...one, row: written.tasks.get(one.task_id)?.row })))
-    this.#learn(
-      [...all].map(([{ claim }, { change, known }]) => ({ claim, change, active_at: known.active_at })),
-      { written, asked_at },
-    )
+    const made = [...all].map(([{ claim }, { change, known }]) => ({ claim, change, active_at: known.active_at }))
+    this.#made(made, { published: publishedBy(changes), written, asked_at })
   }
 
   async #writeLocked(writes: readonly Write[], results: Map<Write, boolean | Error>): Promise<void> {
@@ -254,39 +237,39 @@ export class Journal {
       }
       return { applied: await apply(made.map(({ change }) => change)), made }
     })
-    const changes = made.map(({ change }) => change)
-    const budgets = budgetSignals(changes)
-    const rows = await Promise.all(applied.published.map(async ({ row }) => row))
-    this.#made(applied.published.map((one, i) => ({ ...one, row: rows[i] })))
-    this.#onDeferred(agentsWithDeferred(changes))
-    if (budgets.waits || budgets.roomMade) this.#onBudgets(budgets)
     // Changes may have been given events of budgets on their way.
     const asWritten = new Map(applied.changes.map((change) => [change.task.id, change]))
-    this.#learn(
-      made.flatMap(({ claim }) => ({ claim, change: asWritten.get(claim.task_id)! })),
-      { written: await applied.written, asked_at },
+    this.#made(
+      made.map(({ claim }) => ({ claim, change: asWritten.get(claim.task_id)! })),
+      { published: applied.published, written: await applied.written, asked_at },
     )
+    const changes = made.map(({ change }) => change)
+    const budgets = budgetSignals(changes)
+    this.#onDeferred(agentsWithDeferred(changes))
+    if (budgets.waits || budgets.roomMade) this.#onBudgets(budgets)
   }
 
-  #made(published: readonly (Omit<PublishedEvents, 'row'> & { row: TaskRow | undefined })[]): void {
-    for (const { task_id, events, freed, row } of published) {
-      this.#hub.publish(task_id, events, row)
+  /** Publishes what was made, and remembers tasks as they are now, for the next writes of their claims. */
+  #made(
+    made: readonly { claim: Claim; change: TaskChange; active_at?: number }[],
+    { published, written, asked_at }: Noted,
+  ): void {
+    for (const { task_id, events, freed } of published) {
+      this.#hub.publish(task_id, events, written?.tasks.get(task_id)?.row)
       this.#onFreed(freed)
     }
-  }
-
-  /** Remembers tasks as they are now, for the next writes of their claims. */
-  #learn(
-    made: readonly { claim: Claim; change: TaskChange; active_at?: number }[],
-    {
-      written,
-      asked_at,
-    }: { written: { tasks: ReadonlyMap<string, WrittenTask>; now: string | undefined } | undefined; asked_at: number },
-  ): void {
     if (written?.now !== undefined) this.#clock.note(written.now, asked_at)
-    for (const { claim, change, active_at } of made)
-      claim.known = knownAfter(change, written?.tasks.get(claim.task_id)?.row_version, active_at)
+    for (const { claim, change, active_at } of made) {
+      const row_version = holdsAfter(change) ? written?.tasks.get(claim.task_id)?.row_version : undefined
+      claim.known = row_version === undefined ? undefined : knownAfter(change, row_version, active_at)
+    }
   }
+}
+
+/** What writes have done, and when that was asked of the database, by the clock of `performance`. */
+interface Noted extends Pick<Applied, 'published'> {
+  written: WrittenTasks | undefined
+  asked_at: number
 }
 
 /** Whether a write may be made, was made already by a commit whose answer got lost, or comes too late. */

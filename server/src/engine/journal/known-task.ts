@@ -1,4 +1,3 @@
-import { isFinished } from '#contract/tasks/task-lifecycle.ts'
 import { jsonb, type Sql } from '../../platform/postgres/database.ts'
 import { isRemote, type LockedTask, type TaskChange } from '../task.ts'
 import { mayWarn } from './model-warnings.ts'
@@ -64,14 +63,9 @@ function isNothing(value: unknown): boolean {
   return value === undefined || (Array.isArray(value) && value.length === 0)
 }
 
-/** What is known of a task after a write; undefined where its claim holds it no longer. */
-export function knownAfter(
-  change: TaskChange,
-  row_version: string | undefined,
-  active_at = -Infinity,
-): KnownTask | undefined {
-  const { task, job, status = task.status } = change
-  if (row_version === undefined || isFinished(status) || job !== undefined || status !== 'running') return undefined
+/** What is known of a task after a write by which its claim goes on. */
+export function knownAfter(change: TaskChange, row_version: string, active_at = -Infinity): KnownTask {
+  const { task } = change
   const {
     id: _id,
     output: _output,

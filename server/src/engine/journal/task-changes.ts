@@ -10,12 +10,11 @@ import { insertDelegations } from './delegations.queries.ts'
 import { closeToolCalls, insertToolCalls, moveToolCalls, type ToolCallMove } from './tool-calls.queries.ts'
 import { limitKeysOf, noteFreed, type LimitKey } from '../queue/concurrency-limits.ts'
 import { storedEvents } from './stored-events.ts'
-import type { TaskRow } from './stored-task.ts'
 import type { JobAttempt, NewJob, Queue } from '../queue/queue.ts'
 import { reservationAfter, settleChanges } from '../budgets/ledger.ts'
 import { taskOutbox, type PublishedTask } from './task-outbox.ts'
 import { newWarnings } from './model-warnings.ts'
-import { writeTasks, type Written } from './task-statement.ts'
+import { writeTasks, type Written, type WrittenTasks } from './task-statement.ts'
 import type { AgentConsumption } from './usage.queries.ts'
 import { closeWork, offerWork } from './work.queries.ts'
 import { isRemote, type Step, type TaskChange } from '../task.ts'
@@ -28,25 +27,18 @@ export interface PublishedEvents {
   events: TaskEvent[]
   /** Concurrency limits that it frees: a deferred task may take its place. */
   freed: LimitKey[]
-  /** The row of a finished task that is awaited; known once the transaction has committed. */
-  row?: Promise<TaskRow | undefined>
 }
 
 /**
  * Applies changes to locked tasks in a few statements, however many they are: rows, steps, events with dense sequences,
  * logs, outbox, usage and jobs. Returns the events, to be published after the commit.
  */
-export async function applyChanges(
-  tx: Sql,
-  queue: Queue,
-  wanted: readonly TaskChange[],
-  isAwaited?: (task_id: string) => boolean,
-): Promise<PublishedEvents[]> {
-  return (await applyCounted(tx, queue, wanted, isAwaited)).published
+export async function applyChanges(tx: Sql, queue: Queue, wanted: readonly TaskChange[]): Promise<PublishedEvents[]> {
+  return (await applyNoted(tx, queue, wanted)).published
 }
 
-/** The same; with the events come the rows of those finished tasks that are awaited, and with both what was written. */
-export async function applyCounted(
+/** The same, and notes what was written: the rows of those finished tasks too that `isAwaited` says are awaited. */
+export async function applyNoted(
   tx: Sql,
   queue: Queue,
   wanted: readonly TaskChange[],
@@ -63,7 +55,6 @@ export async function applyCounted(
   await tx.leave([writing])
   // The end of the transaction fails with it.
   const written = writing.catch(() => undefined)
-  for (const one of published) one.row = written.then((all) => all?.tasks.get(one.task_id)?.row)
   await Promise.all([
     writeApprovals(tx, changes),
     freed.size > 0 ? noteFreed(tx, [...freed]) : undefined,
@@ -86,7 +77,7 @@ export interface Applied {
   /** The changes as they were written. */
   changes: readonly TaskChange[]
   /** What the statement says that wrote them; known once the transaction has committed, and undefined where it did not. */
-  written: Promise<Awaited<ReturnType<typeof writeTasks>> | undefined>
+  written: Promise<WrittenTasks | undefined>
 }
 
 /** The events that changes make, and the limits that they free. */

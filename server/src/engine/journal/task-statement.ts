@@ -30,6 +30,12 @@ export interface WrittenTask {
   row: TaskRow | undefined
 }
 
+/** What a statement wrote, by the ids of its tasks, and the database's time then; nothing where its guard was not open. */
+export interface WrittenTasks {
+  tasks: ReadonlyMap<string, WrittenTask>
+  now: string | undefined
+}
+
 /** Parts of a statement that come before its writes, and the condition that each of those has then. */
 export interface Guard {
   parts: Fragment
@@ -40,14 +46,14 @@ export interface Guard {
 /**
  * Writes the rows, steps, events, logs and usage, and ends jobs, in one statement, because each statement more costs a message both
  * ways; what is empty is left out, because an empty part of a statement is not free either. The tasks are locked already, or `guard`
- * locks them. Returns what it wrote: nothing where the guard is not open.
+ * locks them.
  */
 export async function writeTasks(
   sql: Sql,
   queue: Pick<Queue, 'removal'>,
   { awaited, rows, steps, events, logs, outbox, jobs, usage }: Written,
   guard?: Guard,
-): Promise<{ tasks: ReadonlyMap<string, WrittenTask>; now: string | undefined }> {
+): Promise<WrittenTasks> {
   const { fragment } = sql
   const isOpen = guard?.isOpen ?? fragment`true`
   const used = usageParts(sql, usage, isOpen)

@@ -304,6 +304,7 @@ export class Worker {
     }
     sql.afterRollback(giveUp)
     sql.afterCommit(() => {
+      const changeOf = new Map(changes.map((change) => [change.task.id, change]))
       publish(changes.flatMap((change) => publishedOnce(change, stored)))
       for (const run of runs) {
         const claimed = stored.get(run.claim.task_id)
@@ -311,10 +312,7 @@ export class Worker {
           run.end()
           continue
         }
-        run.claim.known = knownOfClaim(
-          changes.find(({ task }) => task.id === run.claim.task_id)!,
-          claimed,
-        )
+        run.claim.known = knownOfClaim(changeOf.get(run.claim.task_id)!, claimed)
         this.#begin(run)
       }
       release()
@@ -500,7 +498,7 @@ export interface StoredClaim {
   row_version: string
 }
 
-function knownOfClaim(change: TaskChange, { at, row_version }: StoredClaim): KnownTask | undefined {
+function knownOfClaim(change: TaskChange, { at, row_version }: StoredClaim): KnownTask {
   const { task: workable, expires_at } = change
   // What it is run with need not be known twice.
   const { work: _work, ...task } = workable as Workable
