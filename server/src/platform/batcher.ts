@@ -43,6 +43,18 @@ export async function batchOrEach<Op, Result>(
   }
 }
 
+/** Does what has the same name once: `work` gets one of each name, and its result goes to all that have the name. In their order. */
+export async function onceEach<Op, Result>(
+  ops: readonly Op[],
+  nameOf: (op: Op) => string,
+  work: (ops: readonly Op[]) => Promise<readonly Result[]>,
+): Promise<Result[]> {
+  const each = new Map(ops.map((op) => [nameOf(op), op]))
+  const results = await work([...each.values()])
+  const byName = new Map([...each.keys()].map((name, i) => [name, results[i] as Result]))
+  return ops.map((op) => byName.get(nameOf(op)) as Result)
+}
+
 /**
  * Does many small things in few statements without making any of them wait: while one group is being done, those
  * that come gather, and the next group takes them all. Under load a round trip and a commit are shared by dozens; alone,

@@ -1,7 +1,7 @@
 import { notFound } from '#contract/core/problems.ts'
 import type { Principal } from '../../http/access/principal.ts'
 import type { Database } from '../../platform/postgres/database.ts'
-import { Batcher } from '../../platform/batcher.ts'
+import { Batcher, onceEach } from '../../platform/batcher.ts'
 import { isId } from '../../platform/ids.ts'
 import { projectNumber, requireProject } from '../projects/projects.queries.ts'
 import { isFirstPage, listAgents, type AgentFilter, type AgentPage } from './agent-list.queries.ts'
@@ -24,12 +24,7 @@ export type ReadAgent = (
 /** Agents that are asked for at the same time are read by one statement, each of them once. */
 export function makeReadAgent({ sql, indexed, settings }: Pick<Database, 'sql' | 'indexed' | 'settings'>): ReadAgent {
   const reads = new Batcher<AgentPath, AgentWithStats | undefined>(
-    async (paths) => {
-      const each = new Map(paths.map((path) => [nameOf(path), path]))
-      const found = await findAgentsWithStats(indexed, [...each.values()])
-      const byName = new Map([...each.keys()].map((name, i) => [name, found[i]]))
-      return paths.map((path) => byName.get(nameOf(path))!)
-    },
+    (paths) => onceEach(paths, nameOf, (some) => findAgentsWithStats(indexed, some)),
     { concurrency, groupMax, waitMax_ms: settings.connectionTimeoutMillis! },
   )
   return async ({ project_id, agent_id }, principal) => {
@@ -49,13 +44,10 @@ export type ListAgents = (filter: AgentFilter) => Promise<AgentPage | undefined>
 /** First pages that are asked for at the same time are read by one statement each, and an equal one once. */
 export function makeListAgents({ sql, indexed, settings }: Pick<Database, 'sql' | 'indexed' | 'settings'>): ListAgents {
   const lists = new Batcher<AgentFilter, AgentPage | undefined>(
-    async (filters) => {
-      const each = new Map(filters.map((filter) => [JSON.stringify(filter), filter]))
-      const pages = new Map(
-        [...each].map(([key, filter]) => [key, listAgents(indexed, filter).catch((error: Error) => error)]),
-      )
-      return Promise.all(filters.map((filter) => pages.get(JSON.stringify(filter))!))
-    },
+    (filters) =>
+      onceEach(filters, JSON.stringify, (some) =>
+        Promise.all(some.map((filter) => listAgents(indexed, filter).catch((error: Error) => error))),
+      ),
     { concurrency, groupMax: listsMax, waitMax_ms: settings.connectionTimeoutMillis! },
   )
   return (filter) => (isFirstPage(filter) ? lists.submit(filter) : listAgents(sql, filter))

@@ -3,7 +3,7 @@ import { notFound } from '#contract/core/problems.ts'
 import { findBudgets } from '../../engine/budgets/budget-rows.ts'
 import type { Loading } from '../../http/handle.ts'
 import type { Database, Sql } from '../../platform/postgres/database.ts'
-import { Batcher } from '../../platform/batcher.ts'
+import { Batcher, onceEach } from '../../platform/batcher.ts'
 import { isId } from '../../platform/ids.ts'
 import { findAgentsAndRoom, type AgentAndRoom, type AskedPath } from '../agents/agents.queries.ts'
 import { projectNumber, requireProject } from '../projects/projects.queries.ts'
@@ -31,12 +31,7 @@ export function makeLoadAsked({
   settings,
 }: Pick<Database, 'indexed' | 'settings'>): (loading: Loading) => Promise<AskedAgent> {
   const groups = new Batcher<AskedPath, AskedAgent | undefined>(
-    async (all) => {
-      const each = new Map(all.map((asked) => [nameOf(asked), asked]))
-      const found = await findAsked(indexed, [...each.values()])
-      const byName = new Map([...each.keys()].map((name, i) => [name, found[i]]))
-      return all.map((asked) => byName.get(nameOf(asked))!)
-    },
+    (all) => onceEach(all, nameOf, (some) => findAsked(indexed, some)),
     { concurrency, groupMax, apart_ms, waitMax_ms: settings.connectionTimeoutMillis! },
   )
   return async ({ sql: here, params: { project_id, agent_id }, principal }) => {
