@@ -125,18 +125,20 @@ export async function buildApp(
 
   await app.register(fastifyCookie, { secret: context.cookie_secrets })
   const http = httpContext(context, app)
+  // The members of its lines are known, and none of those that hold credentials is among them.
+  const request_log = context.log.child({}, { redact: [] })
   refuseEarly(app.server, {
     admission: http.admission,
     newRequestId,
     headersOf: (request_id) => headersOfEveryAnswer(context, request_id),
     onRefused({ method = '', url = '' }, request_id, status) {
       const path = unknownPath(url)
-      context.log.info({ request_id, method, path, status, duration_ms: 0 }, 'request')
+      request_log.info({ request_id, method, path, status, duration_ms: 0 }, 'request')
       requests.unrouted(method, status)
     },
   })
   const recent = recentRequests()
-  decorateEveryAnswer(app, context, recent)
+  decorateEveryAnswer(app, context, { request_log, recent })
   requests.observe(app)
   registerBasePath(app, basePathOf(config.public_url))
   registerCors(app, { api: config.cors_origins, doors: config.door_origins })
@@ -242,7 +244,11 @@ function httpContext(context: Context, app: FastifyInstance): HttpContext {
 }
 
 /** What every answer carries, whatever became of its request (decisions D4, D5). */
-function decorateEveryAnswer(app: FastifyInstance, context: Context, recent: RecentRequests): void {
+function decorateEveryAnswer(
+  app: FastifyInstance,
+  context: Context,
+  { request_log, recent }: { request_log: Context['log']; recent: RecentRequests },
+): void {
   app.decorateRequest('started_at', 0)
   app.decorateRequest('content_type', undefined)
   app.decorateRequest('principal', undefined)
@@ -256,11 +262,9 @@ function decorateEveryAnswer(app: FastifyInstance, context: Context, recent: Rec
     if (context.stopping) reply.header('connection', 'close')
     reply.header('x-response-time', `${Math.round(performance.now() - request.started_at)}ms`)
   })
-  // Its members are known, and none of those that hold credentials is among them.
-  const log = context.log.child({}, { redact: [] })
   app.addHook('onResponse', async (request, reply) => {
     const client_request_id = clientRequestId(request.headers['x-request-id'])
-    log.info(
+    request_log.info(
       {
         request_id: request.id,
         ...(client_request_id ? { client_request_id } : {}),

@@ -11,7 +11,7 @@ import { ErrorBox } from '../../ui/error-box.tsx'
 import { NumberedText } from '../../ui/texts/numbered-text.tsx'
 import { Facts, Panel } from '../../ui/page.tsx'
 import { Time } from '../../ui/time.tsx'
-import { Figures } from '../metrics/figures.tsx'
+import { Figures, FiguresSkeleton } from '../metrics/figures.tsx'
 import { metricsQuery } from '../metrics/metrics-query.ts'
 import { endedBars } from '../metrics/series.tsx'
 import type { TabProps } from './tab.ts'
@@ -33,11 +33,7 @@ export function Overview({ project_id, agent }: TabProps) {
   return (
     <>
       <ErrorBox error={error} retry={() => void refetch()} />
-      {data ? (
-        <Figures now={data.now} before={data.before} />
-      ) : (
-        <div className="mb-4 h-[7.75rem] animate-pulse rounded-lg bg-quiet max-sm:h-96" />
-      )}
+      {data ? <Figures now={data.now} before={data.before} /> : <FiguresSkeleton />}
       <div className="grid grid-cols-1 items-start gap-4 lg:grid-cols-[3fr_2fr]">
         <Panel
           title="Tasks in the last 7 days"

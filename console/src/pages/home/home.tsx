@@ -19,7 +19,7 @@ import { WhenSettled } from '../../ui/skeleton.tsx'
 import { Status } from '../../ui/status.tsx'
 import { formatCount, formatDuration, formatShort, asText } from '../../format.ts'
 import { Time } from '../../ui/time.tsx'
-import { Figures } from '../metrics/figures.tsx'
+import { Figures, FiguresSkeleton } from '../metrics/figures.tsx'
 import { metricsQuery, type Metrics } from '../metrics/metrics-query.ts'
 import { endedBars } from '../metrics/series.tsx'
 import { Allowances } from './allowances.tsx'
@@ -127,11 +127,7 @@ function Overview({ project_id, errors }: { project_id: string; errors: number }
   return (
     <>
       <ErrorBox error={error} retry={() => void refetch()} />
-      {data ? (
-        <Figures now={data.now} before={data.before} />
-      ) : (
-        <div className="mb-4 h-[7.75rem] animate-pulse rounded-lg bg-quiet max-sm:h-96" />
-      )}
+      {data ? <Figures now={data.now} before={data.before} /> : <FiguresSkeleton />}
       <div className="grid grid-cols-1 items-start gap-4 xl:grid-cols-[3fr_2fr]">
         <div className="min-w-0 max-xl:contents xl:space-y-4">
           <Panel title="Tasks by state and hour" actions={<Link {...paths.metrics(project_id)}>Metrics</Link>}>
@@ -264,7 +260,7 @@ function ServiceLine() {
 function HomeSkeleton() {
   return (
     <div role="status" aria-label="Loading">
-      <div className="mb-4 h-[7.75rem] animate-pulse rounded-lg bg-quiet max-sm:h-96" />
+      <FiguresSkeleton />
       <div className="grid grid-cols-1 gap-4 xl:grid-cols-[3fr_2fr]">
         <div className="h-80 animate-pulse rounded-lg bg-quiet" />
         <div className="h-80 animate-pulse rounded-lg bg-quiet" />

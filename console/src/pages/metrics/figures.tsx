@@ -5,6 +5,11 @@ import type { Metrics } from './metrics-query.ts'
 /** Seconds as a span of time. */
 export const seconds = (value: number): string => formatDuration(value * 1000)
 
+/** As large as the figures of a period. */
+export function FiguresSkeleton() {
+  return <div className="mb-4 h-[7.75rem] animate-pulse rounded-lg bg-quiet max-sm:h-96" />
+}
+
 /** The figures of a period, each with how it stands to the period before and how it went. */
 export function Figures({ now, before }: { now: Metrics; before: Metrics }) {
   const ended = ({ tasks }: Metrics): number => tasks.completed + tasks.failed + tasks.canceled

@@ -15,7 +15,7 @@ import { useTimeZone } from '../../ui/time.tsx'
 import { useSearchText } from '../../search-state.ts'
 import { Options } from '../parts/options.tsx'
 import { PageFrame } from '../parts/page-frame.tsx'
-import { Figures, MoreFigures } from './figures.tsx'
+import { Figures, FiguresSkeleton, MoreFigures } from './figures.tsx'
 import { intervalOf, metricsQuery, secondsOf, type Metrics } from './metrics-query.ts'
 import { intervalRefusal, intervals, ranges, type IntervalName, type RangeName } from './periods.ts'
 import { Series } from './series.tsx'
@@ -198,7 +198,7 @@ function hasNothing({ tasks }: Metrics): boolean {
 function MetricsSkeleton() {
   return (
     <div role="status" aria-label="Loading metrics">
-      <div className="mb-4 h-[7.75rem] animate-pulse rounded-lg bg-quiet max-sm:h-96" />
+      <FiguresSkeleton />
       <div className="mb-4 h-[5.9rem] animate-pulse rounded-lg bg-quiet max-sm:h-72" />
       <div className="grid grid-cols-1 gap-4 xl:grid-cols-2">
         {[0, 1, 2, 3].map((nth) => (

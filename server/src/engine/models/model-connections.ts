@@ -1,5 +1,6 @@
 import { pipeline, type Readable, type Transform } from 'node:stream'
 import { createBrotliDecompress, createGunzip, createInflate, createZstdDecompress } from 'node:zlib'
+import { plainHeaders } from '../../platform/egress/egress-hop.ts'
 import { openUpstream, type UpstreamConnection } from '../../platform/egress/connect.ts'
 import { ModelError, type NetworkUse } from './model.ts'
 import { statusOfErrorBody } from './model-errors.ts'
@@ -84,14 +85,11 @@ async function send(
       init?.signal?.throwIfAborted()
       throw new TypeError('fetch failed', { cause: error })
     })
-  const known = Object.entries(headers).flatMap(([name, values]) =>
-    [values ?? []].flat().map((value): [string, string] => [name, value]),
-  )
   const hasBody = !bodiless.includes(statusCode)
   if (!hasBody) body.resume()
   const response = new Response(hasBody ? webStream(plain(body, headers['content-encoding'])) : null, {
     status: statusCode,
-    headers: known,
+    headers: plainHeaders(headers),
   })
   return response.ok ? requireStream(response) : response
 }

@@ -9,17 +9,17 @@ import { slowPatternOf } from './schemas/verdicts.ts'
 const levelsMax = 24
 /** What is wrong with a schema of objects, as a complaint about a field; none where it can be used. */
 export function schemaIssues(field: string, schema: unknown): Issue[] {
-  if (schema === undefined || schema === null) return []
-  return issuesOf(field, objectSchemaExcess(schema, levelsMax) ?? schemaFaultOf(schema) ?? slowPatternOf(schema))
+  return issuesOf(field, schema, objectSchemaExcess)
 }
 
 /** The same of a schema of a tool's results, which may be of any type. */
 export function resultSchemaIssues(field: string, schema: unknown): Issue[] {
-  if (schema === undefined || schema === null) return []
-  return issuesOf(field, schemaExcess(schema, levelsMax) ?? schemaFaultOf(schema) ?? slowPatternOf(schema))
+  return issuesOf(field, schema, schemaExcess)
 }
 
-function issuesOf(field: string, fault: string | undefined): Issue[] {
+function issuesOf(field: string, schema: unknown, excessOf: typeof schemaExcess): Issue[] {
+  if (schema === undefined || schema === null) return []
+  const fault = excessOf(schema, levelsMax) ?? schemaFaultOf(schema) ?? slowPatternOf(schema)
   return fault === undefined ? [] : [{ field, message: singular(fault), code: 'invalid_format' }]
 }
 

@@ -48,10 +48,7 @@ export interface FreshTask {
  * Notes what happens to a task from before it is made. `take` gives that and ends the noting: who calls it watches from then on;
  * undefined where another process has something to tell. `end` where no caller will take it.
  */
-export function recordTask(
-  hub: Hub,
-  task_id: string,
-): { take: () => readonly TaskEvent[] | undefined; end: () => void } {
+export function recordTask(hub: Hub, task_id: string): Pick<FreshTask, 'take'> & { end: () => void } {
   const events: TaskEvent[] = []
   let isWhole = true
   const end = hub.watch(task_id, {
@@ -59,7 +56,7 @@ export function recordTask(
     events: (some) => void events.push(...some),
     look: () => void (isWhole = false),
   })
-  const take = (): readonly TaskEvent[] | undefined => {
+  const take: FreshTask['take'] = () => {
     end()
     return isWhole ? events : undefined
   }
