@@ -25,13 +25,13 @@ export type IdPrefix =
 
 const digits = '0123456789abcdefghjkmnpqrstvwxyz'
 
-/** 130 bits as 26 characters of lowercase Crockford base32; `bytes` are 16, most significant first. */
-function base32(bytes: Buffer): string {
-  let value = BigInt(`0x${bytes.toString('hex')}`)
+/** A whole number below 2^53 as `length` characters of lowercase Crockford base32, of its lowest bits. */
+function base32(value: number, length: number): string {
   let text = ''
-  for (let i = 0; i < 26; i++) {
-    text = digits[Number(value & 31n)] + text
-    value >>= 5n
+  let rest = value
+  for (let i = 0; i < length; i++) {
+    text = digits[rest % 32] + text
+    rest = Math.floor(rest / 32)
   }
   return text
 }
@@ -53,8 +53,13 @@ function rng(count: number): Buffer {
   return bytes
 }
 
+/** Random bits are handled in halves of this many values: eight characters, and exact in a number. */
+const half = 2 ** 40
+
 let last_ms = 0
-let lastRandom = 0n
+let lastTime = ''
+let lastHigh = 0
+let lastLow = 0
 
 /**
  * A new identifier: `prefix_` and 26 characters, 48 bits of time and 80 random ones, so that later ones sort after
@@ -63,20 +68,25 @@ let lastRandom = 0n
 export function newId(prefix: IdPrefix, now_ms: number = Date.now()): string {
   if (now_ms > last_ms) {
     last_ms = now_ms
+    lastTime = base32(now_ms, 10)
+    const random = rng(10)
     // The top bit stays clear, so that counting on within the millisecond cannot overflow.
-    lastRandom = BigInt(`0x${rng(10).toString('hex')}`) >> 1n
+    lastHigh = random.readUIntBE(0, 5) % (half / 2)
+    lastLow = random.readUIntBE(5, 5)
   } else {
-    lastRandom += 1n + BigInt(rng(4).readUInt32BE())
+    lastLow += 1 + rng(4).readUInt32BE()
+    if (lastLow >= half) {
+      lastLow -= half
+      lastHigh += 1
+    }
   }
-  const bytes = Buffer.alloc(16)
-  bytes.writeUIntBE(last_ms, 0, 6)
-  Buffer.from(lastRandom.toString(16).padStart(20, '0'), 'hex').copy(bytes, 6)
-  return `${prefix}_${base32(bytes)}`
+  return `${prefix}_${lastTime}${base32(lastHigh, 8)}${base32(lastLow, 8)}`
 }
 
 /** A request's identifier: `req_` and 24 characters, all of it chance (decision D4). */
 export function newRequestId(): string {
-  return `req_${base32(rng(16)).slice(2)}`
+  const random = rng(15)
+  return `req_${base32(random.readUIntBE(0, 5), 8)}${base32(random.readUIntBE(5, 5), 8)}${base32(random.readUIntBE(10, 5), 8)}`
 }
 
 /** Whether `id` has the form of an identifier of this kind; anything else names nothing (decision D7). */

@@ -1,14 +1,14 @@
-import { pipeline, type Readable, type Transform } from 'node:stream'
+import { pipeline, Readable, type Transform } from 'node:stream'
 import { createBrotliDecompress, createGunzip, createInflate, createZstdDecompress } from 'node:zlib'
 import { plainHeaders } from '../../platform/egress/egress-hop.ts'
 import { openUpstream, type UpstreamConnection } from '../../platform/egress/connect.ts'
 import { ModelError, type NetworkUse } from './model.ts'
-import { statusOfErrorBody } from './model-errors.ts'
+import { ProviderRefusal, statusOfErrorBody } from './model-errors.ts'
+import type { ProviderNetwork } from './providers/adapter.ts'
 import { readUpTo } from '../../platform/read-up-to.ts'
 
-/** The network of one model call: a `fetch` for the provider's library, and what it cost. */
-export interface ModelCallConnection {
-  fetch: typeof globalThis.fetch
+/** The network of one model call, and what it cost. */
+export interface ModelCallConnection extends ProviderNetwork {
   /** Bytes that crossed the network since the call began. */
   use(): NetworkUse
   /** Returns the connection to the pool if its answer was read to the end; ends it otherwise. */
@@ -32,14 +32,28 @@ export function makeModelConnections(): { begin(): ModelCallConnection } {
   return {
     begin: () => {
       const used: { connection: UpstreamConnection; origin: string; before: NetworkUse }[] = []
+      const connect = async ({ origin }: URL): Promise<UpstreamConnection> => {
+        const connection = idle.get(origin)?.pop() ?? (await openUpstream(origin, { connectTimeout_ms }))
+        used.push({ connection, origin, before: connection.use() })
+        return connection
+      }
       return {
-        fetch: (async (input: string | URL, init?: RequestInit) => {
-          const { origin } = new URL(input)
-          const connection = idle.get(origin)?.pop() ?? (await openUpstream(origin, { connectTimeout_ms }))
-          used.push({ connection, origin, before: connection.use() })
-          return send(connection, input, init)
-          // The libraries hand over a string and the members of `init` that both kinds of fetch know.
+        // The libraries hand over a string and the members of `init` that both kinds of fetch know.
+        fetch: (async (input: string | URL, { method, headers, body, signal }: RequestInit = {}) => {
+          const url = new URL(input)
+          return toResponse(
+            await send(await connect(url), url, {
+              ...(method === undefined ? {} : { method }),
+              headers: headers as Record<string, string>,
+              body: (body as string | null | undefined) ?? null,
+              signal: signal ?? null,
+            }),
+          )
         }) as typeof globalThis.fetch,
+        post: async (to, request) => {
+          const url = new URL(to)
+          return streamOf(await send(await connect(url), url, { method: 'POST', ...request }))
+        },
         use: () => {
           const total = { bytes_in: 0, bytes_out: 0 }
           for (const { connection, before } of used) {
@@ -63,35 +77,72 @@ export function makeModelConnections(): { begin(): ModelCallConnection } {
   }
 }
 
+/** An answer of which the head is there. */
+interface Answer {
+  status: number
+  headers: Record<string, string>
+  body: Readable | undefined
+}
+
 /**
  * Sends a request as `fetch` does, for what the libraries use of it: a URL, headers by name, a text as the body, a signal. The
  * whole of `fetch` costs twice the processor time of the request itself.
  */
 async function send(
   { client }: UpstreamConnection,
-  input: string | URL,
-  init: RequestInit | undefined,
-): Promise<Response> {
-  const { pathname, search } = new URL(input)
+  url: URL,
+  init: { method?: string; headers: Record<string, string>; body: string | null; signal: AbortSignal | null },
+): Promise<Answer> {
   const { statusCode, headers, body } = await client
     .request({
-      path: pathname + search,
-      method: init?.method ?? 'GET',
-      headers: { ...(init?.headers as Record<string, string>), 'accept-encoding': 'identity' },
-      body: (init?.body as string | null | undefined) ?? null,
-      signal: init?.signal ?? null,
+      path: url.pathname + url.search,
+      method: init.method ?? 'GET',
+      headers: { ...init.headers, 'accept-encoding': 'identity' },
+      body: init.body,
+      signal: init.signal,
     })
     .catch((error: unknown) => {
-      init?.signal?.throwIfAborted()
+      init.signal?.throwIfAborted()
       throw new TypeError('fetch failed', { cause: error })
     })
   const hasBody = !bodiless.includes(statusCode)
   if (!hasBody) body.resume()
-  const response = new Response(hasBody ? webStream(plain(body, headers['content-encoding'])) : null, {
+  return {
     status: statusCode,
     headers: plainHeaders(headers),
-  })
-  return response.ok ? requireStream(response) : response
+    body: hasBody ? plain(body, headers['content-encoding']) : undefined,
+  }
+}
+
+/** An answer as the libraries take it. */
+async function toResponse(answer: Answer): Promise<Response> {
+  const { status, headers, body } = answer
+  if (!isOk(status)) return new Response(body ? webStream(body) : null, { status, headers })
+  const complaint = await readComplaint(answer)
+  if (complaint) {
+    return new Response(complaint.text, {
+      status: complaint.status,
+      headers: { 'content-type': 'application/json' },
+    })
+  }
+  return new Response(body ? webStream(body) : null, { status, headers })
+}
+
+/** The body of an answer that is a stream. Throws `ProviderRefusal` for any other. */
+async function streamOf(answer: Answer): Promise<AsyncIterable<Uint8Array>> {
+  const { status, headers, body } = answer
+  if (!isOk(status)) throw new ProviderRefusal(status, headers, await readText(body))
+  const complaint = await readComplaint(answer)
+  if (complaint) throw new ProviderRefusal(complaint.status, {}, complaint.text)
+  return body ?? Readable.from([])
+}
+
+function isOk(status: number): boolean {
+  return status >= 200 && status < 300
+}
+
+async function readText(body: Readable | undefined): Promise<string> {
+  return body ? (await readUpTo(body, errorBodyMax)).read.toString('utf8') : ''
 }
 
 /** Statuses of answers that have no body. */
@@ -140,14 +191,14 @@ function webStream(body: Readable): ReadableStream<Uint8Array> {
 
 /**
  * Some servers complain with status 200, and a wrong base URL often answers with a page: neither is a stream. A body
- * that names an error becomes a response with the status that it should have had.
+ * that names an error gets the status that it should have had; undefined where the answer is a stream.
  */
-async function requireStream(response: Response): Promise<Response> {
-  const type = (response.headers.get('content-type') ?? '').split(';')[0]?.trim().toLowerCase() ?? ''
-  if (type !== 'text/html' && !type.endsWith('json')) return response
-  const text = response.body ? (await readUpTo(response.body, errorBodyMax)).read.toString('utf8') : ''
+async function readComplaint({ headers, body }: Answer): Promise<{ status: number; text: string } | undefined> {
+  const type = (headers['content-type'] ?? '').split(';')[0]?.trim().toLowerCase() ?? ''
+  if (type !== 'text/html' && !type.endsWith('json')) return undefined
+  const text = await readText(body)
   const status = statusOfErrorBody(text)
-  if (status !== undefined) return new Response(text, { status, headers: { 'content-type': 'application/json' } })
+  if (status !== undefined) return { status, text }
   const hint = type === 'text/html' ? ' Is the base URL the one that ends in /v1?' : ''
   throw new ModelError('provider_bad_answer', `The provider answered with ${type} instead of a stream.${hint}`, {
     retryable: false,

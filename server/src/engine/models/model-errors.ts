@@ -18,6 +18,28 @@ export function isRetryable(code: ModelErrorCode): boolean {
   return retryableCodes.has(code)
 }
 
+/** An answer that refuses a request, as the provider sent it. */
+export class ProviderRefusal extends Error {
+  readonly statusCode: number
+  readonly responseHeaders: Record<string, string>
+  readonly responseBody: string
+  constructor(statusCode: number, responseHeaders: Record<string, string>, responseBody: string) {
+    super('')
+    this.name = 'ProviderRefusal'
+    this.statusCode = statusCode
+    this.responseHeaders = responseHeaders
+    this.responseBody = responseBody
+  }
+}
+
+/** Something in a provider's answer that its protocol does not have. */
+export class NotTheProtocol extends Error {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.name = 'NotTheProtocol'
+  }
+}
+
 /** What a provider said about a failure, in whatever form its library reports it. */
 interface ProviderMessage {
   status: number | undefined
@@ -38,7 +60,7 @@ export function toModelError(error: unknown, name: string): ModelError {
 
   const links = chain(error)
   const isOne = (...names: string[]): boolean => links.some((link) => names.includes(link.name))
-  if (isOne('AI_JSONParseError', 'AI_TypeValidationError')) {
+  if (isOne('AI_JSONParseError', 'AI_TypeValidationError', 'NotTheProtocol')) {
     return fail('provider_bad_answer', `${name} sent something that is not its protocol.`)
   }
   if (isOne('AI_UnsupportedFunctionalityError', 'AI_InvalidPromptError', 'AI_InvalidArgumentError')) {

@@ -1,5 +1,5 @@
 import { isImageType } from '#contract/resources/files.ts'
-import type { AdaptedRequest, LanguageModel } from './providers/adapter.ts'
+import type { AdaptedRequest, OpenModel, ProviderNetwork } from './providers/adapter.ts'
 import { cleanAnswer } from './clean-answer.ts'
 import { setDials } from './dials.ts'
 import { type Model, ModelError, type ModelRequest, type ModelTool, type NetworkUse } from './model.ts'
@@ -14,8 +14,7 @@ import type { Provider } from './providers/provider.ts'
 
 /**
  * A provider's models. A call is exactly one request: the libraries' own loops, retries and tool execution are not
- * used, because the loop and its journal are the engine's. Its stream is read part by part from the provider library
- * (`doStream`), without the library's `streamText` above it, which costs four times the CPU a piece of text and reports
+ * used, because the loop and its journal are the engine's. Its stream is read part by part from the provider's library, without the library's `streamText` above it, which costs four times the CPU a piece of text and reports
  * a failure as one more part of a stream that ends well.
  */
 export function makeProviderModel(
@@ -50,9 +49,9 @@ export function makeProviderModel(
           ...(dials.max_tokens === undefined ? {} : { maxOutputTokens: dials.max_tokens }),
         })
         const model = await open(request.model, watch.signal, connection)
-        const { stream } = await model.doStream(options)
         const reading = { request, names, provider, answer_tool: answer_tool?.name, onPart: watch.started }
-        return cleanAnswer({ ...(await readAnswer(stream, reading)), network: connection.use() })
+        const answer = await readAnswer((take) => model.stream(options, take), reading)
+        return cleanAnswer({ ...answer, network: connection.use() })
       } catch (error) {
         request.signal.throwIfAborted()
         throw asFailedCall(watch.failure() ?? toModelError(error, provider.name), provider, connection.use())
@@ -73,20 +72,25 @@ const keptModelsMax = 256
  */
 function makeOpen(
   provider: Provider,
-): (model: string, signal: AbortSignal, connection: ModelCallConnection) => Promise<LanguageModel> {
+): (model: string, signal: AbortSignal, connection: ModelCallConnection) => Promise<OpenModel> {
   const calls = new WeakMap<AbortSignal, ModelCallConnection>()
-  const kept = new Map<string, Promise<LanguageModel>>()
-  const fetch = (async (input: string | URL, init?: RequestInit) => {
-    const connection = init?.signal ? calls.get(init.signal) : undefined
+  const kept = new Map<string, Promise<OpenModel>>()
+  const connectionOf = (signal: AbortSignal | null | undefined): ModelCallConnection => {
+    const connection = signal ? calls.get(signal) : undefined
     if (!connection) throw new Error('a provider library made a request without the signal of its call')
-    return connection.fetch(input, init)
-  }) as typeof globalThis.fetch
+    return connection
+  }
+  const network: ProviderNetwork = {
+    fetch: (async (input: string | URL, init?: RequestInit) =>
+      connectionOf(init?.signal).fetch(input, init)) as typeof globalThis.fetch,
+    post: async (url, request) => connectionOf(request.signal).post(url, request),
+  }
   return (model, signal, connection) => {
     calls.set(signal, connection)
     const known = kept.get(model)
     if (known) return known
     if (kept.size >= keptModelsMax) kept.delete(kept.keys().next().value!)
-    const opened = adapterOf(provider).open(provider, model, fetch)
+    const opened = adapterOf(provider).open(provider, model, network)
     kept.set(model, opened)
     // A library that could not be loaded is loaded again by the next call.
     opened.catch(() => kept.delete(model))

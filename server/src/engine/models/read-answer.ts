@@ -1,13 +1,11 @@
 import { isObject } from '#contract/core/merge-patch.ts'
-import type { LanguageModel } from './providers/adapter.ts'
+import type { StreamPart } from './providers/adapter.ts'
 import { type ModelAnswer, ModelError, type ModelRequest, type TurnMetadata, type TurnPart } from './model.ts'
 import { cutOff, toModelError } from './model-errors.ts'
 import { readArguments } from './prompt.ts'
 import type { WireNames } from './wire-names.ts'
 import type { Provider } from './providers/provider.ts'
 
-type StreamPart =
-  Awaited<ReturnType<LanguageModel['doStream']>>['stream'] extends ReadableStream<infer Part> ? Part : never
 type Warning = Extract<StreamPart, { type: 'stream-start' }>['warnings'][number]
 
 /** Characters of one answer: text, reasoning and arguments of calls together. */
@@ -29,13 +27,16 @@ export interface Reading {
   onPart: () => void
 }
 
-/** Reads an answer as it is streamed. Throws `ModelError` for one that is not whole, or larger than its bounds. */
+/**
+ * Reads an answer as `stream` hands over its parts. Throws `ModelError` for one that is not whole, or larger than its bounds, and
+ * what `stream` throws.
+ */
 export async function readAnswer(
-  stream: ReadableStream<StreamPart>,
+  stream: (take: (part: StreamPart) => void) => Promise<void>,
   reading: Reading,
 ): Promise<Omit<ModelAnswer, 'network'>> {
   const reader = new AnswerReader(reading)
-  for await (const part of stream) reader.take(part)
+  await stream((part) => reader.take(part))
   return reader.answer()
 }
 

@@ -9,6 +9,31 @@ export type LanguageModel = ReturnType<OpenAICompatibleProvider['chatModel']>
 
 export type CallOptions = Parameters<LanguageModel['doStream']>[0]
 
+/** A part of an answer, as the provider libraries name it. */
+export type StreamPart =
+  Awaited<ReturnType<LanguageModel['doStream']>>['stream'] extends ReadableStream<infer Part> ? Part : never
+
+/** A model that can be called. */
+export interface OpenModel {
+  /** Sends one request and hands over the parts of its answer in their order. Throws what `toModelError` reads. */
+  stream(options: CallOptions, take: (part: StreamPart) => void): Promise<void>
+}
+
+/** How a model's provider is reached. */
+export interface ProviderNetwork {
+  /** For the libraries: they send the signal of their call with each request. */
+  fetch: typeof globalThis.fetch
+  /** For what reads a stream itself. Throws `ProviderRefusal` for an answer that is no stream. */
+  post(url: string, request: PostedRequest): Promise<AsyncIterable<Uint8Array>>
+}
+
+/** A request whose answer is a stream of events. */
+export interface PostedRequest {
+  headers: Record<string, string>
+  body: string
+  signal: AbortSignal
+}
+
 /** One request to a provider, with all that was decided about it. */
 export interface AdaptedRequest {
   request: ModelRequest
@@ -26,9 +51,19 @@ export interface Adapter {
    * Makes a model. Libraries are loaded at their first use, so that a service without them starts faster. Address and key are
    * always handed over: without them the libraries would read the environment themselves.
    */
-  open(provider: Provider, model: string, fetch: typeof globalThis.fetch): Promise<LanguageModel>
+  open(provider: Provider, model: string, network: ProviderNetwork): Promise<OpenModel>
   /** How an `output_schema` is asked for. */
   schemaWay(adapted: AdaptedRequest): SchemaWay
   /** What the library's own options say: dials, caching. `options` is what is sent otherwise, and may be changed. */
   adapt(adapted: AdaptedRequest, options: CallOptions): CallOptions
+}
+
+/** A model whose answers its library reads. */
+export function libraryModel(model: LanguageModel): OpenModel {
+  return {
+    async stream(options, take) {
+      const { stream } = await model.doStream(options)
+      for await (const part of stream) take(part)
+    },
+  }
 }

@@ -1,5 +1,5 @@
 import { nativeProviders } from '#contract/models/native-providers.ts'
-import type { Adapter, AdaptedRequest, CallOptions } from './adapter.ts'
+import { type Adapter, type AdaptedRequest, type CallOptions, libraryModel } from './adapter.ts'
 import { isStrictSchema } from './strict-schema.ts'
 
 /** Marks of what is to be cached; Anthropic takes four of them. */
@@ -7,9 +7,9 @@ const cacheMark = { anthropic: { cacheControl: { type: 'ephemeral' } } }
 
 /** Anthropic's Messages. */
 export const anthropicAdapter: Adapter = {
-  async open({ base_url, api_key }, model, fetch) {
+  async open({ base_url, api_key }, model, { fetch }) {
     const { createAnthropic } = await import('@ai-sdk/anthropic')
-    return createAnthropic({ baseURL: base_url, apiKey: api_key ?? '', fetch }).languageModel(model)
+    return libraryModel(createAnthropic({ baseURL: base_url, apiKey: api_key ?? '', fetch }).languageModel(model))
   },
   // What Anthropic cannot enforce as it is written is asked for by a tool: its own way would close open objects.
   schemaWay: ({ request, facts }) =>

@@ -1,24 +1,17 @@
 import { familyRuleOf, modelFacts } from '#contract/models/model-facts.ts'
 import type { Adapter, CallOptions } from './adapter.ts'
 import { openaiAdapter, openaiOptions } from './openai.ts'
+import { camelCase, openChatModel } from './chat-model.ts'
 import { isStrictSchema } from './strict-schema.ts'
 
 /** Any other server that speaks a protocol of OpenAI's: Chat Completions or, where the operator says so, Responses. */
 export const compatibleAdapter: Adapter = {
-  async open(provider, model, fetch) {
-    if (provider.protocol === 'responses') return openaiAdapter.open(provider, model, fetch)
-    const { name, base_url, api_key } = provider
-    const { createOpenAICompatible } = await import('@ai-sdk/openai-compatible')
-    const key = api_key === undefined ? {} : { apiKey: api_key }
-    return createOpenAICompatible({
-      name,
-      baseURL: base_url,
-      ...key,
-      fetch,
-      includeUsage: true,
-      supportsStructuredOutputs: true,
-      ...(isOpenaiReasoner(`${name}/${model}`) ? { transformRequestBody: withCompletionTokens } : {}),
-    }).chatModel(model)
+  async open(provider, model, network) {
+    if (provider.protocol === 'responses') return openaiAdapter.open(provider, model, network)
+    return openChatModel(provider, model, {
+      network,
+      transformBody: isOpenaiReasoner(`${provider.name}/${model}`) ? withCompletionTokens : undefined,
+    })
   },
   // Servers that constrain an answer to a schema can no longer call tools with it (llama.cpp refuses the two together).
   schemaWay: ({ request, provider, facts }) =>
@@ -51,9 +44,4 @@ function isOpenaiReasoner(provider_model: string): boolean {
 /** OpenAI's reasoning models refuse `max_tokens`; behind a gateway they still do. */
 function withCompletionTokens({ max_tokens, ...body }: Record<string, unknown>): Record<string, unknown> {
   return max_tokens === undefined ? body : { ...body, max_completion_tokens: max_tokens }
-}
-
-/** How the library spells the name of a provider among its options. */
-function camelCase(name: string): string {
-  return name.replaceAll(/[_-]([a-z])/g, (_, letter: string) => letter.toUpperCase())
 }

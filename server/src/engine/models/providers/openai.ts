@@ -1,4 +1,4 @@
-import type { Adapter, AdaptedRequest } from './adapter.ts'
+import { type Adapter, type AdaptedRequest, libraryModel } from './adapter.ts'
 import { isStrictSchema } from './strict-schema.ts'
 
 /** Characters of `prompt_cache_key`. */
@@ -6,10 +6,10 @@ const cacheKeyMax = 64
 
 /** OpenAI's own service, by the Responses protocol or, where the operator wants it, by Chat Completions. */
 export const openaiAdapter: Adapter = {
-  async open({ base_url, api_key, protocol }, model, fetch) {
+  async open({ base_url, api_key, protocol }, model, { fetch }) {
     const { createOpenAI } = await import('@ai-sdk/openai')
     const openai = createOpenAI({ baseURL: base_url, apiKey: api_key ?? '', fetch })
-    return protocol === 'responses' ? openai.responses(model) : openai.chat(model)
+    return libraryModel(protocol === 'responses' ? openai.responses(model) : openai.chat(model))
   },
   schemaWay: ({ facts }) => (facts.structured_output ? 'native' : 'tool'),
   adapt: (adapted, options) => ({
