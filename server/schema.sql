@@ -1615,6 +1615,8 @@ create table worker (
   slots integer not null,
   started_at timestamp with time zone not null default now(),
   seen_at timestamp with time zone not null default now(),
+  draining_since timestamp with time zone,
+  drained_at timestamp with time zone,
   constraint worker_pkey PRIMARY KEY (id)
 );
 

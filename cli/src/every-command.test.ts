@@ -16,7 +16,10 @@ import { leaves } from './output/help-tree.ts'
 import { clientProgram } from './program.ts'
 import { kindOf, optionOf, type Schema } from './operations/fields.ts'
 
-/** Commands with separate tests: they log in and out, follow streams, or belong to no single operation. */
+/**
+ * Commands with separate tests: they log in and out, follow streams, belong to no single operation, or are of an organization
+ * that alone uses the service.
+ */
 const apart = [
   'login',
   'logout',
@@ -27,6 +30,8 @@ const apart = [
   'agents logs',
   'approvals approve',
   'webhooks trigger',
+  'system drain',
+  'system resume',
 ]
 
 let service: TestService

@@ -25,6 +25,7 @@ before(async () => {
     CADRE_DATA_DIR: folder.path,
     CADRE_ADMIN_API_KEY: api_key,
     CADRE_RATE_LIMITS_SCALE: '100',
+    CADRE_LOG_LEVEL: 'info',
   }
   ;[first, second] = await Promise.all([startProcess(env), startProcess(env)])
   onFirst = sender(first.url, api_key)
@@ -76,6 +77,45 @@ test('tasks given to one process are waited for on the other, and every one of t
   const { body } = await onSecond('GET', `${project}/agents/${agent.id}`)
   assert.equal(body.stats.completed_tasks, 40)
   assert.ok(![first, second].some((service) => service.output().includes('is dead')))
+})
+
+test('a drained process finishes what it runs and takes nothing more, while another process takes the tasks', async () => {
+  const config = { model: 'builtin/script', system_prompt: JSON.stringify([{ delay_ms: 600_000 }]) }
+  const { id } = (await onFirst('POST', `${project}/agents`, { body: { name: 'slow', config } })).body
+  const create = async (send: Send): Promise<string> =>
+    (await send('POST', `${project}/agents/${id}/tasks`, { body: { input: 'Wait.' } })).body.id
+  const workers = async (): Promise<{ id: string; running_tasks: number; drained_at: string | null }[]> =>
+    (await onSecond('GET', '/api/v1/system')).body.installation.workers
+  const reads = (text: string): string[] =>
+    [first, second].flatMap((service) =>
+      service
+        .output()
+        .split('\n')
+        .filter((line) => line.includes(text)),
+    )
+
+  const held = await create(onFirst)
+  const drained = await eventually(async () => (await workers()).find(({ running_tasks }) => running_tasks === 1))
+  const { status, body } = await onSecond('POST', `/api/v1/system/workers/${drained.id}/drain`)
+  assert.deepEqual([status, body.drained_at], [200, null])
+  await eventually(async () => reads('the worker drains').length === 1)
+  for (let i = 0; i < 4; i++) await Promise.all([create(onFirst), create(onSecond)])
+  const counts = async (): Promise<Record<string, number>> =>
+    Object.fromEntries((await workers()).map((worker) => [worker.id, worker.running_tasks]))
+  const other = (await workers()).find((worker) => worker.id !== drained.id)!
+  await eventually(async () => (await counts())[other.id] === 8)
+  assert.deepEqual(await counts(), { [drained.id]: 1, [other.id]: 8 })
+  assert.equal((await workers()).find((worker) => worker.id === drained.id)!.drained_at, null)
+
+  await onFirst('POST', `${project}/tasks/${held}/cancel`, { body: { mode: 'force' } })
+  await eventually(async () => (await workers()).find((worker) => worker.id === drained.id)!.drained_at !== null)
+
+  assert.equal((await onFirst('POST', `/api/v1/system/workers/${drained.id}/resume`)).body.draining_since, null)
+  // More than the other process has slots for.
+  for (let i = 0; i < 8; i++) await Promise.all([create(onFirst), create(onSecond)])
+  await eventually(async () => (await counts())[drained.id]! > 0)
+  await onFirst('DELETE', `${project}/agents/${id}`)
+  await eventually(async () => Object.values(await counts()).every((count) => count === 0))
 })
 
 test('when one process is killed with a task in hand, the other one finishes it', async () => {

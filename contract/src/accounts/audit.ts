@@ -114,6 +114,8 @@ export const auditActions = {
   'webhook.secret_rotated': 'A webhook got a new secret.',
   'webhook.tested': 'A test event was sent to a webhook.',
   'webhook.updated': 'A webhook was changed.',
+  'worker.drained': 'An administrator asked a worker of the service to take no more tasks.',
+  'worker.resumed': 'An administrator let a drained worker of the service take tasks again.',
 } as const
 
 export type AuditAction = keyof typeof auditActions

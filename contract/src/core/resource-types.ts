@@ -21,6 +21,7 @@ export const resourceTypes = {
   step: { prefix: 'step', name: 'step' },
   file: { prefix: 'file', name: 'file' },
   budget: { prefix: 'budget', name: 'budget' },
+  worker: { prefix: 'worker', name: 'worker' },
 } as const satisfies Record<string, ResourceType>
 
 export type ResourceTypeName = keyof typeof resourceTypes

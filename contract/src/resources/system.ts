@@ -20,7 +20,26 @@ const Worker = Type.Object({
   is_alive: Type.Boolean({
     description: 'Whether its lease has not run out: tasks of one that is not alive go to others.',
   }),
+  draining_since: Nullable({
+    ...Timestamp,
+    description: 'When an administrator asked it to take no more tasks; null otherwise.',
+  }),
+  drained_at: Nullable({
+    ...Timestamp,
+    description: 'When it said that it works on no task: it can be stopped without interrupting one.',
+  }),
 })
+
+const workerExample = {
+  id: 'worker_01jcm3x5v8f9a2b4c6d8e0g2h4',
+  slots: 16,
+  running_tasks: 2,
+  started_at: '2026-11-20T09:00:00.000Z',
+  seen_at: '2026-11-20T09:30:00.000Z',
+  is_alive: true,
+  draining_since: null,
+  drained_at: null,
+}
 
 const Installation = Type.Object({
   database: Type.Object({
@@ -82,16 +101,7 @@ export const getSystem = defineOperation({
         started_at: '2026-11-20T09:00:00.000Z',
         installation: {
           database: { version: '17.6', bytes: 48_234_496, schema_version: 72 },
-          workers: [
-            {
-              id: 'worker_01jcm3x5v8f9a2b4c6d8e0g2h4',
-              slots: 16,
-              running_tasks: 2,
-              started_at: '2026-11-20T09:00:00.000Z',
-              seen_at: '2026-11-20T09:30:00.000Z',
-              is_alive: true,
-            },
-          ],
+          workers: [workerExample],
           queue: {
             queued: 3,
             running: 2,
@@ -136,4 +146,54 @@ export const purgeSystem = defineOperation({
   problems: [],
 })
 
-export const systemOperations: Operation[] = [getSystem, purgeSystem] as Operation[]
+const ofWorker = {
+  ...common,
+  method: 'POST',
+  params: { worker_id: { description: 'The worker.', example: workerExample.id } },
+  bucket: 'general',
+  extension: true,
+} as const
+
+export const drainWorker = defineOperation({
+  ...ofWorker,
+  id: 'drainWorker',
+  audit: 'worker.drained',
+  command: 'system drain',
+  sdk: 'service.drainWorker',
+  path: '/api/v1/system/workers/{worker_id}/drain',
+  summary: 'Drain a worker',
+  description:
+    'For owners and admins. The worker takes no more tasks from the next second on and finishes those that it runs; `drained_at` tells when it has none. It still answers requests and delivers webhooks. Drains until it is resumed or its process ends: a process that starts takes tasks. Repeating it changes nothing. Where the service has several organizations, no worker is found.',
+  responses: [
+    {
+      status: 200,
+      description: 'The worker drains.',
+      schema: Named('ServiceWorker', Worker),
+      example: { ...workerExample, draining_since: '2026-11-20T09:30:00.000Z' },
+    },
+  ],
+  problems: ['worker_not_found', 'resource_conflict'],
+})
+
+export const resumeWorker = defineOperation({
+  ...ofWorker,
+  id: 'resumeWorker',
+  audit: 'worker.resumed',
+  command: 'system resume',
+  sdk: 'service.resumeWorker',
+  path: '/api/v1/system/workers/{worker_id}/resume',
+  summary: 'Let a drained worker take tasks again',
+  description:
+    'For owners and admins. Repeating it changes nothing. Where the service has several organizations, no worker is found.',
+  responses: [
+    {
+      status: 200,
+      description: 'The worker takes tasks.',
+      schema: Named('ServiceWorker', Worker),
+      example: workerExample,
+    },
+  ],
+  problems: ['worker_not_found'],
+})
+
+export const systemOperations: Operation[] = [getSystem, purgeSystem, drainWorker, resumeWorker] as Operation[]

@@ -26,4 +26,5 @@ export interface PathIds {
   user_id: [user_id: string]
   version: [version: string | number]
   webhook_id: [webhook_id: string]
+  worker_id: [worker_id: string]
 }

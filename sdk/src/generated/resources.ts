@@ -233,6 +233,10 @@ export const service = {
   system: call('getSystem', 'GET', '/api/v1/system'),
   /** Remove what has outlived its retention. */
   purge: call('purgeSystem', 'POST', '/api/v1/system/purge'),
+  /** Drain a worker. */
+  drainWorker: call('drainWorker', 'POST', '/api/v1/system/workers/{worker_id}/drain'),
+  /** Let a drained worker take tasks again. */
+  resumeWorker: call('resumeWorker', 'POST', '/api/v1/system/workers/{worker_id}/resume'),
   /** List recent requests. */
   requests: list('listRequests', 'GET', '/api/v1/requests', 'requests'),
 }

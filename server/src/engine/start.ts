@@ -194,6 +194,7 @@ export async function startEngine({
   const maintenance = startMaintenance({
     database,
     queue,
+    bus,
     worker,
     me: { id: worker_id, instance: instanceOf(config, worker_id), slots: works ? config.worker_slots : 0 },
     meter,

@@ -17,7 +17,6 @@ export type IdPrefix =
   | 'tdlv'
   | 'aud'
   | 'req'
-  | 'worker'
   | 'work'
   | 'resp'
   | 'conv'

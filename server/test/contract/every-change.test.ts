@@ -10,8 +10,11 @@ import { startTestService, type Reply, type TestService } from '../harness.ts'
 import { OAuthDriver } from '../oauth.ts'
 import { Samples, type Sample } from './samples.ts'
 
-/** Without a credential of the service, so they are tested by hand below. */
-const byHand = ['login', 'signup', 'revokeToken']
+/**
+ * Without a credential of the service, so they are tested by hand below; or of an organization that alone uses the service, and
+ * tested beside the resource.
+ */
+const byHand = ['login', 'signup', 'revokeToken', 'drainWorker', 'resumeWorker']
 
 const changing = operations.filter(({ method, unaudited }) => method !== 'GET' && unaudited === undefined)
 const kinds: CredentialKind[] = ['api_key', 'token', 'session', 'lease']

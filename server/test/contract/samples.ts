@@ -102,6 +102,7 @@ export class Samples {
       task_id: this.task_id,
       version: '0',
       provider: 'sample',
+      worker_id: this.test.service.context.engine.worker_id,
     }
     if (id === 'deleteProject') params.project_id = String(await this.#makeProject())
     if (id === 'deleteAgent') params.agent_id = await this.#makeAgent()

@@ -58,18 +58,40 @@ export function holdsPresenceLock({ fragment }: Sql, name: Fragment): Fragment {
       and ((l.classid::bigint << 32) | l.objid::bigint) = hashtextextended(${name}, ${presenceSeed}))`
 }
 
-export async function registerWorker(sql: Sql, { id, instance, slots }: WorkerIdentity): Promise<void> {
+/** Writes the worker's row. With `isDraining` a row that others removed is written as that of a draining worker again. */
+export async function registerWorker(
+  sql: Sql,
+  { id, instance, slots }: WorkerIdentity,
+  { isDraining = false } = {},
+): Promise<void> {
   await sql`
-    insert into worker (id, instance, slots) values (${id}, ${instance}, ${slots})
+    insert into worker (id, instance, slots, draining_since)
+    values (${id}, ${instance}, ${slots}, case when ${isDraining}::boolean then now() end)
     on conflict (id) do update set seen_at = now(), slots = excluded.slots`
 }
 
-/** The slots of all workers that live, and whether this one's row is still there. */
-export async function readWorkers(sql: Sql, id: string): Promise<{ registered: boolean; slots: number }> {
-  const [row] = await sql<{ registered: boolean; slots: number }>`
-    select exists (select from worker where id = ${id}) as registered,
-      (select coalesce(sum(slots), 0) from worker where seen_at > now() - make_interval(secs => ${lease_seconds})) as slots`
+/** What a worker reads of all workers at each heartbeat. */
+export interface SeenWorkers {
+  /** Whether this one's row is still there. */
+  registered: boolean
+  /** Whether a person asked this one to take no more tasks. */
+  is_draining: boolean
+  /** Of all workers that live and take tasks. */
+  slots: number
+}
+
+export async function readWorkers(sql: Sql, id: string): Promise<SeenWorkers> {
+  const [row] = await sql<SeenWorkers>`
+    select count(*) filter (where id = ${id}) > 0 as registered,
+      count(*) filter (where id = ${id} and draining_since is not null) > 0 as is_draining,
+      coalesce(sum(slots) filter (where draining_since is null and seen_at > now() - make_interval(secs => ${lease_seconds})), 0) as slots
+    from worker where true`
   return row!
+}
+
+/** A draining worker says that it works on nothing. No-op where it was taken back to work meanwhile. */
+export async function recordDrained(sql: Sql, id: string): Promise<void> {
+  await sql`update worker set drained_at = now() where id = ${id} and draining_since is not null and drained_at is null`
 }
 
 /**

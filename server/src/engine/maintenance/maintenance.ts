@@ -1,5 +1,6 @@
 import type { Logger } from 'pino'
 import { startPeriodic, type PeriodicJob } from '../../platform/periodic.ts'
+import type { Bus } from '../../events/streams/streams-bus.ts'
 import type { Database } from '../../platform/postgres/database.ts'
 import { startHeartbeat, type Heartbeat } from './heartbeat.ts'
 import {
@@ -10,6 +11,7 @@ import {
   listDeadWorkers,
   listInterrupted,
   readWorkers,
+  recordDrained,
   registerWorker,
   type WorkerIdentity,
 } from './leases.ts'
@@ -31,6 +33,7 @@ import type { Worker } from '../run/worker.ts'
 export interface MaintenanceOptions {
   database: Database
   queue: Queue
+  bus: Pick<Bus, 'on'>
   worker: Worker
   me: WorkerIdentity
   meter: UsageMeter
@@ -93,6 +96,7 @@ export function startMaintenance(options: MaintenanceOptions): Maintenance {
   const {
     database,
     queue,
+    bus,
     worker,
     me,
     meter,
@@ -128,15 +132,18 @@ export function startMaintenance(options: MaintenanceOptions): Maintenance {
     return periodicJob
   }
   const beat = async (): Promise<void> => {
-    const { registered, slots } = await readWorkers(sql, me.id)
+    const { registered, is_draining, slots } = await readWorkers(sql, me.id)
     if (performance.now() - seen_at > blind_ms) blind_at = performance.now()
     seen_at = performance.now()
     if (slots > 0) worked_at = seen_at
     worker.setSlotsOfAll(slots)
     // Taken for dead by others, who gave its tasks back: it goes on under the same name, with what it still holds.
-    if (!registered) await registerWorker(sql, me)
+    if (registered) worker.setDraining(is_draining)
+    else await registerWorker(sql, me, { isDraining: worker.isDraining })
     if (!works) return
     await worker.withTasks(async (except) => {
+      // No claim is under way here, so the tasks that it works on are all that it holds.
+      if (worker.isDraining && except.length === 0) await recordDrained(sql, me.id)
       worker.interrupt(await listInterrupted(sql, me.id, except))
       const { count } = await requeueTasks(sql, queue, me.id, { crashed: true, except })
       if (count > 0) wake()
@@ -179,6 +186,7 @@ export function startMaintenance(options: MaintenanceOptions): Maintenance {
   }
 
   let heartbeat: Heartbeat | undefined
+  let leaveBus: (() => void) | undefined
   const ready = (async (): Promise<void> => {
     await registerWorker(sql, me)
     heartbeat = startHeartbeat({ settings: database.settings, worker_id: me.id, log })
@@ -187,7 +195,10 @@ export function startMaintenance(options: MaintenanceOptions): Maintenance {
     // Else a new worker would take its own slots for all that there are, and leave the tasks of a busy project to others.
     worker.setSlotsOfAll((await readWorkers(sql, me.id)).slots)
     seen_at = performance.now()
-    repeat('heartbeat', heartbeat_ms, beat)
+    const heartbeats = repeat('heartbeat', heartbeat_ms, beat)
+    leaveBus = bus.on('worker', (id) => {
+      if (id === me.id) heartbeats.now()
+    })
     if (!works) return
     repeat('dead workers', heartbeat_ms, () => reap())
     repeat('expired tasks', heartbeat_ms, async () => publish(await expireTasks(sql, queue)))
@@ -239,6 +250,7 @@ export function startMaintenance(options: MaintenanceOptions): Maintenance {
     purge: () => purging?.now(),
     async stop() {
       await ready.catch(() => {})
+      leaveBus?.()
       await Promise.all(periodicJobs.map((periodicJob) => periodicJob.stop()))
       // What was used since the last sample is written before the process ends.
       if (works)

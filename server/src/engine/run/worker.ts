@@ -79,6 +79,7 @@ export class Worker {
   /** Looks that are under way or waiting: see `withTasks`. */
   #looks = 0
   #isStarted = false
+  #isDraining = false
   readonly #running = new Set<Promise<void>>()
   readonly #closing = new AbortController()
   readonly #leave: (() => void)[]
@@ -121,6 +122,19 @@ export class Worker {
 
   get running(): number {
     return this.#runs.size
+  }
+
+  get isDraining(): boolean {
+    return this.#isDraining
+  }
+
+  /** A draining worker claims nothing more and finishes what it runs. */
+  setDraining(isDraining: boolean): void {
+    if (isDraining === this.#isDraining) return
+    this.#isDraining = isDraining
+    this.#hasMore = false
+    this.#options.log.info(isDraining ? 'the worker drains; it takes no more tasks' : 'the worker takes tasks again')
+    this.wake()
   }
 
   setSlotsOfAll(slots: number): void {
@@ -176,7 +190,7 @@ export class Worker {
 
   async #sleep(): Promise<void> {
     const free = this.#free
-    if (this.#hasMore && free > 0) {
+    if (this.#hasMore && free > 0 && !this.#isDraining) {
       // In saturation a fetch for each freed slot would cost more than the task.
       if (free < Math.min(fetchMax, this.#options.slots) / 4) await delay(gather_ms)
       return
@@ -192,7 +206,7 @@ export class Worker {
     this.#isWoken = false
     this.#wake = Promise.withResolvers()
     const count = this.#free
-    if (count <= 0) return
+    if (count <= 0 || this.#isDraining) return
     await this.#claiming
     const claiming = this.#claim(count)
     this.#claiming = claiming.catch(() => {})
@@ -343,8 +357,8 @@ export class Worker {
 
   /** Of new tasks those that this worker may take now: nothing waits for its slots, and no project takes all of them. */
   #chooseCreated<T extends { project_id: number }>(jobs: readonly T[]): T[] {
-    if (!this.#isStarted || this.#looks > 0 || this.#claimsAlone || this.#hasMore || this.#closing.signal.aborted)
-      return []
+    const mayClaim = this.#isStarted && !this.#isDraining && !this.#closing.signal.aborted
+    if (!mayClaim || this.#looks > 0 || this.#claimsAlone || this.#hasMore) return []
     const perProject = shareOf(this.#options.slots)
     const used = this.#usedByProject()
     let free = this.#free

@@ -8,9 +8,20 @@ import { packNotes, packSignals, readPayload } from './streams-payload.ts'
 /**
  * What processes tell each other: `jobs` there is work in the queue (no id), `task` a task has new events, `agent` an
  * agent's state or existence changed, `stop` an agent was stopped (and maybe started again at once), `cancel` a running task is to be canceled, `cooldown` a provider asked for patience, `tool_call` a call of a tool with this name can be
- * claimed, `work` a task in a queue of this name can, `declined` a user left the question with this id open.
+ * claimed, `work` a task in a queue of this name can, `declined` a user left the question with this id open, `worker` a person
+ * asked the worker with this id to drain, or to work again.
  */
-export type SignalKind = 'jobs' | 'task' | 'agent' | 'stop' | 'cancel' | 'cooldown' | 'tool_call' | 'work' | 'declined'
+export type SignalKind =
+  | 'jobs'
+  | 'task'
+  | 'agent'
+  | 'stop'
+  | 'cancel'
+  | 'cooldown'
+  | 'tool_call'
+  | 'work'
+  | 'declined'
+  | 'worker'
 
 export type SignalListener = (id: string, origin: 'here' | 'elsewhere') => void
 

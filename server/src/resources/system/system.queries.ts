@@ -1,5 +1,5 @@
 import { lease_seconds } from '../../engine/maintenance/leases.ts'
-import type { Sql } from '../../platform/postgres/database.ts'
+import type { Fragment, Sql } from '../../platform/postgres/database.ts'
 
 /** A process of the service, and whether its lease has not run out. */
 export interface WorkerRow {
@@ -9,17 +9,46 @@ export interface WorkerRow {
   started_at: string
   seen_at: string
   is_alive: boolean
+  draining_since: string | null
+  drained_at: string | null
 }
 
 /** Processes that are listed at most: rows of processes that are gone are removed by the upkeep. */
 const workersMax = 100
 
+/** Of the table `worker w`. */
+const columns = ({ fragment }: Sql): Fragment => fragment`
+  w.id, w.slots, w.started_at, w.seen_at, w.draining_since, w.drained_at,
+  w.seen_at > now() - make_interval(secs => ${lease_seconds}) as is_alive,
+  (select count(*)::int from task t where t.worker_id = w.id and t.status = 'running') as running_tasks`
+
 export async function listWorkers(sql: Sql): Promise<WorkerRow[]> {
-  return sql<WorkerRow>`
-    select w.id, w.slots, w.started_at, w.seen_at,
-      w.seen_at > now() - make_interval(secs => ${lease_seconds}) as is_alive,
-      (select count(*)::int from task t where t.worker_id = w.id and t.status = 'running') as running_tasks
-    from worker w order by w.started_at desc, w.id limit ${workersMax}`
+  return sql.run<WorkerRow>(
+    sql.fragment`select ${columns(sql)} from worker w order by w.started_at desc, w.id limit ${workersMax}`,
+  )
+}
+
+/** Locks a worker's row, so that what is changed in it is told once. */
+export async function lockWorker(tx: Sql, id: string): Promise<WorkerRow | undefined> {
+  const [row] = await tx.run<WorkerRow>(
+    tx.fragment`select ${columns(tx)} from worker w where w.id = ${id} for update of w`,
+  )
+  return row
+}
+
+export async function hasWorker(sql: Sql, id: string): Promise<boolean> {
+  const rows = await sql`select from worker where id = ${id}`
+  return rows.length > 0
+}
+
+/** Asks a worker to drain, or to take tasks again. Undefined where its row is gone. */
+export async function updateDrain(tx: Sql, id: string, drains: boolean): Promise<WorkerRow | undefined> {
+  const [row] = await tx.run<WorkerRow>(tx.fragment`
+    update worker w set
+      draining_since = case when ${drains}::boolean then coalesce(w.draining_since, now()) end,
+      drained_at = case when ${drains}::boolean then w.drained_at end
+    where w.id = ${id} returning ${columns(tx)}`)
+  return row
 }
 
 /** The version of PostgreSQL, and what the database takes on disk. */

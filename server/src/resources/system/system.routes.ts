@@ -1,13 +1,24 @@
 import type { FastifyInstance } from 'fastify'
-import { getSystem, purge_seconds, purgeSystem } from '#contract/resources/system.ts'
+import { notFound, Problem } from '#contract/core/problems.ts'
+import { drainWorker, getSystem, purge_seconds, purgeSystem, resumeWorker } from '#contract/resources/system.ts'
 import type { Reading } from '../../config/config.ts'
 import type { Context } from '../../context.ts'
 import { recordAudit } from '../../events/audit/audit.ts'
 import { handle } from '../../http/handle.ts'
+import type { Loading } from '../../http/handling.ts'
 import type { HttpContext } from '../../http/http-context.ts'
 import { purge } from '../../maintenance/retention.ts'
 import { readTaskFigures, readWebhookFigures } from '../../metrics/database-figures.ts'
-import { hasOneOrganization, listWorkers, readDatabase } from './system.queries.ts'
+import { isId } from '../../platform/ids.ts'
+import {
+  hasOneOrganization,
+  hasWorker,
+  listWorkers,
+  lockWorker,
+  readDatabase,
+  updateDrain,
+  type WorkerRow,
+} from './system.queries.ts'
 
 /** The installation as its administrators see it, and the removal of what has outlived its retention. */
 export function systemRoutes(app: FastifyInstance, http: HttpContext, context: Context): void {
@@ -53,7 +64,43 @@ export function systemRoutes(app: FastifyInstance, http: HttpContext, context: C
       return { message: 'Expired data removed', is_complete }
     },
   })
+
+  for (const [operation, action, drains] of [
+    [drainWorker, 'worker.drained', true],
+    [resumeWorker, 'worker.resumed', false],
+  ] as const)
+    handle(app, http, operation, {
+      load: findWorker,
+      run: ({ sql, loaded: id, actor }) =>
+        sql.begin(async (tx) => {
+          const before = await lockWorker(tx, id)
+          const slots = before?.slots
+          if (drains && slots === 0) throw takesNoTasks(id)
+          const after = before && (await updateDrain(tx, id, drains))
+          if (!after) throw notFound('worker_not_found', 'worker', id)
+          await recordAudit(tx, actor, { action, target: id, before: recorded(before), after: recorded(after) })
+          tx.afterCommit(() => context.engine.bus.notify('worker', id))
+          return after
+        }),
+    })
 }
+
+/** The id of the worker that a path names, which exists for an organization that alone uses the service. */
+async function findWorker({ sql, params: { worker_id = '' } }: Loading): Promise<string> {
+  const isFound = isId('worker', worker_id) && (await hasOneOrganization(sql)) && (await hasWorker(sql, worker_id))
+  if (!isFound) throw notFound('worker_not_found', 'worker', worker_id.slice(0, 100))
+  return worker_id
+}
+
+function takesNoTasks(id: string): Problem {
+  return new Problem(
+    'resource_conflict',
+    { resource_type: 'worker', resource_id: id },
+    { message: 'This process only answers requests, so it has no tasks to drain. Stop it at any time.' },
+  )
+}
+
+const recorded = ({ draining_since }: WorkerRow): object => ({ draining_since })
 
 /** A setting without the value of a secret. */
 function settingOf({ section, name, is_secret, variable, file, text }: Reading) {

@@ -5,6 +5,8 @@ import { eventually, startTestService, type TestService } from '../../../test/ha
 
 const path = '/api/v1/system'
 const secret = 'sk-canary-of-the-system'
+/** A process that only answers requests. */
+const apiOnly = 'worker_11111111111111111111111111'
 
 describe('the system', () => {
   let service: TestService
@@ -47,12 +49,74 @@ describe('the system', () => {
     assert.deepEqual(await service.sql`select 1 from refusal_hour where hour < now() - interval '59 days'`, [])
   })
 
+  it('drains a worker for administrators until it is resumed, and records both once', async () => {
+    const [worker] = (await read()).body.installation.workers
+    const drain = () => service.send('POST', `${path}/workers/${worker.id}/drain`, {})
+    const { status, body } = await drain()
+    assert.equal(status, 200)
+    assert.deepEqual([body.id, body.drained_at], [worker.id, null])
+    assert.ok(Date.parse(body.draining_since) <= Date.now())
+    assert.equal((await drain()).body.draining_since, body.draining_since)
+    const shown = await eventually(async () => {
+      const [now] = (await read()).body.installation.workers
+      return now.drained_at !== null && now
+    })
+    assert.equal(shown.draining_since, body.draining_since)
+    const resumed = await service.send('POST', `${path}/workers/${worker.id}/resume`, {})
+    assert.deepEqual([resumed.body.draining_since, resumed.body.drained_at], [null, null])
+    const entries = await service.sql<{ action: string }>`
+      select action from audit where target = ${worker.id} order by id`
+    assert.deepEqual(
+      entries.map(({ action }) => action),
+      ['worker.drained', 'worker.resumed'],
+    )
+  })
+
+  it('a draining worker whose row other processes removed drains still', async () => {
+    const { worker_id } = service.service.context.engine
+    await service.send('POST', `${path}/workers/${worker_id}/drain`, {})
+    const row = () => service.sql<{ drained_at: string | null }>`select drained_at from worker where id = ${worker_id}`
+    await eventually(async () => (await row())[0]!.drained_at !== null)
+    await service.sql`delete from worker where id = ${worker_id}`
+    await eventually(async () => (await row())[0]?.drained_at != null)
+    await service.send('POST', `${path}/workers/${worker_id}/resume`, {})
+  })
+
+  it('a worker is drained by administrators alone, where it exists and takes tasks', async () => {
+    const { worker_id } = service.service.context.engine
+    const of = (id: string, verb: string) => `${path}/workers/${id}/${verb}`
+    const { org_id } = ownerOf(service)
+    for (const verb of ['drain', 'resume']) {
+      assert.equal((await service.send('POST', of(worker_id, verb), { key: null })).status, 401)
+      const reader = await makeKey(service, ownerOf(service), ['read'])
+      assert.equal((await service.send('POST', of(worker_id, verb), { key: reader.key })).status, 403)
+      for (const role of ['viewer', 'member'] as const) {
+        const { key } = await makeKey(service, await makePerson(service, role, org_id), ['admin'])
+        assert.equal((await service.send('POST', of(worker_id, verb), { key })).status, 403, `${role} ${verb}`)
+      }
+      for (const id of ['worker_00000000000000000000000000', 'nobody']) {
+        const { status, body } = await service.send('POST', of(id, verb), {})
+        assert.deepEqual([status, body.error.code], [404, 'RESOURCE_NOT_FOUND'])
+      }
+    }
+    await service.sql`insert into worker (id, instance, slots) values (${apiOnly}, 'elsewhere', 0)`
+    const { status, body } = await service.send('POST', of(apiOnly, 'drain'), {})
+    assert.deepEqual([status, body.error.code], [409, 'RESOURCE_CONFLICT'])
+    await service.sql`delete from worker where id = ${apiOnly}`
+    const [row] = await service.sql<{ draining_since: string | null }>`
+      select draining_since from worker where id = ${worker_id}`
+    assert.equal(row!.draining_since, null)
+  })
+
   it('the system is shown to administrators alone, and not where organizations share it', async () => {
     const reader = await makeKey(service, ownerOf(service), ['read'])
     assert.equal((await service.send('GET', path, { key: reader.key })).status, 403)
     const stranger = await makeKey(service, await makePerson(service), ['admin'])
     for (const options of [{ key: stranger.key }, {}])
       assert.equal((await service.send('GET', path, options)).body.installation, null)
+    const { worker_id } = service.service.context.engine
+    for (const verb of ['drain', 'resume'])
+      assert.equal((await service.send('POST', `${path}/workers/${worker_id}/${verb}`, {})).status, 404)
   })
 
   it('lists recent requests, found by what they are, without queries and reads of the console', async () => {

@@ -7,7 +7,6 @@ import { formatCount, formatDuration, formatSize } from '../../../format.ts'
 import { useSearchState } from '../../../search-state.ts'
 import { Button } from '../../../ui/button.tsx'
 import { Tile, Tiles } from '../../../ui/charts/tiles.tsx'
-import { CopyId } from '../../../ui/copy.tsx'
 import { DataTable, type Column } from '../../../ui/data-table.tsx'
 import { ConfirmDialog } from '../../../ui/dialog.tsx'
 import { EmptyState } from '../../../ui/empty-state.tsx'
@@ -21,10 +20,9 @@ import { tell } from '../../../ui/toast.tsx'
 import { PageFrame } from '../../parts/page-frame.tsx'
 import { storedKinds } from '../../usage/stored-kinds.ts'
 import { SettingsPanel } from './settings-panel.tsx'
+import { Workers } from './workers.tsx'
 
 type System = Operations['getSystem']['result']
-type Installation = NonNullable<System['installation']>
-type Worker = Installation['workers'][number]
 
 /** The installation, for its administrators: whether it works, what works in it, what it stores, and how it is set. */
 export default function SystemPage() {
@@ -34,7 +32,7 @@ export default function SystemPage() {
   const system = useQuery({
     queryKey: ['system'],
     queryFn: () => api.service.system(),
-    refetchInterval: 10_000,
+    refetchInterval: ({ state }) => (isDraining(state.data) ? 1000 : 10_000),
     enabled: isAdmin,
   })
   const status = useQuery({ ...statusQuery, refetchInterval: 10_000 })
@@ -145,15 +143,7 @@ export default function SystemPage() {
                 )}
               </Panel>
             </div>
-            {installation && (
-              <Panel title="Workers">
-                <DataTable label="Workers" columns={workerColumns} rows={installation.workers} keyOf={({ id }) => id} />
-                <p className="border-t border-line px-4 py-2 text-sm text-soft">
-                  To drain a worker, send SIGTERM to its process: it takes no more tasks and gives back those that it
-                  runs.
-                </p>
-              </Panel>
-            )}
+            {installation && <Workers workers={installation.workers} />}
             {limits.data && (
               <Panel title="Storage">
                 <DataTable
@@ -172,6 +162,12 @@ export default function SystemPage() {
     </PageFrame>
   )
 }
+
+/** Whether someone waits for a worker to have finished what it runs. */
+const isDraining = (system: System | undefined): boolean =>
+  system?.installation?.workers.some(
+    ({ draining_since, drained_at }) => draining_since !== null && drained_at === null,
+  ) === true
 
 function Shared() {
   return (
@@ -193,28 +189,6 @@ function Check({ name, state }: { name: string; state: string }) {
     </>
   )
 }
-
-const workerColumns: Column<Worker>[] = [
-  { id: 'id', header: 'Worker', cell: ({ id }) => <CopyId id={id} short /> },
-  {
-    id: 'state',
-    header: 'State',
-    cell: ({ is_alive, slots }) =>
-      is_alive ? (
-        <Status state={slots === 0 ? 'idle' : 'active'} label={slots === 0 ? 'answers requests' : 'works'} />
-      ) : (
-        <Status state="error" label="silent" />
-      ),
-  },
-  {
-    id: 'tasks',
-    header: 'Running tasks',
-    align: 'right',
-    cell: ({ running_tasks, slots }) => `${formatCount(running_tasks)} of ${formatCount(slots)}`,
-  },
-  { id: 'started', header: 'Started', cell: ({ started_at }) => <Time at={started_at} /> },
-  { id: 'seen', header: 'Last seen', cell: ({ seen_at }) => <Time at={seen_at} /> },
-]
 
 type Stored = Operations['getRateLimits']['result']['retention'][number]
 
