@@ -3,31 +3,33 @@ import { formatDuration } from '../../format.ts'
 import { Time } from '../../ui/time.tsx'
 import { A } from '../../task-parts/links.tsx'
 import { EmptyState } from '../../ui/empty-state.tsx'
+import { Skeleton } from '../../ui/skeleton.tsx'
+import { Status } from '../../ui/status.tsx'
+import { attemptsOf, type Attempt } from './attempts.ts'
 import type { TaskLive } from './task-live.ts'
 
-/** Newest events that are searched for what workers did. */
+/** Newest events that attempts are read from. */
 const searched_events = 500
-const telling = [
-  'task.started',
-  'task.resumed',
-  'task.retrying',
-  'task.waiting',
-  'model.fallback',
-  'context.compacted',
-  'step.failed',
-]
 
-/** Which workers had the task, and what was tried again: the newest end of its events, without its work. */
+/** Each attempt of a task: when a worker had it, what it did and why it ended, the newest first. */
 export function AttemptsView({ live }: { live: TaskLive }) {
-  const from = Math.max(1, live.lastSequence - searched_events + 1)
-  useEffect(() => live.needEvents(from, live.lastSequence), [live, from, live.lastSequence])
+  const last = live.lastSequence
+  const from = Math.max(1, last - searched_events + 1)
+  useEffect(() => live.needEvents(from, last), [live, from, last])
   const events = [...live.events.values()]
-    .filter(({ type, sequence }) => sequence >= from && telling.includes(type))
-    .toSorted((a, b) => b.sequence - a.sequence)
-  if (events.length === 0)
+    .filter(({ sequence }) => sequence >= from)
+    .toSorted((a, b) => a.sequence - b.sequence)
+  const isRead = events.length > last - from
+  const attempts = attemptsOf(events)
+  if (!isRead) return <Skeleton label="Loading attempts" rows={4} />
+  if (attempts.length === 0)
     return (
       <EmptyState title="No attempts yet">
-        <p>It starts as soon as its agent has a free slot.</p>
+        <p>
+          {live.task?.finished_at == null
+            ? 'The first attempt begins as soon as its agent has a free slot.'
+            : 'The task ended before a worker claimed it.'}
+        </p>
       </EmptyState>
     )
   return (
@@ -38,26 +40,11 @@ export function AttemptsView({ live }: { live: TaskLive }) {
           <A to={`/p/${live.project}/tasks/${live.task.retried_from}`}>{live.task.retried_from}</A>.
         </p>
       )}
-      <table className="w-full text-sm">
-        <thead className="text-left text-xs text-soft">
-          <tr>
-            <th className="py-1 pr-3 font-medium">Time</th>
-            <th className="py-1 pr-3 font-medium">Event</th>
-            <th className="py-1 font-medium">Details</th>
-          </tr>
-        </thead>
-        <tbody>
-          {events.map(({ sequence, type, created_at, data }) => (
-            <tr key={sequence} className="border-t border-line align-top">
-              <td className="py-1.5 pr-3 text-soft">
-                <Time at={created_at} form="exact" className="md:whitespace-nowrap" />
-              </td>
-              <td className="py-1.5 pr-3 whitespace-nowrap">{type}</td>
-              <td className="py-1.5 wrap-anywhere">{tellData(data)}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <ol className="max-w-4xl space-y-3">
+        {attempts.map((attempt) => (
+          <AttemptCard key={`${attempt.number} ${attempt.started_at}`} attempt={attempt} />
+        ))}
+      </ol>
       {from > 1 && (
         <p className="mt-3 text-xs text-soft">Of the newest {searched_events} events; all are under Events.</p>
       )}
@@ -65,31 +52,43 @@ export function AttemptsView({ live }: { live: TaskLive }) {
   )
 }
 
-function tellData(data: Record<string, unknown>): string {
-  const { attempt, reason, wait, error, name, index, before_step, will_retry, retry_in_seconds } = data as {
-    attempt?: number
-    reason?: string | null
-    wait?: { reason: string }
-    error?: { message: string }
-    name?: string
-    index?: number
-    before_step?: number
-    will_retry?: boolean
-    retry_in_seconds?: number
-  }
-  return [
-    attempt !== undefined && `attempt ${attempt}`,
-    reason && `because of ${reason.replaceAll('_', ' ')}`,
-    wait && `for ${wait.reason.replaceAll('_', ' ')}`,
-    index !== undefined && (name === undefined ? `step ${index}` : `step ${index}, ${name}`),
-    before_step !== undefined &&
-      (before_step === 0
-        ? 'a summary in place of earlier messages of the thread'
-        : `a summary in place of the steps before step ${before_step}`),
-    error?.message,
-    will_retry === true && 'it is tried again',
-    retry_in_seconds !== undefined && `again in ${formatDuration(retry_in_seconds * 1000)}`,
-  ]
-    .filter(Boolean)
-    .join(' · ')
+function AttemptCard({ attempt }: { attempt: Attempt }) {
+  const { number, state, started_at, ended_at, reason, work, notes, ending } = attempt
+  return (
+    <li className="rounded-lg border border-line bg-panel p-3 md:p-4">
+      <div className="flex flex-wrap items-center gap-x-3 gap-y-1">
+        <h3 className="font-medium">{number === undefined ? 'Earlier attempt' : `Attempt ${number}`}</h3>
+        <Status
+          state={state === 'lost' ? 'error' : state === 'handed_back' ? 'stopped' : state}
+          label={state === 'lost' ? 'worker lost' : state}
+        />
+        <span className="text-sm text-soft">
+          <Time at={started_at} form="exact" />
+          {ended_at !== null && ` · ${formatDuration(Date.parse(ended_at) - Date.parse(started_at))}`}
+        </span>
+      </div>
+      <dl className="mt-2 grid grid-cols-[auto_minmax(0,1fr)] gap-x-4 gap-y-1 text-sm [&>dt]:text-soft">
+        <dt>Began</dt>
+        <dd>{reason}</dd>
+        <dt>Did</dt>
+        <dd>{work === '' ? 'No step' : work}</dd>
+        {ending !== '' && (
+          <>
+            <dt>Ended</dt>
+            <dd className="wrap-anywhere">{ending}</dd>
+          </>
+        )}
+      </dl>
+      {notes.length > 0 && (
+        <ul aria-label="Notes" className="mt-2 space-y-1 border-t border-line pt-2 text-sm">
+          {notes.map(({ sequence, at, text }) => (
+            <li key={sequence} className="flex gap-3">
+              <Time at={at} form="clock" className="shrink-0 text-soft" />
+              <span className="min-w-0 wrap-anywhere">{text}</span>
+            </li>
+          ))}
+        </ul>
+      )}
+    </li>
+  )
 }
