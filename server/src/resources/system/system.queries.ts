@@ -28,7 +28,7 @@ export async function listWorkers(sql: Sql): Promise<WorkerRow[]> {
   )
 }
 
-/** Locks a worker's row, so that what is changed in it is told once. */
+/** Locks a worker's row, so that each change has one entry in the audit log. */
 export async function lockWorker(tx: Sql, id: string): Promise<WorkerRow | undefined> {
   const [row] = await tx.run<WorkerRow>(
     tx.fragment`select ${columns(tx)} from worker w where w.id = ${id} for update of w`,
