@@ -14,6 +14,7 @@ import { Time } from '../../ui/time.tsx'
 import { changesOf } from '../settings/audit/changes.ts'
 import { ChangesTable } from '../settings/audit/changes-table.tsx'
 import { meaningOf } from '../settings/audit/meaning.ts'
+import { actorName } from '../settings/audit/names.ts'
 import type { TabProps } from './tab.ts'
 
 /** As the audit log has it, so that an entry is on the same page there. */
@@ -63,7 +64,8 @@ const deeds: Partial<Record<string, string>> = {
   'agent.updated': 'changed the agent',
 }
 
-function Entry({ id, at, actor, action, request_id, target, before, after, offset }: AuditEntry & { offset: number }) {
+function Entry({ offset, ...entry }: AuditEntry & { offset: number }) {
+  const { id, at, action, request_id, target, before, after } = entry
   const changes = changesOf(before, after)
   return (
     <li className="border-b border-line px-4 py-2">
@@ -72,7 +74,7 @@ function Entry({ id, at, actor, action, request_id, target, before, after, offse
           <Time at={at} />
         </span>
         <span>
-          <span className="font-medium">{actor?.name ?? 'The service'}</span>{' '}
+          <span className="font-medium">{actorName(entry)}</span>{' '}
           <Link {...paths.audit({ target, panel: id, ...(offset === 0 ? {} : { offset }) })} title={action}>
             {deeds[action] ?? (meaningOf(action) || action)}
           </Link>

@@ -1,5 +1,5 @@
 import { formatCost, formatCount, formatDuration, formatShare, formatShort } from '../../format.ts'
-import { Tile, Tiles } from '../../ui/charts/tiles.tsx'
+import { nothingToCompare, Tile, Tiles } from '../../ui/charts/tiles.tsx'
 import type { Metrics } from './metrics-query.ts'
 
 /** Seconds as a span of time. */
@@ -15,17 +15,21 @@ export function Figures({ now, before }: { now: Metrics; before: Metrics }) {
   const ended = ({ tasks }: Metrics): number => tasks.completed + tasks.failed + tasks.canceled
   const judged = ({ tasks }: Metrics): number => tasks.completed + tasks.failed
   const dash = (of: Metrics, text: string): string => (judged(of) === 0 ? '–' : text)
-  const of = (pick: (metrics: Metrics) => number, text: (value: number) => string, isGoodUp?: boolean) => ({
-    now: pick(now),
-    was: pick(before),
-    text: text(pick(before)),
-    ...(isGoodUp === undefined ? {} : { isGoodUp }),
-  })
+  const isComparable = ended(before) > 0 || before.usage.calls > 0
+  const of = (pick: (metrics: Metrics) => number, text: (value: number) => string, isGoodUp?: boolean) =>
+    isComparable
+      ? {
+          now: pick(now),
+          was: pick(before),
+          text: text(pick(before)),
+          ...(isGoodUp === undefined ? {} : { isGoodUp }),
+        }
+      : undefined
   const success = ({ tasks }: Metrics): number => tasks.success_rate
   const p95 = ({ performance }: Metrics): number => performance.p95_response_time
   const { time_series: points, usage } = now
   return (
-    <Tiles label="Figures">
+    <Tiles label="Figures" note={isComparable ? undefined : nothingToCompare}>
       <Tile
         label="Finished tasks"
         value={formatCount(ended(now))}
@@ -37,7 +41,15 @@ export function Figures({ now, before }: { now: Metrics; before: Metrics }) {
         hint="Completed, as a share of those that completed, failed or expired"
         value={dash(now, formatShare(success(now)))}
         before={
-          judged(now) > 0 && judged(before) > 0 ? { ...of(success, formatShare, true), isShare: true } : undefined
+          judged(now) > 0 && judged(before) > 0
+            ? {
+                now: success(now),
+                was: success(before),
+                text: formatShare(success(before)),
+                isGoodUp: true,
+                isShare: true,
+              }
+            : undefined
         }
         tone={judged(now) > 0 && success(now) < 0.5 ? 'bad' : undefined}
         trend={points.map(({ completed, failed }) =>
@@ -103,11 +115,15 @@ export function MoreFigures({
   })
   const rate = (pick: (of: Metrics['usage']) => number) => ({
     value: formatShort(pick(now.usage) / minutes),
-    before: {
-      now: pick(now.usage),
-      was: pick(before.usage),
-      text: formatShort(pick(before.usage) / minutes),
-    },
+    // Where nothing of the period before is known, the figures above say it.
+    before:
+      before.usage.calls > 0
+        ? {
+            now: pick(now.usage),
+            was: pick(before.usage),
+            text: formatShort(pick(before.usage) / minutes),
+          }
+        : undefined,
   })
   return (
     <Tiles label="More figures">

@@ -12,7 +12,7 @@ import { useSearchText } from '../../search-state.ts'
 import { DataTable, type Column } from '../../ui/data-table.tsx'
 import { saveFile } from '../../ui/save-file.ts'
 import { Options } from '../parts/options.tsx'
-import { Tile, Tiles } from '../../ui/charts/tiles.tsx'
+import { nothingToCompare, Tile, Tiles } from '../../ui/charts/tiles.tsx'
 import { asCsv } from './csv.ts'
 import { UsageChart } from './usage-chart.tsx'
 import type { Usage } from '#sdk/types.ts'
@@ -98,8 +98,9 @@ export function UsageTable({ project }: { project: string }) {
   const saving = useMutation({ mutationFn: save })
   const total = page?.body.total
   const before = usage.data?.before
+  const isComparable = before !== undefined && before.calls > 0
   const change = (of: 'cost_usd' | 'input_tokens' | 'output_tokens' | 'cached_tokens' | 'calls', text: Text) =>
-    total && before && { now: total[of] ?? 0, was: before[of] ?? 0, text: text(before[of] ?? 0) }
+    total && isComparable ? { now: total[of] ?? 0, was: before[of] ?? 0, text: text(before[of] ?? 0) } : undefined
   const columns: Column<Usage['usage'][number]>[] = [
     {
       id: 'group',
@@ -157,7 +158,7 @@ export function UsageTable({ project }: { project: string }) {
       )}
       <ErrorBox error={usage.error} retry={() => void usage.refetch()} />
       {total && (
-        <Tiles label="Total">
+        <Tiles label="Total" note={isComparable ? undefined : nothingToCompare}>
           <Tile label="Cost" value={formatCost(total.cost_usd)} before={change('cost_usd', formatCost)} />
           <Tile
             label="Input tokens"

@@ -16,17 +16,26 @@ export interface TileProps {
   link?: LinkProps
 }
 
-/** Figures in a row: one design wherever there are any. */
-export function Tiles({ children, label }: { children: ReactNode; label?: string }) {
-  return (
+/** Figures in a row: one design wherever there are any. `note` is of all of them. */
+export function Tiles({ children, label, note }: { children: ReactNode; label?: string; note?: string | undefined }) {
+  const tiles = (
     <dl
       aria-label={label}
-      className="mb-4 grid grid-cols-2 gap-px overflow-hidden max-sm:[&>:last-child:nth-child(odd)]:col-span-2 rounded-lg border border-line bg-panel sm:grid-cols-[repeat(auto-fit,minmax(7rem,1fr))]"
+      className="grid grid-cols-2 gap-px overflow-hidden max-sm:[&>:last-child:nth-child(odd)]:col-span-2 rounded-lg border border-line bg-panel sm:grid-cols-[repeat(auto-fit,minmax(7rem,1fr))]"
     >
       {children}
     </dl>
   )
+  return (
+    <div className="mb-4">
+      {tiles}
+      {note !== undefined && <p className="mt-1.5 text-xs text-soft">{note}</p>}
+    </div>
+  )
 }
+
+/** What is said once for figures of which none has one of the period before. */
+export const nothingToCompare = 'There is no data of the previous period to compare with.'
 
 /** One figure: what it is, how much, how that stands to before, and how it went. */
 export function Tile({ label, value, hint, before, trend, tone, link }: TileProps) {
@@ -63,14 +72,14 @@ function Change({ now, was, text, isGoodUp, isShare = false }: NonNullable<TileP
   return (
     <dd className="truncate text-xs text-soft" title={`Previous period: ${text}`}>
       {isSame ? (
-        'as before'
-      ) : by === undefined ? (
-        'nothing before'
+        'no change'
       ) : (
         <>
           <span className={tone}>
             {now > was ? '↑' : '↓'}{' '}
-            {isShare ? `${formatCount(points)} ${points === 1 ? 'point' : 'points'}` : formatShare(Math.abs(by))}
+            {isShare
+              ? `${formatCount(points)} ${points === 1 ? 'point' : 'points'}`
+              : by !== undefined && formatShare(Math.abs(by))}
           </span>{' '}
           from {text}
         </>

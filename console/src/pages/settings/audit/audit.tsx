@@ -21,7 +21,7 @@ import { PageFrame } from '../../parts/page-frame.tsx'
 import { EntryDialog } from './entry-dialog.tsx'
 import { actionGroups, exactFilters, filterMeant, filterOf, periods, type ExactFilter } from './filters.ts'
 import { meaningOf } from './meaning.ts'
-import { namesOf } from './names.ts'
+import { actorMeaning, actorName, namesOf } from './names.ts'
 
 const pageSize = 50
 
@@ -131,9 +131,12 @@ const columns = (
   {
     id: 'actor',
     header: 'Actor',
-    cell: ({ actor }) => (
-      <span className="inline-block max-w-full truncate align-bottom sm:max-w-48">
-        {actor?.name ?? actor?.id ?? 'unknown'}
+    cell: (entry) => (
+      <span
+        className={`inline-block max-w-full truncate align-bottom sm:max-w-48 ${entry.actor?.name === undefined ? 'text-soft' : ''}`}
+        title={entry.actor === null ? actorMeaning(entry) : entry.actor.id}
+      >
+        {actorName(entry)}
       </span>
     ),
   },

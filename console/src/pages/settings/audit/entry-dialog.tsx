@@ -9,6 +9,7 @@ import { changesOf } from './changes.ts'
 import { ChangesTable } from './changes-table.tsx'
 import { exactFilters, type ExactFilter } from './filters.ts'
 import { meaningOf } from './meaning.ts'
+import { actorMeaning, actorName } from './names.ts'
 
 type Words = Record<string, string | undefined>
 
@@ -28,10 +29,12 @@ export function EntryDialog({ entry, search, close }: { entry: AuditEntry; searc
         <dt>{exactFilters.actor}</dt>
         <dd>
           {actor === null ? (
-            'unknown'
+            <>
+              {actorName(entry)} <span className="text-sm text-soft">{actorMeaning(entry)}</span>
+            </>
           ) : (
             <>
-              {actor.name} <CopyId id={actor.id} short={actor.name !== undefined} /> {only('actor', actor.id)}
+              {actorName(entry)} <CopyId id={actor.id} short={actor.name !== undefined} /> {only('actor', actor.id)}
             </>
           )}
         </dd>
