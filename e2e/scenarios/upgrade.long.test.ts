@@ -53,7 +53,7 @@ describe('a version and the one before it on one database (promise R15)', () => 
     const later = await laterVersion(
       folder.path,
       '9998_later.sql',
-      `-- runs-with: ${last}\nalter table agent add column later text not null default 'none';\ncreate table later (id bigint primary key);\n`,
+      `-- runs-with: ${last}\nalter table agent add column later text not null default 'none';\nalter table task add column later text not null default 'none';\nalter table task_step add column later text;\ncreate table later (id bigint primary key);\n`,
     )
     const send = sender(old.url, api_key)
     const project = await createProject(send, 'both')
@@ -67,6 +67,8 @@ describe('a version and the one before it on one database (promise R15)', () => 
       requests: [
         { method: 'GET', path: `${agents}/${agent.id}`, status: 200 },
         { method: 'POST', path: agents, body: () => ({ name: `made-${number++}` }), status: 201 },
+        { method: 'POST', path: `${agents}/${agent.id}/tasks?wait=30`, body: () => ({ input: 'hello' }), status: 201 },
+        { method: 'GET', path: `${agents}/${agent.id}/tasks`, status: 200 },
       ],
     })
     await eventually(async () => load.answered() > 20, patience_ms)

@@ -1,5 +1,5 @@
 import { Problem } from '#contract/core/problems.ts'
-import { sqlState } from '../platform/postgres/database.ts'
+import { isPlanStale, sqlState } from '../platform/postgres/database.ts'
 import { PasswordsBusy } from '../platform/crypto/passwords.ts'
 
 /** Seconds after which a caller may try again when the service is unavailable. */
@@ -27,10 +27,10 @@ export function toProblem(error: unknown): Problem {
 
 /**
  * Connection errors, shutdowns, timeouts and exhaustion of PostgreSQL and of the pool in front of it (decision D13), and
- * passwords that found no turn to be checked.
+ * passwords that found no turn to be checked. Also a transaction in whose way a migration came.
  */
 function isUnavailable(error: unknown): boolean {
-  if (error instanceof PasswordsBusy) return true
+  if (error instanceof PasswordsBusy || isPlanStale(error)) return true
   const state = sqlState(error)
   if (state !== undefined && /^(08|57P|53|58)/.test(state)) return true
   // Statement and lock timeouts; deadlocks and serialization failures that survived their retries.

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import pg from 'pg'
+import { PreparedQuery, queryPrepared } from './prepared-query.ts'
 import sqlTemplate, { raw, type Sql as SqlText } from 'sql-template-tag'
 
 /** A piece of SQL with its values, to be put inside another statement: `sql.fragment\`…\``. */
@@ -237,8 +238,15 @@ function fromUrl(text: string): pg.ClientConfig {
 }
 
 interface Queryable {
-  query(config: pg.QueryConfig): Promise<pg.QueryResult>
+  query(config: pg.QueryConfig | PreparedQuery): Promise<pg.QueryResult>
   query(text: string, values?: unknown[]): Promise<pg.QueryResult>
+}
+
+/** What a connection can be asked: a text, with values or settings, or a prepared statement. */
+type Queried = pg.QueryConfig | PreparedQuery | string
+
+function queryOf(client: pg.ClientBase, config: Queried, values?: unknown[]): Promise<pg.QueryResult> {
+  return config instanceof PreparedQuery ? queryPrepared(client, config) : client.query(config as string, values)
 }
 
 interface Transaction {
@@ -288,8 +296,7 @@ function poolSql(usual: CountedPool, byIndex: CountedPool): Sql {
     }
   }
   const counting: Queryable = {
-    query: (config: pg.QueryConfig | string, values?: unknown[]) =>
-      usual.pool.query(config as string, values).catch(counted(usual)),
+    query: (config: Queried, values?: unknown[]) => usual.pool.query(config as string, values).catch(counted(usual)),
   }
   return makeSql(counting, async (work, kind) => {
     const { result, commits } = await transactOnce(work, kind)
@@ -300,9 +307,10 @@ function poolSql(usual: CountedPool, byIndex: CountedPool): Sql {
 
 /** A dedicated connection as a template tag. The caller closes it. */
 export function clientSql(client: pg.Client): Sql {
-  return makeSql(client, async (work, kind) => {
+  const connection: Queryable = { query: (config: Queried, values?: unknown[]) => queryOf(client, config, values) }
+  return makeSql(connection, async (work, kind) => {
     const begin = kind === undefined ? 'begin' : beginIndexPlan
-    const { result, commits } = await transact(client, work, { begin, locksFirst: kind === 'locksFirst' })
+    const { result, commits } = await transact(connection, work, { begin, locksFirst: kind === 'locksFirst' })
     for (const commit of commits) commit()
     return result
   })
@@ -312,7 +320,7 @@ export function clientSql(client: pg.Client): Sql {
 function inOneWrite(client: pg.PoolClient): Queryable {
   const { stream } = client.connection
   let isHeld = false
-  const query = (config: pg.QueryConfig | string, values?: unknown[]): Promise<pg.QueryResult> => {
+  const query = (config: Queried, values?: unknown[]): Promise<pg.QueryResult> => {
     if (!isHeld) {
       isHeld = true
       stream.cork()
@@ -321,7 +329,7 @@ function inOneWrite(client: pg.PoolClient): Queryable {
         stream.uncork()
       })
     }
-    return client.query(config as string, values)
+    return queryOf(client, config, values)
   }
   return { query }
 }
@@ -379,7 +387,7 @@ function afterFirst(client: Queryable, started: Promise<unknown>): Queryable {
     () => {},
   )
   return {
-    query: (config: pg.QueryConfig | string, values?: unknown[]) => {
+    query: (config: Queried, values?: unknown[]) => {
       const send = () => client.query(config as string, values)
       if (!mayGo) return started.then(send)
       mayGo = false
@@ -425,9 +433,18 @@ function makeSql(
   transaction?: Transaction,
 ): Sql {
   const run = async (statement: Fragment, planned?: 'anew'): Promise<unknown[]> => {
-    const text = statement.text
-    const name = planned === 'anew' ? undefined : statementName(text)
-    const result = await connection.query({ name, text, values: statement.values })
+    const { text, values } = statement
+    if (planned === 'anew') return (await connection.query({ text, values })).rows
+    const name = statementName(text)
+    const ask = (as: string | undefined) =>
+      connection.query(as === undefined ? { text, values } : new PreparedQuery(as, text, values))
+    const result = await ask(name).catch((error: unknown) => {
+      if (!isPlanStale(error)) throw error
+      if (name?.startsWith(prefix())) forgetNames()
+      // In a transaction nothing more can be done, and outside of one nothing has been.
+      if (transaction) throw error
+      return ask(statementName(text))
+    })
     return result.rows
   }
   const tag = (strings: TemplateStringsArray, ...values: unknown[]) => run(sqlTemplate(strings, ...values))
@@ -455,14 +472,34 @@ function makeSql(
 const names = new Map<string, string>()
 /** Texts come from source code, so there are as many names as statements; the bound guards against a mistake. */
 const namesMax = 5000
+/** How often all statements got new names. */
+let renamed = 0
+
+function prefix(): string {
+  return renamed === 0 ? 's_' : `s${renamed}_`
+}
 
 function statementName(text: string): string | undefined {
   const known = names.get(text)
   if (known) return known
   if (names.size >= namesMax) return undefined
-  const name = `s_${createHash('sha1').update(text).digest('base64url').slice(0, 20)}`
+  const name = `${prefix()}${createHash('sha1').update(text).digest('base64url').slice(0, 20)}`
   names.set(text, name)
   return name
+}
+
+/** Every connection prepares its statements anew: a migration by another process has changed what they return. */
+function forgetNames(): void {
+  renamed += 1
+  names.clear()
+}
+
+/**
+ * Whether a prepared statement was refused, before it did anything, because the columns that it returns have changed since. The same
+ * statement is prepared anew when it is made again.
+ */
+export function isPlanStale(error: unknown): boolean {
+  return sqlState(error) === '0A000' && (error as { routine?: string }).routine === 'RevalidateCachedQuery'
 }
 
 export { raw }
@@ -474,6 +511,7 @@ export function sqlState(error: unknown): string | undefined {
 
 /** Whether a statement that failed may succeed if it is simply made again. */
 export function isTransient(error: unknown): boolean {
+  if (isPlanStale(error)) return true
   const state = sqlState(error)
   if (state !== undefined) return /^(08|53|57P|58|40001|40P01|55P03|57014|25P0[34]|E[A-Z])/.test(state)
   return error instanceof Error && /timeout|terminated|not queryable/i.test(error.message)
