@@ -1052,6 +1052,22 @@ create table member (
   constraint member_role_check CHECK (role = ANY (ARRAY['owner'::text, 'admin'::text, 'member'::text, 'viewer'::text]))
 );
 
+create table model_provider (
+  id identifier not null,
+  org_id identifier not null,
+  name text collate "C" not null,
+  base_url text not null,
+  protocol text not null,
+  api_key bytea,
+  key_preview text,
+  projects bigint[],
+  created_by identifier not null,
+  created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone not null default now(),
+  constraint model_provider_pkey PRIMARY KEY (id),
+  constraint model_provider_name UNIQUE (org_id, name)
+);
+
 create table model_warning (
   agent_id identifier not null,
   version integer not null,
@@ -1121,6 +1137,7 @@ create table organization (
   created_at timestamp with time zone not null default now(),
   updated_at timestamp with time zone not null default now(),
   client_documents boolean not null default true,
+  model_providers_version integer not null default 0,
   constraint organization_pkey PRIMARY KEY (id)
 );
 
@@ -1663,6 +1680,7 @@ alter table identity add constraint identity_user_id_fkey FOREIGN KEY (user_id) 
 alter table invitation add constraint invitation_org_id_fkey FOREIGN KEY (org_id) REFERENCES organization(id) ON DELETE CASCADE;
 alter table member add constraint member_org_id_fkey FOREIGN KEY (org_id) REFERENCES organization(id) ON DELETE CASCADE;
 alter table member add constraint member_user_id_fkey FOREIGN KEY (user_id) REFERENCES app_user(id) ON DELETE CASCADE;
+alter table model_provider add constraint model_provider_org_id_fkey FOREIGN KEY (org_id) REFERENCES organization(id) ON DELETE CASCADE;
 alter table oauth_client add constraint oauth_client_org_id_fkey FOREIGN KEY (org_id) REFERENCES organization(id) ON DELETE CASCADE;
 alter table oauth_consent add constraint oauth_consent_client_id_fkey FOREIGN KEY (client_id) REFERENCES oauth_client(client_id) ON DELETE CASCADE;
 alter table oauth_consent add constraint oauth_consent_org_id_fkey FOREIGN KEY (org_id) REFERENCES organization(id) ON DELETE CASCADE;

@@ -84,7 +84,8 @@ test(
   { timeout: 60_000 },
   async () => {
     const ajv = new Ajv({ strict: false, validateFormats: false })
-    for (const file of ['value.txt', 'secret.txt']) await writeFile(join(home, file), `whsec_${btoa('k'.repeat(32))}`)
+    for (const file of ['value.txt', 'secret.txt', 'api_key.txt'])
+      await writeFile(join(home, file), `whsec_${btoa('k'.repeat(32))}`)
     const sends = operations.filter(({ command, body }) => body && !apart.includes(command ?? 'login'))
     const commands = new Map(leaves(clientProgram({}), '').map((command) => [command.command, command.examples[0]!]))
     for (const { id, command, body } of sends) {

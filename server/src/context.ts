@@ -5,7 +5,8 @@ import type { AccessTokens } from './engine/credentials/access-tokens.ts'
 import type { IssuerClient } from './engine/credentials/issuer-client.ts'
 import type { Engine } from './engine/engine.ts'
 import type { Files } from './engine/files/file-store.ts'
-import type { ProviderState } from './engine/models/providers/provider-check.ts'
+import type { OpenedProvider, OrganizationModels } from './engine/models/organization/organization-models.ts'
+import type { ProviderStates } from './engine/models/providers/provider-check.ts'
 import type { FailedRequest } from './http/http-context.ts'
 import type { Database, Sql } from './platform/postgres/database.ts'
 import type { Egress } from './platform/egress/safe-fetch.ts'
@@ -30,8 +31,10 @@ export interface Context {
   /** Access tokens of credentials that renew themselves. */
   tokens: AccessTokens
   files: Files
-  /** The model providers of the configuration, and how each answered when it was last asked. */
-  modelProviders: () => Promise<ProviderState[]>
+  /** How the model providers of the configuration, and these of an organization, answered when they were last asked. */
+  modelProviders: (own: readonly OpenedProvider[]) => Promise<ProviderStates>
+  /** Models of organizations that have added providers. */
+  organizationModels: OrganizationModels
   /** True from the moment in which the service begins to stop. */
   stopping?: boolean
   /** `CADRE_PUBLIC_URL`, or the address that the service listens on; known once it listens. */

@@ -12,6 +12,7 @@ import { makeIssuerClient } from './engine/credentials/issuer-client.ts'
 import { startEngine } from './engine/start.ts'
 import { startWebhooks } from './events/webhooks/webhook-runner.ts'
 import { makeModels, type ModelSettings } from './engine/models/models.ts'
+import { makeOrganizationModels } from './engine/models/organization/organization-models.ts'
 import { makeProviderChecks } from './engine/models/providers/provider-check.ts'
 import { makePrices, providersElsewhere } from './engine/budgets/prices.ts'
 import { makeSandboxes } from './engine/tools/sandbox/sandbox.ts'
@@ -147,7 +148,8 @@ export async function startService({
     default_model: config.default_model,
     limits: config.model_limits,
   }
-  const models = makeModels(modelSettings)
+  const models = metrics.models(makeModels(modelSettings))
+  const organizationModels = makeOrganizationModels({ base: models, secrets, egress, log })
   const issuers = makeIssuerClient(egress)
   const tokens = makeAccessTokens({ sql, secrets, issuers, log })
   const tools = makeTools({ sql, secrets, egress, log, tokens, sandboxes: makeSandboxes(log) })
@@ -171,7 +173,8 @@ export async function startService({
   const engine = await startEngine({
     database,
     log,
-    models: metrics.models(models),
+    models,
+    organizationModels,
     prices,
     tools: metrics.tools(tools),
     secrets,
@@ -194,7 +197,8 @@ export async function startService({
     issuers,
     tokens,
     files,
-    modelProviders: makeProviderChecks(modelSettings),
+    modelProviders: makeProviderChecks(modelSettings, organizationModels.judge),
+    organizationModels,
     public_url: () => publicUrl(config, port),
     started_at: new Date(),
     version,

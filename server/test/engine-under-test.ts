@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { pino } from 'pino'
 import type { ModelPrice } from '#contract/models/model-prices.ts'
-import type { ModelSource } from '../src/engine/run/model-call.ts'
+import type { ModelSource } from '../src/engine/models/model.ts'
 import type { NewTask } from '../src/engine/commands/new-task.ts'
 import { makePrices } from '../src/engine/budgets/prices.ts'
 import { startEngine } from '../src/engine/start.ts'

@@ -38,7 +38,14 @@ function itemsOf({ anyOf, items }: Schema): Schema {
 
 /** The option of a member: `page_size` is `--page-size`. */
 export function optionOf(name: string): string {
-  return `--${name.replaceAll('_', '-')}`
+  return `--${nameOnLine(name).replaceAll('_', '-')}`
+}
+
+/** Members whose option every command has already, for something else: where the service is. */
+const renamed: Readonly<Record<string, string>> = { base_url: 'url' }
+
+function nameOnLine(name: string): string {
+  return renamed[name] ?? name
 }
 
 /** Adds an option for each member; secrets get none, because others see the command line of a process. */
@@ -178,7 +185,7 @@ function isAsked({ 'x-asked-without': other }: Schema, known: Readonly<Record<st
 
 /** The name that commander gives to an option. */
 function attributeOf(name: string): string {
-  return name.replaceAll(/[_-](\w)/g, (_, letter: string) => letter.toUpperCase())
+  return nameOnLine(name).replaceAll(/[_-](\w)/g, (_, letter: string) => letter.toUpperCase())
 }
 
 async function valueOf(name: string, schema: Schema, value: string): Promise<unknown> {

@@ -16,6 +16,7 @@ export const resourceTypes = {
   trigger: { prefix: 'trig', name: 'trigger' },
   tool: { prefix: 'tool', name: 'tool' },
   credential: { prefix: 'cred', name: 'credential' },
+  model_provider: { prefix: 'mprov', name: 'model provider' },
   test_case: { prefix: 'case', name: 'test case' },
   tool_call: { prefix: 'call', name: 'tool call' },
   step: { prefix: 'step', name: 'step' },

@@ -12,6 +12,7 @@ export interface PathIds {
   identity_id: [identity_id: string]
   invitation_id: [invitation_id: string]
   key_id: [key_id: string]
+  model_provider_id: [model_provider_id: string]
   project_id: [project_id: string | number]
   provider: [provider: string]
   schedule_id: [schedule_id: string]

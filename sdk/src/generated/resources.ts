@@ -142,6 +142,21 @@ export const members = {
   remove: call('removeMember', 'DELETE', '/api/v1/auth/members/{user_id}'),
 }
 
+export const modelProviders = {
+  /** Add a model provider. */
+  create: call('createModelProvider', 'POST', '/api/v1/model-providers', 'body'),
+  /** List model providers. */
+  list: call('listModelProviders', 'GET', '/api/v1/model-providers'),
+  /** Read a model provider. */
+  get: call('getModelProvider', 'GET', '/api/v1/model-providers/{model_provider_id}'),
+  /** Change a model provider. */
+  update: call('updateModelProvider', 'PUT', '/api/v1/model-providers/{model_provider_id}', 'body'),
+  /** Delete a model provider. */
+  delete: call('deleteModelProvider', 'DELETE', '/api/v1/model-providers/{model_provider_id}'),
+  /** Test a model provider. */
+  test: once('testModelProvider', 'POST', '/api/v1/model-providers/{model_provider_id}/test', 'body'),
+}
+
 export const oauth = {
   /** Ask a user for access. The address for a browser. */
   authorizeUrl: url('authorize', 'GET', '/oauth2/authorize'),
@@ -221,8 +236,6 @@ export const schedules = {
 }
 
 export const service = {
-  /** List model providers. */
-  modelProviders: call('listModelProviders', 'GET', '/api/v1/model-providers'),
   /** Say hello. */
   hello: call('hello', 'GET', '/api/v1/hello', 'query'),
   /** Read the service's status. */
@@ -495,6 +508,7 @@ export class Resources {
   readonly files: Bound<typeof files>
   readonly invitations: Bound<typeof invitations>
   readonly members: Bound<typeof members>
+  readonly modelProviders: Bound<typeof modelProviders>
   readonly oauth: Bound<typeof oauth>
   readonly organization: Bound<typeof organization>
   readonly projects: Bound<typeof projects>
@@ -523,6 +537,7 @@ export class Resources {
     this.files = bind(http, files)
     this.invitations = bind(http, invitations)
     this.members = bind(http, members)
+    this.modelProviders = bind(http, modelProviders)
     this.oauth = bind(http, oauth)
     this.organization = bind(http, organization)
     this.projects = bind(http, projects)

@@ -9,6 +9,8 @@ export interface DroppedSecrets {
   agents: string[]
   /** Credentials of projects that are gone, by name. */
   credentials: string[]
+  /** Model providers of organizations that lost their key, by name. */
+  model_providers: string[]
   /** Webhooks that are disabled because their secret is lost, by URL. */
   webhooks: string[]
   /** Triggers that are paused because their secret is lost, by name: each needs another one. */
@@ -26,6 +28,11 @@ export async function dropSecrets(tx: Sql, secrets: Secrets): Promise<DroppedSec
   // Turns of models go back without their reasoning then.
   await tx`update task_step set turn = null where turn is not null`
   const credentials = await tx<{ name: string }>`delete from credential returning name`
+  const model_providers = await tx<{ name: string }>`
+    update model_provider set api_key = null, key_preview = null where api_key is not null returning name`
+  await tx`
+    update organization set model_providers_version = model_providers_version + 1
+    where id in (select org_id from model_provider)`
   const webhooks = await tx<{ id: string; url: string }>`select id, url from webhook order by id`
   for (const { id } of webhooks) {
     const secret = secrets.encrypt('webhook-secret', randomBytes(32).toString('base64url'), id)
@@ -47,6 +54,7 @@ export async function dropSecrets(tx: Sql, secrets: Secrets): Promise<DroppedSec
   return {
     agents: names(agents),
     credentials: names(credentials),
+    model_providers: names(model_providers),
     webhooks: webhooks.map(({ url }) => url),
     triggers: names(triggers),
   }

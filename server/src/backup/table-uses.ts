@@ -48,6 +48,7 @@ export const tableUses: Readonly<Record<string, TableUse>> = {
   credential: storedUntilDeleted,
   credential_oauth: storedUntilDeleted,
   credential_authorization: stored,
+  model_provider: storedUntilDeleted,
   project: storedUntilDeleted,
   agent: storedUntilDeleted,
   agent_version: stored,

@@ -130,12 +130,16 @@ function described({ manifest, secret_key, checksums }: ArchiveContent): string 
   ].join('\n')
 }
 
-function sayDropped({ agents, credentials, webhooks, triggers }: DroppedSecrets, note: (text: string) => void): void {
+function sayDropped(
+  { agents, credentials, model_providers, webhooks, triggers }: DroppedSecrets,
+  note: (text: string) => void,
+): void {
   const list = (what: string, of: readonly string[]): void => {
     if (of.length > 0) note(`${what}: ${of.join(', ')}`)
   }
   list('Agents without their environment variables', agents)
   list('Deleted credentials', credentials)
+  list('Removed keys of model providers', model_providers)
   list('Webhooks disabled until their secret is rotated', webhooks)
   list('Triggers paused until they are rotated', triggers)
 }

@@ -13,7 +13,8 @@ import type { Engine } from './engine.ts'
 import { readEnvironment } from './run/environment.ts'
 import { Journal, taskStore } from './journal/journal.ts'
 import { presenceLock } from './maintenance/leases.ts'
-import type { ModelSource } from './run/model-call.ts'
+import type { ModelSource } from './models/model.ts'
+import type { OrganizationModels } from './models/organization/organization-models.ts'
 import { makeCircuitBreaker } from './models/circuit-breaker.ts'
 import { makeCooldown } from './models/cooldown.ts'
 import { makeCreation } from './commands/create-tasks.ts'
@@ -46,12 +47,15 @@ import { openToolCalls } from './dispatch/tool-call-claims.ts'
 import { makeTurns } from './conversation/turns.ts'
 import { startMaintenance } from './maintenance/maintenance.ts'
 import { UsageMeter } from './journal/usage-meter.ts'
+import type { RunContext } from './run/run-task.ts'
 import { Worker } from './run/worker.ts'
 
 export interface EngineOptions {
   database: Database
   log: Logger
   models: ModelSource
+  /** Those of projects whose organizations have added providers; without it all have those of the service. */
+  organizationModels?: OrganizationModels
   /** What they cost; without it, as the built-in list says. */
   prices?: Prices
   /** Without it agents have no tools. */
@@ -88,6 +92,7 @@ export async function startEngine({
   database,
   log,
   models,
+  organizationModels,
   prices = makePrices({ own: new Map(), elsewhere: [] }),
   tools,
   secrets,
@@ -131,8 +136,20 @@ export async function startEngine({
   // Should this process die before, the upkeep of any other finds what is left.
   const onDeferred = (agent_ids: readonly string[]): void => onFreed(agent_ids.map(agentLimitKey))
   const tokens_per_hour = config.rate_limits === false ? Infinity : config.tokens_per_hour
+  /** Takes the models of a run's project where they are known; false where they must be read. */
+  const takeModels = (run: Run): boolean => {
+    run.models ??= organizationModels?.known(run.modelScope)
+    return run.models !== undefined || !organizationModels
+  }
+  const rereadModels: RunContext['rereadModels'] = async (run, providers_version, on = sql) => {
+    const scope = { ...run.modelScope, providers_version }
+    const { models: read, version = providers_version } = (await organizationModels?.load(on, scope)) ?? {}
+    run.models = read
+    run.modelScope = { ...scope, providers_version: version }
+  }
   const shared = {
     models,
+    rereadModels,
     prices,
     hub,
     tokens_per_hour,
@@ -142,6 +159,12 @@ export async function startEngine({
     turns: makeTurns(secrets, log),
     fileSource: files && { sql, files },
     sandboxSeconds: sandboxSeconds(sql, log),
+  }
+  const prepare = async (run: Run): Promise<void> => {
+    if (run.isPrepared) return
+    run.isPrepared = true
+    if (!run.models) await rereadModels(run, run.modelScope.providers_version)
+    await prepareRun(run, { sql, tools })
   }
   const environment = (agent_id: string, stored: Buffer | null) => environmentOf(secrets, log, agent_id, stored)
   const worker = new Worker({
@@ -175,14 +198,15 @@ export async function startEngine({
     },
     environmentOf: environment,
     tracing,
-    prepare: (run) => prepare(run, { sql, tools }),
+    takeModels,
+    prepare,
   })
   const remote = openRemoteWork(
     {
       ...{ sql, queue, bus, log, worker_id, tracing, onBudgets },
       run: shared,
       environmentOf: environment,
-      prepare: (run) => prepare(run, { sql, tools }),
+      prepare,
       onJournaled({ published, deferred, sent = false }) {
         publish(published)
         onDeferred(deferred)
@@ -376,9 +400,7 @@ function environmentOf(
 }
 
 /** What a run needs beyond its task's row. Reads the database, waits for no network. */
-async function prepare(run: Run, { sql, tools }: { sql: Sql; tools: ToolSource | undefined }): Promise<void> {
-  if (run.isPrepared) return
-  run.isPrepared = true
+async function prepareRun(run: Run, { sql, tools }: { sql: Sql; tools: ToolSource | undefined }): Promise<void> {
   // A journal may be large, so each is read separately and not with those of all tasks of a claim.
   if (run.hasJournal) await reload(sql, run)
   run.history = await threadHistory(sql, run.work)

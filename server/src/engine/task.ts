@@ -60,6 +60,8 @@ export interface LockedTask {
   /** Null when the agent is gone. */
   agent: LockedAgent | null
   org_id: string | null
+  /** Raised by each change of the organization's own model providers; 0 where it never had one. */
+  providers_version: number
   /** To which of a task's events active webhooks of the organization have subscribed; null where to none. */
   subscriptions: string[] | null
   /** Its own limits: those that it was given and those of its agent's configuration, the lower ones. */

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
 import type { Config } from '../config/config.ts'
-import type { ModelSource } from '../engine/run/model-call.ts'
+import type { ModelSource } from '../engine/models/model.ts'
 import type { ToolSource } from '../engine/tools/tool.ts'
 import type { AttemptResult } from '../events/webhooks/delivery/delivery-store.ts'
 import type { TaskEvent } from '../events/streams/streams-hub.ts'

@@ -1,7 +1,8 @@
+import { knownAddresses } from '#contract/models/known-addresses.ts'
+import { nativeProviderNames } from '#contract/models/native-providers.ts'
 import { isBuiltinTool } from '#contract/tools/tools.ts'
 import { isTerminalEvent } from '#contract/tasks/task-lifecycle.ts'
-import type { ModelSource } from '../engine/run/model-call.ts'
-import { type Model, ModelError } from '../engine/models/model.ts'
+import { type Model, ModelError, type ModelSource } from '../engine/models/model.ts'
 import type { Tool, ToolSource } from '../engine/tools/tool.ts'
 import type { AttemptResult } from '../events/webhooks/delivery/delivery-store.ts'
 import type { TaskEvent } from '../events/streams/streams-hub.ts'
@@ -11,6 +12,7 @@ import type { Instruments } from './instruments.ts'
 export function observeModels(models: ModelSource, meters: Instruments): ModelSource {
   return {
     ...(models.facts ? { facts: models.facts } : {}),
+    ...(models.with ? { with: (own) => observeModels(models.with!(own), meters) } : {}),
     resolve(name) {
       const resolved = models.resolve(name)
       return { ...resolved, model: observeModel(resolved.model, meters) }
@@ -18,10 +20,15 @@ export function observeModels(models: ModelSource, meters: Instruments): ModelSo
   }
 }
 
+/** Names that label what is measured also where an organization has such a provider: its other names are its own, and too many. */
+const wellKnown: ReadonlySet<string> = new Set([...nativeProviderNames, ...Object.keys(knownAddresses), 'ollama'])
+
 function observeModel(model: Model, meters: Instruments): Model {
-  const { provider } = model
+  const { own } = model
+  const provider = own && !wellKnown.has(model.provider) ? 'organization' : model.provider
   return {
-    provider,
+    provider: model.provider,
+    ...(own ? { own } : {}),
     ...(model.takes ? { takes: (media_type) => model.takes!(media_type) } : {}),
     async call(request) {
       const end = meters.cadre_model_call_duration_seconds.startTimer({ provider })

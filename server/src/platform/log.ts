@@ -13,12 +13,14 @@ const secretLengthMin = 8
  */
 export function makeLog(level: string, secrets: readonly string[] = []): Logger {
   const destination = pino.destination({ fd: 2, sync: true })
-  const known = knownText(secrets)
+  const all = new Set(secrets)
+  const given = all.size
+  let known = knownText(secrets)
   const clean = (line: string): string => {
     const text = line.replaceAll(secretText, redacted)
     return known ? text.replaceAll(known, redacted) : text
   }
-  return pino(
+  const log = pino(
     {
       level,
       base: null,
@@ -41,6 +43,24 @@ export function makeLog(level: string, secrets: readonly string[] = []): Logger 
     },
     gathered((lines) => void destination.write(clean(lines))),
   )
+  additions.set(log, (more) => {
+    const added = more.filter((text) => !all.has(text))
+    if (added.length === 0) return
+    for (const text of added) all.add(text)
+    if (all.size > given + addedMax) all.delete([...all][given]!)
+    known = knownText([...all])
+  })
+  return log
+}
+
+/** Secrets that are kept out of a log beyond those that it was made with; the oldest are forgotten first. */
+const addedMax = 10_000
+
+const additions = new WeakMap<Logger, (secrets: readonly string[]) => void>()
+
+/** Keeps further secrets out of all that a logger of `makeLog` writes from now on: those that are read while the service runs. */
+export function keepOut(log: Logger, secrets: readonly string[]): void {
+  additions.get(log)?.(secrets)
 }
 
 /** What processes write to one pipe at once stays whole up to here (`PIPE_BUF` of Linux). */

@@ -126,6 +126,7 @@ export class Samples {
           : await this.#credential(id === 'deleteCredential')
     if ('file_id' in (operation.params ?? {})) params.file_id = await this.#makeFile()
     if ('webhook_id' in (operation.params ?? {})) params.webhook_id = await this.#webhook(id === 'deleteWebhook')
+    if ('model_provider_id' in (operation.params ?? {})) params.model_provider_id = await this.#makeModelProvider()
     if ('trigger_id' in (operation.params ?? {})) params.trigger_id = await this.#makeTrigger()
     if ('delivery_id' in (operation.params ?? {}))
       params.delivery_id = params.trigger_id
@@ -283,6 +284,17 @@ export class Samples {
     const reply = await this.test.send('POST', path, { key: this.key, body })
     assert.equal(reply.status, 201, JSON.stringify(reply.body))
     return reply.body.id
+  }
+
+  /** A provider at an address that is refused before anything is looked up: no test waits for the network. */
+  async #makeModelProvider(): Promise<string> {
+    await this.test.sql`delete from model_provider where org_id = ${this.owner.org_id}`
+    const { body } = await this.test.send('POST', '/api/v1/model-providers', {
+      key: this.key,
+      body: { name: 'sample', base_url: 'https://models.example.com/v1', api_key: 'sk-of-a-sample' },
+    })
+    await this.test.sql`update model_provider set base_url = 'http://127.0.0.1:9/v1' where id = ${body.id}`
+    return body.id
   }
 
   async #makeTriggerDelivery(trigger_id: string): Promise<string> {

@@ -236,6 +236,7 @@ function locked(row: StoredTask, now: string, budgets: BudgetState[]): Workable 
     now,
     told_at: now,
     tokens_used: 0,
+    providers_version: 0,
     has_budget: true,
     ledger: { budgets, settled: false, near: [] },
     work: {

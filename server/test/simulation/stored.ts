@@ -3,7 +3,10 @@ import type { AgentConfig, LockedTask, Step, TaskError } from '../../src/engine/
 import type { SimulatedProcess } from './virtual-time.ts'
 
 /** A task as it is kept. */
-export type StoredTask = Omit<LockedTask, 'now' | 'told_at' | 'agent' | 'money' | 'tokens_used' | 'has_budget'> & {
+export type StoredTask = Omit<
+  LockedTask,
+  'now' | 'told_at' | 'agent' | 'money' | 'tokens_used' | 'has_budget' | 'providers_version'
+> & {
   error: TaskError | null
   config: AgentConfig
   steps: Step[]

@@ -94,6 +94,7 @@ export class SimulatedWorker implements SimulatedProcess {
         (claim, position) => witness.writes(claim, position, store.tasks.get(claim.task_id)),
       ),
       models: { resolve: (name) => ({ model, name }) },
+      rereadModels: async () => {},
       prices: { of: () => null },
       hub: silentHub,
       turns: { seal: () => '', open: (_, messages) => [...messages] },

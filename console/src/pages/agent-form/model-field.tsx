@@ -8,7 +8,7 @@ import { Status } from '../../ui/status.tsx'
 import { Time } from '../../ui/time.tsx'
 import { useModelProviders } from './model-providers.ts'
 
-const tones = { reachable: 'good', refused: 'bad', unreachable: 'bad' } as const
+const tones = { reachable: 'good', refused: 'bad', unreachable: 'bad', unreadable: 'bad' } as const
 
 /**
  * The model: typed, or chosen from those that providers list. Owners and admins see which providers answer; others are
@@ -88,7 +88,7 @@ function Verdict({ provider, model }: { provider: ModelProvider | undefined; mod
   if (!provider)
     return (
       <p role="status" className="text-sm text-warn">
-        No provider is configured for it: its tasks fail until an operator configures one.
+        No provider is configured for it: its tasks fail until one is added.
       </p>
     )
   if (provider.status !== 'reachable')

@@ -8,7 +8,7 @@ export function useModelProviders() {
   const isAdmin = permissions?.scopes.includes('admin') === true
   const providers = useQuery({
     queryKey: ['model-providers'],
-    queryFn: () => api.service.modelProviders(),
+    queryFn: () => api.modelProviders.list(),
     enabled: isAdmin,
     staleTime: 30_000,
   })

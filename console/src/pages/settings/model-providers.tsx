@@ -27,7 +27,7 @@ export default function ModelProviders() {
   const isAdmin = permissions?.scopes.includes('admin') === true
   const providers = useQuery({
     queryKey: ['model-providers', 'page'],
-    queryFn: () => api.service.modelProviders(),
+    queryFn: () => api.modelProviders.list(),
     refetchInterval: 30_000,
     enabled: isAdmin,
   })

@@ -3,8 +3,11 @@ import { modelPrices, type ModelPrice } from '#contract/models/model-prices.ts'
 
 /** What models cost here. */
 export interface Prices {
-  /** The price of `provider/model`; null where it is not known. */
-  of(model: string): ModelPrice | null
+  /**
+   * The price of `provider/model`; null where it is not known. `is_elsewhere` says whether its provider is reached at another address
+   * than its price list is for; as the service is configured where it is left out.
+   */
+  of(model: string, is_elsewhere?: boolean): ModelPrice | null
 }
 
 export interface PriceSettings {
@@ -28,11 +31,11 @@ export function providersElsewhere(base_urls: Partial<Record<NativeProviderName,
 /** Prices by exact name: the operator's, then those of the list. Nothing is guessed. */
 export function makePrices({ own, elsewhere }: PriceSettings): Prices {
   return {
-    of(model) {
+    of(model, is_elsewhere) {
       const given = own.get(model)
       if (given !== undefined) return given
       const provider = model.slice(0, model.indexOf('/'))
-      return elsewhere.includes(provider) ? null : (modelPrices.get(model) ?? null)
+      return (is_elsewhere ?? elsewhere.includes(provider)) ? null : (modelPrices.get(model) ?? null)
     },
   }
 }

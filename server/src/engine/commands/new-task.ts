@@ -81,6 +81,8 @@ export interface AgentStanding {
   environment: Buffer | null
   token_subject: string
   tokens_used: number
+  /** See `LockedTask`. */
+  providers_version: number
   /** Whether its `last_activity` is of this second. */
   is_fresh: boolean
   /** Whether a budget of the agent, its project, organization or the caller's credential limits its tasks. */
@@ -211,6 +213,7 @@ export function claimable(task: NewTask): (LockedTask & { work: TaskWork }) | un
     started_at: null,
     agent: { name, status, settles_to: null, token_subject, max_concurrent_tasks: null, is_fresh },
     org_id: standing.org_id,
+    providers_version: standing.providers_version,
     subscriptions: null,
     budget: {},
     has_budget: false,
@@ -250,7 +253,7 @@ export async function insertClaimed(
   claimed: readonly ClaimedTask[],
 ): Promise<Map<string, { row: CreatedRow; row_version: string }>> {
   const rows = claimed.map(({ task, change }) => {
-    const { org_id, revision } = task.agent.standing!
+    const { org_id, revision, providers_version } = task.agent.standing!
     return {
       ...newRow(task, { ...held, sent: true }),
       ...pick(nextRow(change, undefined), ['usage', 'attempt', 'worker_id', 'job_id', 'job_attempt', 'hold']),
@@ -258,6 +261,7 @@ export async function insertClaimed(
       lasts_seconds: change.expires_at ? claimSeconds(change) : null,
       org_id,
       revision,
+      providers_version,
     }
   })
   const changes = claimed.map(({ change }) => change)
@@ -275,9 +279,10 @@ export async function insertClaimed(
         input jsonb, priority int, queue_ttl_seconds int, timeout_seconds int, max_attempts int, usage jsonb, metadata jsonb,
         created_by text, request_id text, trace_id text, job_id uuid, job_attempt int, attempt int, worker_id text, hold jsonb,
         last_sequence int, lasts_seconds int, schedule_id text, traceparent text, credential_id text, output_schema jsonb,
-        caller jsonb, org_id text, revision bigint)
+        caller jsonb, org_id text, revision bigint, providers_version int)
       -- The limit leads to the index, once for each task, whatever the planner thinks of the sizes of the two.
       cross join lateral (select from agent a where a.id = r.agent_id and a.revision = r.revision and a.status = 'running' limit 1) as_read
+      cross join lateral (select from organization o where o.id = r.org_id and o.model_providers_version = r.providers_version limit 1) same_providers
       where not exists (select from budget b where b.subject in (r.agent_id, 'proj_' || r.project_id, r.org_id, r.credential_id))
         and not exists (select from webhook w where w.org_id = r.org_id and ${hasTaskSubscription})
     ), created as (

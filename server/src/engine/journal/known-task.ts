@@ -91,7 +91,7 @@ export function knownAfter(change: TaskChange, row_version: string, active_at = 
 
 /**
  * Locks tasks where they, and what decisions about them depend on, are as their claims know them: their rows, the states of their
- * agents, no budget, no subscription to events of tasks, tokens left in this hour, and the moment that they were decided for. Open
+ * agents, the version of the model providers of their organizations, no budget, no subscription to events of tasks, tokens left in this hour, and the moment that they were decided for. Open
  * where that is true of all of them.
  */
 export function guardOf(
@@ -101,7 +101,7 @@ export function guardOf(
 ): Guard {
   const given = all
     .map(({ task, row_version }) => {
-      const { id, project_id, org_id, agent_id, credential_id, root_task_id, agent } = task
+      const { id, project_id, org_id, agent_id, credential_id, root_task_id, agent, providers_version } = task
       const { name, status, settles_to, token_subject, max_concurrent_tasks } = agent!
       const root = root_task_id ?? id
       return {
@@ -109,6 +109,7 @@ export function guardOf(
         row_version,
         subjects: [agent_id, `proj_${project_id}`, org_id, credential_id, root],
         org_id,
+        providers_version,
         agent_id,
         told_at: task.told_at,
         ...{ name, status, settles_to, token_subject, max_concurrent_tasks },
@@ -119,12 +120,15 @@ export function guardOf(
     parts: fragment`
     found as materialized (
       select as_known.id from jsonb_to_recordset(${jsonb(given)}::jsonb) as g(id text, row_version text, subjects text[], org_id text,
-        agent_id text, told_at timestamptz, name text, status text, settles_to text, token_subject text, max_concurrent_tasks int)
+        providers_version int, agent_id text, told_at timestamptz, name text, status text, settles_to text, token_subject text, max_concurrent_tasks int)
       -- The limits lead to the indexes, once for each task, whatever the planner thinks of the sizes of the tables.
       cross join lateral (
         select from agent a where a.id = g.agent_id and a.name = g.name and a.status = g.status and a.settles_to is not distinct from g.settles_to
           and a.token_subject = g.token_subject and a.max_concurrent_tasks is not distinct from g.max_concurrent_tasks limit 1
       ) same_agent
+      cross join lateral (
+        select from organization o where o.id = g.org_id and o.model_providers_version = g.providers_version limit 1
+      ) same_providers
       cross join lateral (select t.id from task t where t.id = g.id and t.xmin::text = g.row_version limit 1 for update of t) as_known
       where g.told_at between now() - make_interval(secs => ${agesMax_seconds}) and now() + interval '1 second'
         and not exists (select from budget b where b.subject = any(g.subjects))

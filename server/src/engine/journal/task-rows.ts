@@ -64,7 +64,7 @@ function lockStatement({ fragment }: Sql, ids: readonly string[], more: Fragment
   return fragment`
     select t.id, t.project_id, t.agent_id, t.agent_version, t.status, t.wait, t.usage, t.priority, t.attempt, t.writes, t.crashes,
       t.max_attempts, t.unseen, t.thread_id, t.parent_task_id, t.root_task_id, t.depth, t.retried_from, t.concurrency_key, t.credential_id, t.worker_id, t.job_id, t.job_attempt, t.slot, t.budget, t.hold, t.cancel, t.cancel_requested_at, t.last_sequence, t.timeout_seconds,
-      t.expires_at, t.created_by, t.request_id, t.created_at, t.started_at, now() as now, greatest(now(), t.updated_at) as told_at, p.org_id, coalesce(u.tokens, 0) as tokens_used,
+      t.expires_at, t.created_by, t.request_id, t.created_at, t.started_at, now() as now, greatest(now(), t.updated_at) as told_at, p.org_id, coalesce(o.model_providers_version, 0) as providers_version, coalesce(u.tokens, 0) as tokens_used,
       (select array_agg(distinct name) from (
         select unnest(w.events) as name from webhook w where w.org_id = p.org_id and ${hasTaskSubscription}
         union all select 'task.*' from webhook w where w.push_task_id = t.id) names) as subscriptions,
@@ -79,6 +79,7 @@ function lockStatement({ fragment }: Sql, ids: readonly string[], more: Fragment
     left join agent a on a.id = t.agent_id
     left join agent_version v on v.agent_id = t.agent_id and v.version = t.agent_version
     left join project p on p.id = t.project_id
+    left join organization o on o.id = p.org_id
     left join token_usage u on u.subject = a.token_subject and u.hour = date_trunc('hour', now(), 'UTC')
     where t.id = any(${[...ids]}) order by t.id for update of t`
 }

@@ -1,4 +1,5 @@
 import { ModelError } from './model.ts'
+import { nameOfKey } from './organization/call-key.ts'
 
 /**
  * Keeps tasks from asking a model that does not answer. After `failuresMax` calls in a row that came to nothing (the connection
@@ -88,7 +89,7 @@ function cameToNothing({ code }: ModelError): boolean {
 function refusal(provider_model: string, { failures, last }: Trouble, left_ms: number): ModelError {
   return new ModelError(
     last.code,
-    `${provider_model} was not asked: its last ${failures} calls failed. The last one: ${last.message}`,
+    `${nameOfKey(provider_model)} was not asked: its last ${failures} calls failed. The last one: ${last.message}`,
     { retryable: true, retry_after: Math.max(left_ms, 1) / 1000 },
   )
 }

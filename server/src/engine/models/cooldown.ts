@@ -1,5 +1,6 @@
 import type { Bus } from '../../events/streams/streams-bus.ts'
 import { ModelError } from './model.ts'
+import { nameOfKey } from './organization/call-key.ts'
 
 /**
  * Cooldowns that providers asked for. One refused call informs all others: calls of the same model wait until the
@@ -109,7 +110,7 @@ interface Rest {
 }
 
 function refusal(provider_model: string, { code }: Rest, left_ms: number): ModelError {
-  return new ModelError(code, `${provider_model} was not asked: it has just asked another call to wait.`, {
+  return new ModelError(code, `${nameOfKey(provider_model)} was not asked: it has just asked another call to wait.`, {
     retryable: true,
     retry_after: left_ms / 1000,
   })

@@ -22,18 +22,27 @@ const idleMax = 16
 /** A provider that answers with JSON in place of a stream is read up to here, to learn what it complains about. */
 const errorBodyMax = 64 * 1024
 
+/** Addresses that an origin may be reached at; undefined where nothing is judged. Throws where it may not be reached. */
+export type JudgeOrigin = (origin: string) => Promise<readonly string[] | undefined>
+
+const trusted: JudgeOrigin = async () => undefined
+
 /**
- * Makes the way to the providers that the operator configured. They are trusted, so nothing is judged (unlike
- * `platform/egress/safe-fetch.ts`) and they may be on this machine; but there is no proxy from the environment, no redirect is
+ * Makes the way to providers. Those that the operator configured are trusted, so nothing is judged and they may be on this machine;
+ * for those of organizations `judge` decides, before each connection. There is no proxy from the environment, no redirect is
  * followed, and every byte is counted. A call has a connection to itself while it lasts.
  */
-export function makeModelConnections(): { begin(): ModelCallConnection } {
+export function makeModelConnections(judge: JudgeOrigin = trusted): { begin(): ModelCallConnection } {
   const idle = new Map<string, UpstreamConnection[]>()
   return {
     begin: () => {
       const used: { connection: UpstreamConnection; origin: string; before: NetworkUse }[] = []
       const connect = async ({ origin }: URL): Promise<UpstreamConnection> => {
-        const connection = idle.get(origin)?.pop() ?? (await openUpstream(origin, { connectTimeout_ms }))
+        const kept = idle.get(origin)?.pop()
+        // One that was closed would connect to addresses that were judged long ago.
+        const isOpen = kept?.client.stats.connected === true
+        if (kept && !isOpen) await kept.destroy()
+        const connection = kept && isOpen ? kept : await open(origin, judge)
         used.push({ connection, origin, before: connection.use() })
         return connection
       }
@@ -75,6 +84,11 @@ export function makeModelConnections(): { begin(): ModelCallConnection } {
       }
     },
   }
+}
+
+async function open(origin: string, judge: JudgeOrigin): Promise<UpstreamConnection> {
+  const addresses = await judge(origin)
+  return openUpstream(origin, { connectTimeout_ms, ...(addresses && { addresses }) })
 }
 
 /** An answer of which the head is there. */

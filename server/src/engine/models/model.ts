@@ -1,3 +1,4 @@
+import type { ModelFacts } from '#contract/models/model-facts.ts'
 import type { Effort, ServiceTier } from '#contract/models/model-dials.ts'
 import type { ModelProtocol } from '#contract/models/native-providers.ts'
 
@@ -8,6 +9,8 @@ import type { ModelProtocol } from '#contract/models/native-providers.ts'
 export interface Model {
   /** Name of the provider that answers, for the journal: `openai`, `anthropic`, `builtin`. */
   provider: string
+  /** Of an organization's own provider. */
+  own?: OwnProvider
   /** Whether it takes files of a media type as they are: pictures, PDF. */
   takes?: (media_type: string) => boolean
   /**
@@ -15,6 +18,32 @@ export interface Model {
    * or the network does wrong; an abort of `signal` is thrown as its reason.
    */
   call(request: ModelRequest): Promise<ModelAnswer>
+}
+
+/** What the engine knows of an organization's own provider. */
+export interface OwnProvider {
+  /** Names it in the state of its settings: cooldowns and failures of calls are its alone, and end with another key. */
+  key: string
+  /** It has a price list under its name, and is reached at another address than that list is for. */
+  is_elsewhere: boolean
+}
+
+/** Where models come from. */
+export interface ModelSource {
+  /** The model behind a name, and its name at the provider. Throws `ModelError` for a name with nothing behind it. */
+  resolve(name: string): { model: Model; name: string }
+  /** What is known of `provider/model`; the built-in list where it is left out. */
+  facts?: (provider_model: string) => ModelFacts
+  /** The same with an organization's own providers in front of those of the service. */
+  with?: (own: OwnModels) => ModelSource
+}
+
+/** The own providers of an organization, for one of its projects. */
+export interface OwnModels {
+  /** Those that the project may use, by name. */
+  models: ReadonlyMap<string, Model>
+  /** Names of those that it may not. */
+  disabled: readonly string[]
 }
 
 /** A part of a user's message: text, or a file by its identifier. */
@@ -167,6 +196,8 @@ export interface NetworkUse {
 
 export type ModelErrorCode =
   | 'provider_not_configured'
+  /** The key of an organization's provider was stored with another secret key: no request was made. */
+  | 'secret_unreadable'
   | 'provider_credentials_refused'
   | 'model_not_found'
   | 'provider_rate_limited'

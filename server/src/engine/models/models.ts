@@ -1,3 +1,4 @@
+import { knownAddresses } from '#contract/models/known-addresses.ts'
 import { modelFacts } from '#contract/models/model-facts.ts'
 import {
   nativeProviderNames,
@@ -8,7 +9,7 @@ import {
 } from '#contract/models/native-providers.ts'
 import { echoModel } from './builtin/builtin-echo.ts'
 import { scriptModel } from './builtin/builtin-script.ts'
-import { type Model, ModelError } from './model.ts'
+import { type Model, ModelError, type ModelSource, type OwnModels } from './model.ts'
 import { type CallLimits, callLimits } from './model-watch.ts'
 import { makeModelConnections } from './model-connections.ts'
 import { makeProviderModel } from './provider-model.ts'
@@ -33,7 +34,7 @@ interface ProviderSettings {
 }
 
 /** Where models come from. */
-export interface Models {
+export interface Models extends ModelSource {
   default_model: string
   /**
    * The model behind a name, and its name at the provider. `provider/model` names both; the model's part may contain
@@ -45,6 +46,7 @@ export interface Models {
   resolve(name: string): { model: Model; name: string }
   /** What is known of `provider/model`. */
   facts: FactsOf
+  with(own: OwnModels): ModelSource
 }
 
 const builtins = new Map<string, Model>([
@@ -63,8 +65,36 @@ export function makeModels(settings: ModelSettings, { limits = callLimits }: { l
   const models = new Map(
     providers.map((provider) => [provider.name, makeProviderModel(provider, { connections, limits, factsOf: facts })]),
   )
-  const fallback = defaultProvider(settings, providers)
-  const resolve = (full: string): { model: Model; name: string } => {
+  const byDefault = defaultProvider(settings, providers)
+  return {
+    default_model: settings.default_model,
+    resolve: makeResolve({ models, byDefault, disabled: [] }),
+    facts,
+    with: ({ models: own, disabled }) => {
+      const all = new Map([...models, ...own])
+      const [first] = nativeProviderNames
+      const [anyOwn] = [...own.keys()].toSorted()
+      const named = own.has(first!) ? first : (byDefault?.name ?? anyOwn)
+      const fallback = named === byDefault?.name ? byDefault : named === undefined ? undefined : { name: named }
+      return { resolve: makeResolve({ models: all, byDefault: fallback, disabled }), facts }
+    },
+  }
+}
+
+/** What names are resolved by. */
+interface Resolving {
+  models: ReadonlyMap<string, Model>
+  /** The provider of names without one. */
+  byDefault: Fallback | undefined
+  /** Names of providers that the organization has for other projects. */
+  disabled: readonly string[]
+}
+
+type Fallback = Pick<Provider, 'name'> & Partial<Pick<Provider, 'kind'>>
+
+function makeResolve(resolving: Resolving): Models['resolve'] {
+  const { models, byDefault } = resolving
+  return (full) => {
     const [provider, name] = split(full)
     if (provider === 'builtin') {
       const model = builtins.get(name)
@@ -72,11 +102,10 @@ export function makeModels(settings: ModelSettings, { limits = callLimits }: { l
       return { model, name }
     }
     if (full === '' || name === '') throw fail('model_not_found', `"${full}" names no model.`)
-    const model = models.get(provider ?? fallback?.name ?? '')
-    if (!model) throw notConfigured(full, provider, fallback, [...models.keys()])
+    const model = models.get(provider ?? byDefault?.name ?? '')
+    if (!model) throw notConfigured(full, provider, resolving)
     return { model, name }
   }
-  return { default_model: settings.default_model, resolve, facts }
 }
 
 /** The list's facts with what the operator says instead: a model that reasons does so by default. */
@@ -95,14 +124,48 @@ function split(full: string): [string | undefined, string] {
   return slash < 0 ? [undefined, full] : [full.slice(0, slash), full.slice(slash + 1)]
 }
 
+/** The settings of a provider that an organization adds. */
+export interface OwnSettings {
+  name: string
+  base_url?: string | undefined
+  api_key?: string | undefined
+  protocol?: ModelProtocol | undefined
+}
+
+/**
+ * A provider of an organization as one of the service with the same settings would be; undefined where its address is neither given
+ * nor known. Its protocol may be one that it cannot be spoken to in: see `protocolsOf`.
+ */
+export function ownProvider({ name, base_url, api_key, protocol }: OwnSettings): Provider | undefined {
+  if (isNative(name)) return nativeProvider(name, { base_url, api_key, protocol })
+  const address = base_url ?? (Object.hasOwn(knownAddresses, name) ? knownAddresses[name] : undefined)
+  return address === undefined ? undefined : compatible(name, address, api_key, protocol)
+}
+
+/** The protocols that a provider of a name can be spoken to in. */
+export function protocolsOf(name: string): readonly ModelProtocol[] {
+  return isNative(name) ? nativeProviders[name].protocols : ['responses', 'chat']
+}
+
+function isNative(name: string): name is NativeProviderName {
+  return Object.hasOwn(nativeProviders, name)
+}
+
+function compatible(
+  name: string,
+  base_url: string,
+  api_key: string | undefined,
+  protocol: ModelProtocol = 'chat',
+): Provider {
+  return { name, kind: 'openai_compatible', base_url, api_key, protocol }
+}
+
 /** The providers that the settings open, `ollama` among them. */
 export function listProviders(settings: ModelSettings): Provider[] {
   const list = new Map<string, Provider>()
-  const addCompatible = (name: string, base_url: string, api_key?: string, protocol: ModelProtocol = 'chat'): void =>
-    void list.set(name, { name, kind: 'openai_compatible', base_url, api_key, protocol })
-  addCompatible('ollama', ollamaBaseUrl)
+  list.set('ollama', compatible('ollama', ollamaBaseUrl, undefined))
   for (const { name, base_url, api_key, protocol } of settings.providers ?? [])
-    addCompatible(name, base_url, api_key, protocol)
+    list.set(name, compatible(name, base_url, api_key, protocol))
   for (const name of nativeProviderNames) {
     const { api_key, base_url, protocol } = settings[name] ?? {}
     if (api_key || base_url) list.set(name, nativeProvider(name, { api_key, base_url, protocol }))
@@ -141,30 +204,27 @@ export function defaultProvider(settings: ModelSettings, providers: readonly Pro
     .find((provider) => provider !== undefined)
 }
 
-function notConfigured(
-  full: string,
-  provider: string | undefined,
-  fallback: Provider | undefined,
-  names: readonly string[],
-): ModelError {
-  const there = ['builtin', ...names].toSorted().join(', ')
+function notConfigured(full: string, provider: string | undefined, resolving: Resolving): ModelError {
+  const there = ['builtin', ...resolving.models.keys()].toSorted().join(', ')
   if (provider === undefined) {
     const message = `The model "${full}" names no provider, and there is no default one. Set OPENAI_API_KEY or OPENAI_BASE_URL, or use builtin/echo. Configured: ${there}.`
     return fail('provider_not_configured', message)
   }
   return fail(
     'provider_not_configured',
-    `The provider "${provider}" of the model "${full}" is not configured${hintFor(full, provider, fallback, names)}. Configured: ${there}.`,
+    `The provider "${provider}" of the model "${full}" is not configured${hintFor(full, provider, resolving)}. Configured: ${there}.`,
   )
 }
 
-/** What to do about a provider that is not there: give its key, correct its name, or name the one that is meant. */
-function hintFor(full: string, provider: string, fallback: Provider | undefined, names: readonly string[]): string {
-  if (nativeProviderNames.some((name) => name === provider)) return `; set ${provider.toUpperCase()}_API_KEY`
-  const meant = nearest(provider, names)
+/** What to do about a provider that is not there: enable it, give its key, correct its name, or name the one that is meant. */
+function hintFor(full: string, provider: string, { models, byDefault, disabled }: Resolving): string {
+  if (disabled.includes(provider))
+    return ' for this project; enable it for the project in the model providers of the organization'
+  if (isNative(provider)) return `; set ${provider.toUpperCase()}_API_KEY, or add the provider to the organization`
+  const meant = nearest(provider, [...models.keys()])
   if (meant !== undefined) return `; perhaps "${meant}" is meant`
-  if (fallback?.kind !== 'openai_compatible') return ''
-  return `; for a model of ${fallback.name} with that name, write "${fallback.name}/${full}"`
+  if (byDefault?.kind !== 'openai_compatible') return ''
+  return `; for a model of ${byDefault.name} with that name, write "${byDefault.name}/${full}"`
 }
 
 function fail(code: 'provider_not_configured' | 'model_not_found', message: string): ModelError {

@@ -10,7 +10,7 @@ import type {
   TurnPart,
 } from './model.ts'
 import type { WireNames } from './wire-names.ts'
-import type { Provider } from './providers/provider.ts'
+import { turnOwner, type Provider } from './providers/provider.ts'
 
 type PromptMessage = CallOptions['prompt'][number]
 type AssistantPart = Extract<PromptMessage, { role: 'assistant' }>['content'][number]
@@ -123,8 +123,8 @@ function userParts({ content, parts }: ModelMessage, { files }: PromptContext): 
 }
 
 /** Whether a provider wrote a turn itself, in the protocol that it is spoken to in now. */
-function isOwnTurn(turn: ProviderTurn, { name, protocol }: Provider): boolean {
-  return turn.provider === name && turn.protocol === protocol
+function isOwnTurn(turn: ProviderTurn, provider: Provider): boolean {
+  return turn.provider === turnOwner(provider) && turn.protocol === provider.protocol
 }
 
 /** A turn as it was written. Calls that have no result any more are left out, as providers demand. */

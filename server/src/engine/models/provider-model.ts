@@ -1,8 +1,17 @@
+import { knownAddresses } from '#contract/models/known-addresses.ts'
+import { nativeProviders, type NativeProviderName } from '#contract/models/native-providers.ts'
 import { isImageType } from '#contract/resources/files.ts'
 import type { AdaptedRequest, OpenModel, ProviderNetwork } from './providers/adapter.ts'
 import { cleanAnswer } from './clean-answer.ts'
 import { setDials } from './dials.ts'
-import { type Model, ModelError, type ModelRequest, type ModelTool, type NetworkUse } from './model.ts'
+import {
+  type Model,
+  ModelError,
+  type ModelRequest,
+  type ModelTool,
+  type NetworkUse,
+  type OwnProvider,
+} from './model.ts'
 import { toModelError } from './model-errors.ts'
 import type { makeModelConnections, ModelCallConnection } from './model-connections.ts'
 import { type CallLimits, watchCall } from './model-watch.ts'
@@ -29,6 +38,7 @@ export function makeProviderModel(
   const open = makeOpen(provider)
   return {
     provider: provider.name,
+    ...(provider.owner ? { own: ownFacts(provider) } : {}),
     takes: (media_type) => takesFile(provider, media_type),
     call: async (request) => {
       request.signal.throwIfAborted()
@@ -61,6 +71,15 @@ export function makeProviderModel(
       }
     },
   }
+}
+
+/** What the engine knows of an organization's own provider. */
+function ownFacts({ owner, name, base_url }: Provider): OwnProvider {
+  const home = Object.hasOwn(nativeProviders, name)
+    ? nativeProviders[name as NativeProviderName].base_url
+    : knownAddresses[name]
+  const is_elsewhere = home !== undefined && URL.parse(base_url)?.hostname !== URL.parse(home)?.hostname
+  return { key: `${owner!.id}@${owner!.revision}`, is_elsewhere }
 }
 
 /** Models of a provider that are kept: one more takes the place of the oldest. */

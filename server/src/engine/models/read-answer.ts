@@ -4,7 +4,7 @@ import { type ModelAnswer, ModelError, type ModelRequest, type TurnMetadata, typ
 import { cutOff, toModelError } from './model-errors.ts'
 import { readArguments } from './prompt.ts'
 import type { WireNames } from './wire-names.ts'
-import type { Provider } from './providers/provider.ts'
+import { turnOwner, type Provider } from './providers/provider.ts'
 
 type Warning = Extract<StreamPart, { type: 'stream-start' }>['warnings'][number]
 
@@ -145,7 +145,7 @@ class AnswerReader {
       if (part.type !== 'tool_call' || part.name !== answer_tool) return [part]
       return hasOther ? [] : [{ type: 'text', text: part.input }]
     })
-    return { provider: provider.name, protocol: provider.protocol, parts }
+    return { provider: turnOwner(provider), protocol: provider.protocol, parts }
   }
 
   #begin(type: 'text' | 'reasoning', id: string, metadata: unknown): void {

@@ -15,7 +15,7 @@ import { answerTokens } from '../models/dials.ts'
 import type { ModelAsk, ModelError } from '../models/model.ts'
 import { askModel } from '../run/ask-model.ts'
 import { overLimit } from '../run/budget-guard.ts'
-import { discardedMessage, factsOf, fallBack, resolvedName } from '../run/model-call.ts'
+import { callKeyOf, discardedMessage, factsOf, fallBack, priceOf } from '../run/model-call.ts'
 import type { CallResult } from '../run/model-call-result.ts'
 import { coolingDown, outOfTokens } from '../run/run-guard.ts'
 import { chainOf } from '../run/run-model.ts'
@@ -153,6 +153,7 @@ async function begin(
 ): Promise<Decision<Begun>> {
   const { tx, task, row, steps, run } = held
   refuseCanceled(task)
+  await context.run.rereadModels(run, task.providers_version, tx)
   const lease = { task_id: task.id, project_id: task.project_id, attempt: task.attempt }
   const key = entered?.key ?? (await calls.find(lease, `model_${asked.digest}`, { tx, row, steps })).key
   const before = steps.findLast(({ input }) => isObject(input) && input['key'] === key)
@@ -204,7 +205,7 @@ function refused(problem: Problem): Decision<Begun> {
 }
 
 /** Why no call may be made now, although the task goes on. */
-function refusalOf(context: RemoteContext, { task }: Held, { model }: AskedCall): Problem | undefined {
+function refusalOf(context: RemoteContext, { task, run }: Held, { model }: AskedCall): Problem | undefined {
   const held = agentHolds(task)
   if (held)
     return new Problem('agent_not_running', undefined, {
@@ -216,7 +217,7 @@ function refusalOf(context: RemoteContext, { task }: Held, { model }: AskedCall)
     return new Problem('budget_exceeded', undefined, {
       message: 'The credential has used its model tokens of this hour.',
     })
-  const cooling = coolingDown(task, resolvedName(context.run.models, model), stops)
+  const cooling = coolingDown(task, callKeyOf(run.models ?? context.run.models, model), stops)
   if (!cooling) return undefined
   const seconds = Math.max(1, Math.ceil((Date.parse(cooling.wait?.until ?? task.now) - Date.parse(task.now)) / 1000))
   return new Problem('queue_full', undefined, {
@@ -271,15 +272,16 @@ type Room = { hold: Held['task']['hold']; max_output_tokens: number | undefined 
 
 /** Reserves what the call may use. A budget without room parks the task in the end; the worker gets the answer at once. */
 async function reserveFor(
-  { run: { models, prices } }: RemoteContext,
+  { run: { models: ofService, prices } }: RemoteContext,
   calls: Calls,
   held: Held,
   { ask, max_tokens: asked_tokens }: AskedCall,
   step: Step,
 ): Promise<Room> {
   const { tx, task, row, run, steps } = held
-  const model = resolvedName(models, step.name)
-  if (model === undefined) return { hold: task.hold, max_output_tokens: asked_tokens }
+  const models = run.models ?? ofService
+  const price = priceOf(models, prices, step.name)
+  if (price === undefined) return { hold: task.hold, max_output_tokens: asked_tokens }
   const wanted = { steps: 1, tool_calls: 0 }
   if (overLimit(task, task.usage, wanted)) return { decision: await spent(tx, task, wanted) }
   const facts = factsOf(models, step.name)
@@ -291,7 +293,7 @@ async function reserveFor(
   const need = {
     input_tokens: estimateInput({ ...ask, steps: [] }),
     max_output_tokens: max_tokens,
-    price: prices.of(model),
+    price,
   }
   const reserved = reserveBeside(task, need)
   if (reserved.outcome === 'held') {
@@ -341,7 +343,7 @@ async function make(context: RemoteContext, lease: Lease, run: Run, step: Step, 
   try {
     for (let current = step; ;) {
       const { model: signal } = run.nextSignals()
-      const model = resolvedName(context.run.models, current.name)
+      const model = callKeyOf(run.models ?? context.run.models, current.name)
       const stops = { ...context.run, isClosing: () => false }
       const result = await askModel(run, { step: current, model, signal }, { ...stops, hub })
       const next = text === 0 ? nextTry(run, result) : undefined

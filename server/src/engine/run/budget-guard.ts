@@ -5,7 +5,8 @@ import { conversation, type ModelCallInput } from '../conversation/conversation.
 import { failed } from '../journal/endings.ts'
 import { estimateInput } from '../conversation/estimate.ts'
 import type { Decide } from '../journal/journal.ts'
-import { factsOf, resolvedName, type ModelSource } from './model-call.ts'
+import { factsOf, priceOf } from './model-call.ts'
+import type { ModelSource } from '../models/model.ts'
 import { answerTokens } from '../models/dials.ts'
 import type { Prices } from '../budgets/prices.ts'
 import type { Run } from './run.ts'
@@ -40,11 +41,12 @@ export function askRoom(
   run: Run,
   task: LockedTask,
   step: Step,
-  { models, prices, ended }: { models: ModelSource; prices: Prices; ended: readonly CallUse[] },
+  { models: ofService, prices, ended }: { models: ModelSource; prices: Prices; ended: readonly CallUse[] },
 ): Room {
-  const model = resolvedName(models, step.name)
+  const models = run.models ?? ofService
+  const price = priceOf(models, prices, step.name)
   // The call itself tells what is wrong with the name, and costs nothing.
-  if (model === undefined) return { begins: true, hold: null, max_output_tokens: undefined }
+  if (price === undefined) return { begins: true, hold: null, max_output_tokens: undefined }
   const over = overLimit(task, run.usage, { steps: 1, tool_calls: 0 })
   if (over) return { begins: false, change: waitForOwn(task, run.usage, over, { steps: 1, tool_calls: 0 }) }
   const facts = factsOf(models, step.name)
@@ -53,7 +55,7 @@ export function askRoom(
   const call: Need = {
     input_tokens: task.ledger && task.ledger.budgets.length > 0 ? estimateFor(run, step, facts) : 0,
     max_output_tokens: max_tokens,
-    price: prices.of(model),
+    price,
   }
   const reserved = reserveCall(task, ended, call)
   if (reserved.outcome === 'held') {

@@ -1,11 +1,10 @@
-import { costOf, dollarsOf } from '#contract/models/model-prices.ts'
+import { costOf, dollarsOf, type ModelPrice } from '#contract/models/model-prices.ts'
 import { redact } from '../../events/agent-log.ts'
 import { cleanText, cleanValue, cutText } from '../../platform/clean-text.ts'
 import { compactionOutput } from './compaction.ts'
 import type { ModelCallOutput } from '../conversation/conversation.ts'
 import type { Decide } from '../journal/journal.ts'
 import { ModelError, type ModelAnswer, type ModelToolCall, type ProviderTurn } from '../models/model.ts'
-import type { Prices } from '../budgets/prices.ts'
 import { Interrupted, type Run } from './run.ts'
 import { addCall } from '../journal/task-usage.ts'
 import type { Turns } from '../conversation/turns.ts'
@@ -53,7 +52,8 @@ function named(steps: readonly Step[], index: number, calls: readonly ModelToolC
 interface AnswerContext {
   provider: string
   asked: string
-  prices: Prices
+  /** What `provider/model` costs at that provider; null where it is not known. */
+  price: (provider_model: string) => ModelPrice | null
   turns: Turns
 }
 
@@ -101,13 +101,13 @@ function finishedCall(
   run: Run,
   step: Step,
   { usage, model: answering, network }: ModelAnswer,
-  { provider, asked, prices }: AnswerContext,
+  { provider, asked, price: priceOf }: AnswerContext,
   events: NonNullable<Change['events']>,
 ): Change {
   const { input_tokens, output_tokens, cached_tokens, reasoning_tokens = 0 } = usage
   const model = `${provider}/${answering}`
   // What was asked for is what was reserved for, and what its provider charges by.
-  const price = prices.of(asked) ?? prices.of(model)
+  const price = priceOf(asked) ?? priceOf(model)
   const cost = price && costOf(price, usage)
   const cost_usd = cost === null ? null : dollarsOf(cost)
   const written = usage.cache_write_tokens ? { cache_write_tokens: usage.cache_write_tokens } : {}

@@ -1,5 +1,6 @@
 import { Problem } from '#contract/core/problems.ts'
 import { modelFacts, type ModelFacts } from '#contract/models/model-facts.ts'
+import type { ModelPrice } from '#contract/models/model-prices.ts'
 import type { Hub } from '../../events/streams/streams-hub.ts'
 import { newId } from '../../platform/ids.ts'
 import { noSpan } from '../../platform/tracing/tracing.ts'
@@ -20,7 +21,8 @@ import {
   type CallResult,
 } from './model-call-result.ts'
 import { loadFiles, type FileSource } from './model-files.ts'
-import { type Model, type ModelAsk, ModelError } from '../models/model.ts'
+import { callKey } from '../models/organization/call-key.ts'
+import { type ModelAsk, ModelError, type ModelSource, type OwnProvider } from '../models/model.ts'
 import type { Prices } from '../budgets/prices.ts'
 import { Interrupted, type Run } from './run.ts'
 import { beginChatSpan, noteAnswer, noteRequest } from './spans/spans.ts'
@@ -32,23 +34,28 @@ import type { Caller, Step } from '../task.ts'
 
 type Change = ReturnType<Decide>
 
-/** Where models come from: `engine/models`. Throws `ModelError` for a name with nothing behind it. */
-export interface ModelSource {
-  resolve(name: string): { model: Model; name: string }
-  /** What is known of `provider/model`; the built-in list where it is left out. */
-  facts?: (provider_model: string) => ModelFacts
-}
-
 /** What is known of a model by its name in a configuration; of one with nothing behind it, what its name tells. */
 export function factsOf(models: ModelSource, name: string): ModelFacts {
-  return (models.facts ?? modelFacts)(resolvedName(models, name) ?? name)
+  return (models.facts ?? modelFacts)(resolved(models, name)?.name ?? name)
+}
+
+/** Under which key cooldowns and failures of a model are known; undefined for a name with nothing behind it. */
+export function callKeyOf(models: ModelSource, name: string): string | undefined {
+  const found = resolved(models, name)
+  return found && callKey(found.name, found.own?.key)
+}
+
+/** What a model costs; null where it is not known, undefined for a name with nothing behind it. */
+export function priceOf(models: ModelSource, prices: Prices, name: string): ModelPrice | null | undefined {
+  const found = resolved(models, name)
+  return found && prices.of(found.name, found.own?.is_elsewhere)
 }
 
 /** `provider/model` as the provider knows it; undefined for a name with nothing behind it. */
-export function resolvedName(models: ModelSource, name: string): string | undefined {
+function resolved(models: ModelSource, full: string): { name: string; own: OwnProvider | undefined } | undefined {
   try {
-    const resolved = models.resolve(name)
-    return `${resolved.model.provider}/${resolved.name}`
+    const { model, name } = models.resolve(full)
+    return { name: `${model.provider}/${name}`, own: model.own }
   } catch {
     return undefined
   }
@@ -112,8 +119,9 @@ export interface CallContext {
 export async function callModel(
   run: Run,
   step: Step,
-  { models, prices, hub, turns, fileSource, random, signal, onStarted }: CallContext,
+  { models: ofService, prices, hub, turns, fileSource, random, signal, onStarted }: CallContext,
 ): Promise<CallResult> {
+  const models = run.models ?? ofService
   const limit = new AbortController()
   const timer = setTimeout(() => limit.abort(new Interrupted('call_timeout')), modelCall_ms)
   const isTurn = step.type === 'model_call'
@@ -167,7 +175,12 @@ export async function callModel(
       throw new ModelError('provider_bad_answer', 'The summary of the conversation is empty.', { retryable: true })
     noteAnswer(run, span, answer)
     span.end()
-    const of = { provider: model.provider, asked: `${model.provider}/${name}`, prices, turns }
+    const of = {
+      provider: model.provider,
+      asked: `${model.provider}/${name}`,
+      price: (asked: string) => prices.of(asked, model.own?.is_elsewhere),
+      turns,
+    }
     return warned({
       outcome: 'answered',
       change: isTurn ? answered(run, step, answer, of) : compacted(run, step, answer, of),

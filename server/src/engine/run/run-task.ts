@@ -11,7 +11,8 @@ import { coolingDown, stopReason, outOfTokens, type StopContext } from './run-gu
 import type { Decide, Journal } from '../journal/journal.ts'
 import type { SandboxSeconds } from './sandbox-seconds.ts'
 import type { FileSource } from './model-files.ts'
-import { beginModelCall, discardedMessage, factsOf, fallBack, resolvedName, type ModelSource } from './model-call.ts'
+import { beginModelCall, callKeyOf, discardedMessage, factsOf, fallBack } from './model-call.ts'
+import type { ModelSource } from '../models/model.ts'
 import { messageId, type CallResult } from './model-call-result.ts'
 import type { Prices } from '../budgets/prices.ts'
 import type { StartedCall, Run } from './run.ts'
@@ -20,6 +21,7 @@ import { checkCalls, planCalls, planned, type PlannedCall } from './tool-plan.ts
 import { policyOf } from './tool-policy.ts'
 import { currentModel } from './run-model.ts'
 import { runCalls } from './tool-run.ts'
+import type { Sql } from '../../platform/postgres/database.ts'
 import type { Turns } from '../conversation/turns.ts'
 import type { LockedTask, Wait, TaskError, TaskOutput, Step } from '../task.ts'
 
@@ -28,7 +30,10 @@ type Change = ReturnType<Decide>
 /** What running tasks needs; the same for all of a process. */
 export interface RunContext extends StopContext {
   journal: Journal
+  /** Those of the service. */
   models: ModelSource
+  /** Reads the models of a run anew, after the model providers of its organization were changed. */
+  rereadModels: (run: Run, providers_version: number, sql?: Sql) => Promise<void>
   prices: Prices
   hub: Hub
   /** How turns of models are kept. */
@@ -69,10 +74,10 @@ export function beginWithClaim(run: Run, task: LockedTask, context: RunContext):
   const next = { do: 'ask', repair: undefined } as const
   if (unreadableSecrets(run) || run.hasJournal || task.unseen > 0 || tooManySteps(run, [], next) || tooLong(run, next))
     return undefined
-  if (compactionDue(run, factsOf(context.models, currentModel(run)))) return undefined
+  if (compactionDue(run, factsOf(modelsOf(run, context), currentModel(run)))) return undefined
   const { model: signal } = run.nextSignals()
   const step = beginModelCall(run)
-  const model = resolvedName(context.models, step.name)
+  const model = callKeyOf(modelsOf(run, context), step.name)
   if (stopReason(run, task, context) ?? outOfTokens(task, context) ?? coolingDown(task, model, context))
     return undefined
   const room = askRoom(run, task, step, { ...context, ended: [] })
@@ -144,7 +149,7 @@ async function askTurn(
         : beginModelCall(run, { results_left_out_before: change.before })
     return modelTurn(run, context, pending, step)
   }
-  const due = compactionDue(run, factsOf(context.models, currentModel(run)))
+  const due = compactionDue(run, factsOf(modelsOf(run, context), currentModel(run)))
   const more = repair === undefined ? {} : { repair }
   return modelTurn(run, context, pending, due ? beginCompaction(run, due) : beginModelCall(run, more))
 }
@@ -267,15 +272,22 @@ function read(run: Run): Change {
 /** Writes the intent of a call of a model, for the next turn or for a summary, and makes the call. */
 async function modelTurn(run: Run, context: RunContext, pending: Change | undefined, step: Step): Promise<Turn> {
   const { model: signal } = run.nextSignals()
-  const model = resolvedName(context.models, step.name)
+  const model = callKeyOf(modelsOf(run, context), step.name)
   let reads = false
+  let changed_to = undefined as number | undefined
   let failure = undefined as TaskError | undefined
   const holds = await context.journal.write(run.claim, (task) => {
     reads = task.unseen > 0
+    changed_to = undefined
     failure = undefined
     const held = stopReason(run, task, context) ?? outOfTokens(task, context) ?? coolingDown(task, model, context)
     if (held) return joined(pending, { secrets: run.secrets, ...held })
     if (reads) return joined(pending, read(run))
+    // Decided with providers that are not those of the organization any more: a call with the key before would begin.
+    if (task.providers_version !== run.modelScope.providers_version) {
+      changed_to = task.providers_version
+      return pending ?? {}
+    }
     const room = askRoom(run, task, step, { ...context, ended: pending?.calls ?? [] })
     if (room.begins) {
       run.max_output_tokens = room.max_output_tokens
@@ -289,7 +301,16 @@ async function modelTurn(run: Run, context: RunContext, pending: Change | undefi
     await context.reload(run)
     return { next: 'turn', pending: undefined }
   }
+  if (changed_to !== undefined) {
+    await context.rereadModels(run, changed_to)
+    return { next: 'turn', pending: undefined }
+  }
   return makeCall(run, context, { step, model, signal })
+}
+
+/** The models of a run's project. */
+function modelsOf({ models }: Run, context: RunContext): ModelSource {
+  return models ?? context.models
 }
 
 /** Makes the call of a model whose intent is committed. */

@@ -3,7 +3,8 @@ import type { Spender } from '../budgets/budget-rows.ts'
 import type { Claim } from '../journal/journal.ts'
 import type { StoredMessage } from '../conversation/turns.ts'
 import type { CredentialUnavailable } from '../credentials/credential-unavailable.ts'
-import type { ModelAsk } from '../models/model.ts'
+import type { ModelAsk, ModelSource } from '../models/model.ts'
+import type { ModelScope } from '../models/organization/organization-models.ts'
 import { noTools, type Toolset } from '../tools/tool.ts'
 import type { LockedTask, TaskWork, TaskUsage, Step, ReadMessage, CallWarning } from '../task.ts'
 import type { Party } from '../../platform/fair-turns.ts'
@@ -45,6 +46,10 @@ export class Run {
   readonly project_id: number
   /** Whose budgets it spends. */
   readonly spender: Spender
+  /** Whose model providers it may use, and which version of them was read last. */
+  modelScope: ModelScope
+  /** The models of its project, with its organization's own providers; undefined for those of the service. */
+  models: ModelSource | undefined
   /** Whose turns it takes. */
   readonly party: Party & { project_id: number }
   /** The task at the root of its tree: all of a tree are in one trace. */
@@ -109,6 +114,7 @@ export class Run {
     this.project_id = task.project_id
     const { id, root_task_id, project_id, agent_id, org_id, credential_id } = task
     this.spender = { id, root_task_id, project_id, agent_id, org_id, credential_id }
+    this.modelScope = { org_id, project_id, providers_version: task.providers_version }
     this.party = { org_id: org_id ?? '', project_id }
     this.root_task_id = task.root_task_id ?? task.id
     this.created_by = task.created_by

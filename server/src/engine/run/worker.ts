@@ -57,6 +57,8 @@ export interface WorkerOptions extends Pick<ClaimOptions, 'sql' | 'queue' | 'env
   /** Told after a claim that found tasks of deleted agents. */
   onOrphaned: () => void
   tracing: Tracing
+  /** Sets on a run the models of its project where they are known; false where they must be read. */
+  takeModels: (run: Run) => boolean
   /** Gets what a claimed task is run with beyond its own row: tools, its thread's past. */
   prepare: (run: Run) => Promise<void>
 }
@@ -419,6 +421,7 @@ export class Worker {
     const { config } = run.work
     if (task.has_budget || run.hasJournal || run.work.thread_id !== null) return undefined
     if (!opensTools && !(config.tools ?? []).every(isBuiltinTool)) return undefined
+    if (!this.#options.takeModels(run) && !opensTools) return undefined
     await this.#options.prepare(run)
     return beginWithClaim(run, task, this.#context)
   }

@@ -19,6 +19,8 @@ export const egressBounds: Readonly<Record<EgressPurpose, EgressBounds>> = {
   file: { total_ms: 30_000, bytesMax: 20 * 1024 * 1024, redirectsMax: 3, cuts: false },
   sso: { total_ms: 15_000, bytesMax: 64 * 1024, redirectsMax: 0, cuts: false },
   issuer: { total_ms: 15_000, bytesMax: 256 * 1024, redirectsMax: 0, cuts: false },
+  // Calls of models have separate limits: `callLimits`.
+  model: { total_ms: 600_000, bytesMax: 64 * 1024 * 1024, redirectsMax: 0, cuts: false },
   client_document: { total_ms: 5000, bytesMax: 5 * 1024, redirectsMax: 0, cuts: false },
   avatar: { total_ms: 15_000, bytesMax: 64 * 1024, redirectsMax: 0, cuts: false },
 }

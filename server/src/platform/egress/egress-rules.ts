@@ -12,7 +12,7 @@ import {
 } from './address-rules.ts'
 
 /** Who asks for a request to an address that a user chose (decision D104). */
-export type EgressPurpose = 'webhook' | 'tool' | 'file' | 'sso' | 'issuer' | 'client_document' | 'avatar'
+export type EgressPurpose = 'webhook' | 'tool' | 'file' | 'sso' | 'issuer' | 'model' | 'client_document' | 'avatar'
 
 export type RefusalReason =
   | 'bad_url'
@@ -84,8 +84,8 @@ export function checkUrl(rules: EgressRules, text: string | URL, purpose: Egress
     if (isOwnPort(rules, host, port)) throw ownEndpoint()
     if (!isListed && !isPublic(host)) throw notPublic()
   } else if (isLocalName && !isListed) throw notPublic()
-  // Secrets of clients and tokens go there.
-  const isPrivate = purpose === 'webhook' || purpose === 'issuer'
+  // Secrets of clients, tokens and keys go there.
+  const isPrivate = purpose === 'webhook' || purpose === 'issuer' || purpose === 'model'
   if (isPrivate && url.protocol === 'http:' && !isListed) {
     throw new EgressRefused('plain_http', 'must begin with https://, unless the operator allows this host')
   }

@@ -39,6 +39,11 @@ export interface Egress {
    * an answer, also a redirect that the purpose may not follow.
    */
   fetch(url: string | URL, request: EgressRequest): Promise<EgressAnswer>
+  /**
+   * The addresses at which an origin may be reached now, for a client that then connects to these and no others. Throws
+   * `EgressRefused`, `UpstreamError`, or the signal's reason.
+   */
+  addresses(origin: string, purpose: EgressPurpose, signal: AbortSignal): Promise<readonly string[]>
   /** Sends a request whose answer is read as it comes, under the same rules; see `openStream`. */
   open(url: string | URL, request: EgressStreamRequest): Promise<EgressStream>
 }
@@ -70,6 +75,7 @@ export function makeEgress(options: EgressOptions = {}): Egress {
   const guard: Guard = { rules, resolve }
   return {
     check: (url, purpose) => checkUrl(rules, url, purpose),
+    addresses: async (origin, purpose, signal) => judge(guard, checkUrl(rules, origin, purpose), purpose, signal),
     fetch: (url, request) => follow(guard, url, request),
     open: (url, request) => openStream(guard, url, request),
   }

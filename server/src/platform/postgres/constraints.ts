@@ -19,7 +19,7 @@ export async function answerConstraints<T>(answers: ConstraintAnswers, statement
 export interface UniqueName {
   resource_type: ResourceTypeName
   name: string
-  owner: { resource_type: 'project' | 'agent'; id: string }
+  owner: { resource_type: 'project' | 'agent' | 'organization'; id: string }
   /** Who has the name now; undefined where it is free again. */
   findId: () => Promise<string | undefined>
 }
@@ -57,7 +57,7 @@ export function nameConflict(
       conflicting_value: name,
     },
     {
-      message: `A ${resourceTypes[resource_type].name} of this name exists ${owner.resource_type === 'agent' ? 'for the agent' : 'in the project'}.`,
+      message: `A ${resourceTypes[resource_type].name} of this name exists ${owner.resource_type === 'agent' ? 'for the agent' : `in the ${owner.resource_type}`}.`,
     },
   )
 }

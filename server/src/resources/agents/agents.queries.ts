@@ -92,6 +92,8 @@ export interface AgentAndRoom extends AgentRow {
   /** Whose model tokens it uses, and how many it has used in the running hour. */
   token_subject: string
   tokens_used: number
+  /** Of its organization: see `LockedTask`. */
+  providers_version: number
   /** Whether its `last_activity` is of this second. */
   is_fresh: boolean
 }
@@ -111,6 +113,7 @@ export async function findAgentsAndRoom(
       exists (select from webhook w where w.org_id = asked.of_org and ${hasTaskSubscription}) as has_subscribers,
       coalesce((select u.tokens from token_usage u
         where u.subject = found.token_subject and u.hour = date_trunc('hour', now(), 'UTC')), 0) as tokens_used,
+      coalesce((select o.model_providers_version from organization o where o.id = asked.of_org), 0) as providers_version,
       coalesce(found.last_activity > now() - interval '1 second', false) as is_fresh
     from ${named(sql, paths)}`)
   return inOrder(paths, rows)

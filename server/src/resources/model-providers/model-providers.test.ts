@@ -69,6 +69,7 @@ describe('model providers', () => {
       status: 'reachable',
       error: null,
       models: ['openai/org/large', 'openai/small'],
+      own: null,
       agents: [],
       agents_total: 0,
       last_failure: null,

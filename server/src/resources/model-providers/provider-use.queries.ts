@@ -3,6 +3,7 @@ import type { Fragment, Sql } from '../../platform/postgres/database.ts'
 
 /** What an organization does with one provider. */
 export interface ProviderUse {
+  /** The id of one of the organization's, the name of one of the service. */
   provider: string
   agents: { id: string; project_id: string; name: string }[]
   agents_total: number
@@ -19,13 +20,16 @@ export async function listProviderUse(
   { default_model, default_provider }: { default_model: string; default_provider: string | undefined },
 ): Promise<ProviderUse[]> {
   const { fragment } = sql
-  const providerOf = (model: Fragment): Fragment =>
+  const nameOf = (model: Fragment): Fragment =>
     fragment`case when position('/' in ${model}) > 0 then split_part(${model}, '/', 1) else ${default_provider ?? ''} end`
+  const providerOf = (model: Fragment, project_id: Fragment): Fragment => fragment`coalesce(
+    (select m.id from model_provider m where m.org_id = ${org_id} and m.name = ${nameOf(model)}
+      and (m.projects is null or ${project_id} = any(m.projects))), ${nameOf(model)})`
   return sql.run<ProviderUse>(fragment`
     with projects as materialized (
       select id from project where org_id = ${org_id}
     ), users as (
-      select a.id, a.project_id, a.name, ${providerOf(fragment`coalesce(a.config ->> 'model', ${default_model})`)} as provider
+      select a.id, a.project_id, a.name, ${providerOf(fragment`coalesce(a.config ->> 'model', ${default_model})`, fragment`a.project_id`)} as provider
       from agent a where a.project_id in (select id from projects)
     ), agents as (
       select provider, count(*) as total, json_agg(json_build_object('id', id, 'project_id', 'proj_' || project_id, 'name', name)
@@ -41,7 +45,7 @@ export async function listProviderUse(
         cross join lateral (
           select name, status, error from task_step where task_id = t.id and type = 'model_call' order by index desc limit 1
         ) s
-        cross join lateral (select ${providerOf(fragment`s.name`)} as provider) of
+        cross join lateral (select ${providerOf(fragment`s.name`, fragment`t.project_id`)} as provider) of
       where s.status = 'failed'
       order by provider, t.finished_at desc
     )

@@ -7,6 +7,9 @@ import {
 } from '#contract/models/model-providers.ts'
 import { openUpstream, UpstreamError } from '../../../platform/egress/connect.ts'
 import { builtinModels, defaultProvider, listProviders, type ModelSettings } from '../models.ts'
+import { ModelError } from '../model.ts'
+import type { JudgeOrigin } from '../model-connections.ts'
+import type { OpenedProvider } from '../organization/organization-models.ts'
 import type { Provider } from './provider.ts'
 import { readUpTo } from '../../../platform/read-up-to.ts'
 
@@ -26,28 +29,48 @@ export interface ProviderState {
 const answerTimeout_ms = 5_000
 const answerMax_bytes = 1024 * 1024
 
+/** How the providers of the service answered, and those of an organization, in their order. */
+export interface ProviderStates {
+  service: ProviderState[]
+  organization: ProviderState[]
+}
+
+/** Providers of organizations whose answers are cached; one more takes the place of the one that was asked first. */
+const cachedMax = 1000
+
 /**
- * Asks the configured providers which models they have. Concurrent callers share one request, and an answer is cached
- * for half a minute: callers cannot make the service ask a provider more often.
+ * Asks the configured providers, and those of an organization that are given, which models they have. Concurrent callers share one
+ * request, and an answer is cached for half a minute: callers cannot make the service ask a provider more often. `judge` says where
+ * providers of organizations may be reached.
  */
-export function makeProviderChecks(settings: ModelSettings): () => Promise<ProviderState[]> {
-  const byDefault = defaultProvider(settings, listProviders(settings))?.name
+export function makeProviderChecks(
+  settings: ModelSettings,
+  judge: JudgeOrigin,
+): (own: readonly OpenedProvider[]) => Promise<ProviderStates> {
+  const configured = listProviders(settings)
+  const byDefault = defaultProvider(settings, configured)?.name
   const known = new Map<string, { until: number; state: Promise<ProviderState> }>()
-  const ask = (provider: Provider): Promise<ProviderState> => {
-    const found = known.get(provider.name)
+  const ask = (opened: OpenedProvider): Promise<ProviderState> => {
+    const { provider } = opened
+    const { name, owner } = provider
+    const key = owner ? `${owner.id}@${owner.revision}` : name
+    const found = known.get(key)
     if (found && found.until > performance.now()) return found.state
-    const state = check(provider).then((answer) => ({
-      name: provider.name,
+    const state = checkProvider(opened, owner ? judge : undefined).then((answer) => ({
+      name,
       kind: provider.kind,
-      is_default: provider.name === byDefault,
-      has_key: provider.api_key !== undefined,
+      is_default: !owner && name === byDefault,
+      has_key: provider.api_key !== undefined || opened.isUnreadable === true,
       checked_at: new Date().toISOString(),
       ...answer,
     }))
-    known.set(provider.name, { until: performance.now() + providerCheck_seconds * 1000, state })
+    known.delete(key)
+    known.set(key, { until: performance.now() + providerCheck_seconds * 1000, state })
+    const [oldest] = known.keys()
+    if (known.size > configured.length + cachedMax && oldest !== undefined) known.delete(oldest)
     return state
   }
-  return async () => {
+  return async (own) => {
     const builtin: ProviderState = {
       name: 'builtin',
       kind: 'builtin',
@@ -58,23 +81,31 @@ export function makeProviderChecks(settings: ModelSettings): () => Promise<Provi
       models: builtinModels,
       checked_at: new Date().toISOString(),
     }
-    const others = await Promise.all(listProviders(settings).map(ask))
-    return [builtin, ...others].toSorted((a, b) => (a.name < b.name ? -1 : 1))
+    const [others, organization] = await Promise.all([
+      Promise.all(configured.map((provider) => ask({ provider }))),
+      Promise.all(own.map(ask)),
+    ])
+    return { service: [builtin, ...others], organization }
   }
 }
 
 type Answer = Pick<ProviderState, 'status' | 'error' | 'models'>
 
-/** Never throws: an error becomes the result. */
-async function check(provider: Provider): Promise<Answer> {
+/** Asks a provider for its models. Never throws: an error becomes the result. `judge` says where it may be reached. */
+export async function checkProvider({ provider, isUnreadable }: OpenedProvider, judge?: JudgeOrigin): Promise<Answer> {
   const unreachable = (error: string): Answer => ({ status: 'unreachable', error, models: [] })
+  if (isUnreadable) {
+    const error = 'Its key was stored with another CADRE_SECRET_KEY. Set it again.'
+    return { status: 'unreadable', error, models: [] }
+  }
   try {
-    const { status, text } = await read(provider)
+    const { status, text } = await read(provider, judge)
     if (status === 401 || status === 403)
       return { status: 'refused', error: `It answered ${status}: the key is missing, wrong, or may not.`, models: [] }
     if (status >= 500) return unreachable(`It answered ${status}.`)
     return { status: 'reachable', error: null, models: status === 200 ? modelsOf(provider, text) : [] }
   } catch (error) {
+    if (error instanceof ModelError) return unreachable(error.message)
     if (error instanceof UpstreamError) return unreachable(messages[error.code])
     return unreachable('It did not answer in time, or broke off.')
   }
@@ -87,11 +118,18 @@ const messages = {
   tls_failed: 'Its certificate is not good.',
 } as const satisfies Record<UpstreamError['code'], string>
 
-async function read({ kind, base_url, api_key }: Provider): Promise<{ status: number; text: string }> {
+async function read(
+  { kind, base_url, api_key }: Provider,
+  judge: JudgeOrigin | undefined,
+): Promise<{ status: number; text: string }> {
   const { fetch } = await import('undici')
   const url = new URL(`${base_url.replace(/(?<!\/)\/+$/, '')}/models`)
   if (kind === 'anthropic') url.searchParams.set('limit', String(providerModelsMax))
-  const connection = await openUpstream(url.origin, { connectTimeout_ms: answerTimeout_ms })
+  const addresses = await judge?.(url.origin)
+  const connection = await openUpstream(url.origin, {
+    connectTimeout_ms: answerTimeout_ms,
+    ...(addresses && { addresses }),
+  })
   try {
     const response = await fetch(url, {
       dispatcher: connection.client,

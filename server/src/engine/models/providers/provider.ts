@@ -4,11 +4,18 @@ import type { ModelProtocol } from '#contract/models/native-providers.ts'
 /** Who answers at an address: a native provider itself, or any server that speaks the OpenAI protocol. */
 export type ProviderKind = Exclude<(typeof modelProviderKinds)[number], 'builtin'>
 
-/** A provider as the operator configured it. */
+/** A provider as the operator configured it, or as an organization added it. */
 export interface Provider {
+  /** Of an organization's own: which one, and in which state of its settings. */
+  owner?: { id: string; revision: string }
   name: string
   kind: ProviderKind
   base_url: string
   api_key: string | undefined
   protocol: ModelProtocol
+}
+
+/** Whose turns go back to a provider: what one of an organization's wrote goes to no other, whatever its name is. */
+export function turnOwner({ owner, name }: Provider): string {
+  return owner?.id ?? name
 }

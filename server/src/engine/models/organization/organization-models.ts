@@ -1,0 +1,169 @@
+import type { Logger } from 'pino'
+import { modelFacts } from '#contract/models/model-facts.ts'
+import type { Secrets } from '../../../platform/crypto/secrets.ts'
+import { type Egress, EgressRefused } from '../../../platform/egress/safe-fetch.ts'
+import { keepOut } from '../../../platform/log.ts'
+import type { Sql } from '../../../platform/postgres/database.ts'
+import { type Model, ModelError, type ModelSource } from '../model.ts'
+import { type JudgeOrigin, makeModelConnections } from '../model-connections.ts'
+import { callLimits } from '../model-watch.ts'
+import { ownProvider } from '../models.ts'
+import { makeProviderModel } from '../provider-model.ts'
+import type { Provider } from '../providers/provider.ts'
+import { type ProviderRow, readProviders } from './provider-rows.queries.ts'
+
+/** Label of the key that encrypts keys of providers; the provider's id is the associated data. */
+export const providerLabel = 'model-provider'
+
+/** Whose models are asked for. `providers_version` is that of the organization, as it was read with a task: 0 if it has no provider. */
+export interface ModelScope {
+  org_id: string | null
+  project_id: number
+  providers_version: number
+}
+
+/**
+ * The models of projects whose organizations have added providers. What was read is kept as long as the version of the
+ * organization's providers is the same: every read and write of a task tells the version, so another key is used by the next call,
+ * in every process, and organizations without providers cost nothing.
+ */
+export interface OrganizationModels {
+  /** The models of a project; undefined where they must be read first. */
+  known(scope: ModelScope): ModelSource | undefined
+  /** The same, read if necessary, and the version that they are of, which may be newer than the one asked for. */
+  load(sql: Sql, scope: ModelScope): Promise<{ models: ModelSource; version: number }>
+  /** A provider from its row, with its key; `unreadable` where that was stored with another secret key. */
+  open(row: ProviderRow): OpenedProvider
+  /** The model behind a provider's row, for a call that belongs to no task. */
+  model(row: ProviderRow): Model
+  /** Addresses at which a provider of an organization may be reached: see `Egress`. */
+  judge: JudgeOrigin
+}
+
+/** A provider, or that its key cannot be read. */
+export type OpenedProvider = { provider: Provider; isUnreadable?: true }
+
+/** Organizations whose providers are kept; one more takes the place of the one that was read first. */
+const organizationsMax = 1000
+
+interface Entry {
+  version: number
+  rows: readonly ProviderRow[]
+  /** Of every row, by its id: it stays where the row is the same, so that its connections and libraries do. */
+  models: Map<string, { revision: string; model: Model }>
+  /** By project. */
+  sources: Map<number, ModelSource>
+}
+
+/** `base` are the models of the service. */
+export function makeOrganizationModels({
+  base,
+  secrets,
+  egress,
+  log,
+}: {
+  base: ModelSource
+  secrets: Secrets
+  egress: Egress
+  log: Logger
+}): OrganizationModels {
+  const judge: JudgeOrigin = async (origin) => {
+    try {
+      return await egress.addresses(origin, 'model', AbortSignal.timeout(judgeTimeout_ms))
+    } catch (error) {
+      if (error instanceof EgressRefused)
+        throw new ModelError('provider_refused_request', `The address of the provider: ${error.message}.`, {
+          retryable: false,
+          cause: error,
+        })
+      throw error
+    }
+  }
+  const connections = makeModelConnections(judge)
+  const factsOf = base.facts ?? modelFacts
+  const entries = new Map<string, Entry>()
+
+  const open = (row: ProviderRow): OpenedProvider => {
+    const { id, name, base_url, protocol, updated_at } = row
+    const provider = ownProvider({ name, base_url, protocol })!
+    const owned = { ...provider, owner: { id, revision: updated_at } }
+    if (row.api_key === null) return { provider: owned }
+    try {
+      const api_key = secrets.decrypt(providerLabel, row.api_key, id)
+      keepOut(log, [api_key])
+      return { provider: { ...owned, api_key } }
+    } catch (error) {
+      log.warn({ err: error, model_provider_id: id }, 'the key of a model provider cannot be read; calls of it fail')
+      return { provider: owned, isUnreadable: true }
+    }
+  }
+  const model = (row: ProviderRow): Model => {
+    const { provider, isUnreadable } = open(row)
+    return isUnreadable
+      ? unreadable(provider)
+      : makeProviderModel(provider, { connections, limits: callLimits, factsOf })
+  }
+  const sourceOf = (entry: Entry, project_id: number): ModelSource => {
+    const found = entry.sources.get(project_id)
+    if (found) return found
+    const mayUse = ({ projects }: ProviderRow): boolean => projects === null || projects.includes(project_id)
+    const models = new Map(entry.rows.filter(mayUse).map(({ id, name }) => [name, entry.models.get(id)!.model]))
+    const disabled = entry.rows.filter((row) => !mayUse(row)).map(({ name }) => name)
+    const source = base.with?.({ models, disabled }) ?? base
+    entry.sources.set(project_id, source)
+    return source
+  }
+  const keep = (org_id: string, version: number, rows: readonly ProviderRow[]): Entry => {
+    const before = entries.get(org_id)
+    if (before && before.version >= version) return before
+    const models = new Map(
+      rows.map((row) => {
+        const known = before?.models.get(row.id)
+        const isSame = known?.revision === row.updated_at
+        return [row.id, isSame ? known : { revision: row.updated_at, model: model(row) }]
+      }),
+    )
+    const entry: Entry = { version, rows, models, sources: new Map() }
+    entries.delete(org_id)
+    entries.set(org_id, entry)
+    const [oldest] = entries.keys()
+    if (entries.size > organizationsMax && oldest !== undefined) entries.delete(oldest)
+    return entry
+  }
+  const known: OrganizationModels['known'] = ({ org_id, project_id, providers_version }) => {
+    if (org_id === null || providers_version === 0) return base
+    const entry = entries.get(org_id)
+    return entry && entry.version === providers_version ? sourceOf(entry, project_id) : undefined
+  }
+  return {
+    known,
+    async load(sql, scope) {
+      const { org_id, project_id, providers_version } = scope
+      const found = known(scope)
+      if (found) return { models: found, version: providers_version }
+      const read = await readProviders(sql, org_id!)
+      if (!read) return { models: base, version: providers_version }
+      const entry = keep(org_id!, read.version, read.providers)
+      return { models: sourceOf(entry, project_id), version: entry.version }
+    },
+    open,
+    model,
+    judge,
+  }
+}
+
+const judgeTimeout_ms = 10_000
+
+function unreadable({ name, owner }: Provider): Model {
+  return {
+    provider: name,
+    own: { key: `${owner!.id}@${owner!.revision}`, is_elsewhere: false },
+    call: async () => {
+      throw new ModelError(
+        'secret_unreadable',
+        `The key of the model provider ${name} was stored with another CADRE_SECRET_KEY and cannot be read. Set it again.`,
+        { retryable: false },
+      )
+    },
+  }
+}

@@ -1,0 +1,28 @@
+import type { ModelProtocol } from '#contract/models/native-providers.ts'
+import type { Sql } from '../../../platform/postgres/database.ts'
+
+/** A provider of an organization as model calls need it. */
+export interface ProviderRow {
+  id: string
+  name: string
+  base_url: string
+  protocol: ModelProtocol
+  api_key: Buffer | null
+  /** Numbers of the projects that may use it; null: all. */
+  projects: number[] | null
+  /** Advances with every change. */
+  updated_at: string
+}
+
+/** The providers of an organization, and the version that they are of, read at one moment; undefined where it is gone. */
+export async function readProviders(
+  sql: Sql,
+  org_id: string,
+): Promise<{ version: number; providers: ProviderRow[] } | undefined> {
+  const rows = await sql<{ version: number } & { [K in keyof ProviderRow]: ProviderRow[K] | null }>`
+    select o.model_providers_version as version, m.id, m.name, m.base_url, m.protocol, m.api_key, to_json(m.projects) as projects, m.updated_at
+    from organization o left join model_provider m on m.org_id = o.id where o.id = ${org_id} order by m.name`
+  const [first] = rows
+  if (!first) return undefined
+  return { version: first.version, providers: rows.filter(({ id }) => id !== null) as ProviderRow[] }
+}

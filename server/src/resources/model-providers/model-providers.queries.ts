@@ -1,0 +1,119 @@
+import { notFound } from '#contract/core/problems.ts'
+import type { ModelProtocol } from '#contract/models/native-providers.ts'
+import type { ProviderRow } from '../../engine/models/organization/provider-rows.queries.ts'
+import { isId } from '../../platform/ids.ts'
+import { writeUniqueName, type UniqueName } from '../../platform/postgres/constraints.ts'
+import type { Fragment, Sql } from '../../platform/postgres/database.ts'
+
+/** A provider of an organization, with its encrypted key. */
+export interface ModelProviderRow extends ProviderRow {
+  org_id: string
+  key_preview: string | null
+  created_by: string
+  created_at: string
+}
+
+/** What of a provider is stored as it is given. */
+export interface ProviderContent {
+  name: string
+  base_url: string
+  protocol: ModelProtocol
+  /** Encrypted; null without a key. */
+  api_key: Buffer | null
+  key_preview: string | null
+  /** Numbers of projects; null: all. */
+  projects: number[] | null
+}
+
+const columns = ({ fragment }: Sql): Fragment => fragment`
+  m.id, m.org_id, m.name, m.base_url, m.protocol, m.api_key, m.key_preview, m.created_by, m.created_at, m.updated_at,
+  case when m.projects is not null then
+    (select coalesce(json_agg(p.id order by p.id), '[]') from project p where p.org_id = m.org_id and p.id = any(m.projects)) end as projects`
+
+/** A provider of an organization; throws 404 for a missing one. With `lock` it cannot change for the rest of the transaction. */
+export async function requireModelProvider(
+  sql: Sql,
+  { id, org_id }: { id: string; org_id: string },
+  { lock = false } = {},
+): Promise<ModelProviderRow> {
+  const [row] = isId('mprov', id)
+    ? await sql.run<ModelProviderRow>(sql.fragment`
+        select ${columns(sql)} from model_provider m where m.id = ${id} and m.org_id = ${org_id}
+        ${lock ? sql.fragment`for update of m` : sql.fragment``}`)
+    : []
+  if (!row) throw notFound('model_provider_not_found', 'model_provider', id.slice(0, 100))
+  return row
+}
+
+/** The providers of an organization, by name. */
+export async function listOwnProviders(sql: Sql, org_id: string): Promise<ModelProviderRow[]> {
+  return sql.run<ModelProviderRow>(
+    sql.fragment`select ${columns(sql)} from model_provider m where m.org_id = ${org_id} order by m.name`,
+  )
+}
+
+/**
+ * Notes that the providers of an organization are changed by this transaction, which every process sees with its next read or write of a
+ * task. Locks the organization, so that changes come one after the other.
+ */
+async function noteChange(tx: Sql, org_id: string): Promise<void> {
+  await tx`update organization set model_providers_version = model_providers_version + 1 where id = ${org_id}`
+}
+
+/** Adds a provider; undefined where the organization has as many as it may. A name that is taken is `resource_conflict`. */
+export async function insertModelProvider(
+  tx: Sql,
+  { id, org_id, created_by, ...content }: ProviderContent & Pick<ModelProviderRow, 'id' | 'org_id' | 'created_by'>,
+  providersMax: number,
+): Promise<ModelProviderRow | undefined> {
+  const { name, base_url, protocol, api_key, key_preview, projects } = content
+  await noteChange(tx, org_id)
+  return writeUniqueName(tx, uniqueName(tx, org_id, name), async (inner) => {
+    const [row] = await inner.run<ModelProviderRow>(inner.fragment`
+      insert into model_provider as m (id, org_id, name, base_url, protocol, api_key, key_preview, projects, created_by)
+      select ${id}, ${org_id}, ${name}, ${base_url}, ${protocol}, ${api_key}::bytea, ${key_preview}, ${projects}::bigint[], ${created_by}
+      where (select count(*) from model_provider where org_id = ${org_id}) < ${providersMax}
+      returning ${columns(inner)}`)
+    return row
+  })
+}
+
+/** Replaces what is stored of a provider that this transaction has locked. */
+export async function updateModelProvider(
+  tx: Sql,
+  { id, org_id }: ModelProviderRow,
+  { name, base_url, protocol, api_key, key_preview, projects }: ProviderContent,
+): Promise<ModelProviderRow> {
+  await noteChange(tx, org_id)
+  return writeUniqueName(tx, uniqueName(tx, org_id, name), async (inner) => {
+    const [row] = await inner.run<ModelProviderRow>(inner.fragment`
+      update model_provider m set name = ${name}, base_url = ${base_url}, protocol = ${protocol}, api_key = ${api_key}::bytea,
+        key_preview = ${key_preview}, projects = ${projects}::bigint[],
+        updated_at = greatest(now(), updated_at + interval '1 millisecond')
+      where id = ${id} returning ${columns(inner)}`)
+    return row!
+  })
+}
+
+/** Removes a provider; false where it was gone already. */
+export async function deleteModelProvider(tx: Sql, { id, org_id }: ModelProviderRow): Promise<boolean> {
+  await noteChange(tx, org_id)
+  const rows = await tx`delete from model_provider where id = ${id} returning id`
+  return rows.length > 0
+}
+
+/** Which of these projects the organization has. */
+export async function findProjects(sql: Sql, org_id: string, numbers: readonly number[]): Promise<Set<number>> {
+  if (numbers.length === 0) return new Set()
+  const rows = await sql<{ id: number }>`
+    select id from project where org_id = ${org_id} and id = any(${[...numbers]}::bigint[])`
+  return new Set(rows.map(({ id }) => id))
+}
+
+function uniqueName(sql: Sql, org_id: string, name: string): UniqueName {
+  const findId = async (): Promise<string | undefined> => {
+    const [row] = await sql<{ id: string }>`select id from model_provider where org_id = ${org_id} and name = ${name}`
+    return row?.id
+  }
+  return { resource_type: 'model_provider', name, owner: { resource_type: 'organization', id: org_id }, findId }
+}

@@ -1,0 +1,180 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { makeKey, makePerson } from '../../../test/actors.ts'
+import { startFakeModelServer, type FakeModelServer } from '../../../test/fake-models/fake-model-server.ts'
+import { eventually, makeTestDatabase, sender, startOn, type Send } from '../../../test/harness.ts'
+import type { Service } from '../../service.ts'
+
+const settings = { CADRE_DEFAULT_MODEL: 'builtin/echo', CADRE_EGRESS_ALLOW: 'loopback' }
+
+/** An organization with a project, and an agent of a model in it. */
+interface Organization {
+  send: Send
+  /** The same, in the other process. */
+  elsewhere: Send
+  project: string
+  project_id: string
+  agent: string
+}
+
+describe('model providers of an organization', () => {
+  let database: Awaited<ReturnType<typeof makeTestDatabase>>
+  let services: Service[]
+  let models: FakeModelServer
+  let ofService: FakeModelServer
+
+  before(async () => {
+    models = await startFakeModelServer()
+    ofService = await startFakeModelServer()
+    database = await makeTestDatabase()
+    const one = await startOn(database.connection, { ...settings, CADRE_PROVIDER_SHARED_BASE_URL: ofService.base_url })
+    const two = await startOn(database.connection, { ...settings, CADRE_PROVIDER_SHARED_BASE_URL: ofService.base_url })
+    services = [one, two]
+  })
+  after(async () => {
+    for (const service of services) await service.stop()
+    await database.drop()
+    await models.close()
+    await ofService.close()
+  })
+
+  async function makeOrganization(model = 'acme/large'): Promise<Organization> {
+    const [one, two] = services as [Service, Service]
+    const test = { sql: one.context.sql }
+    const { key } = await makeKey(test, await makePerson(test), ['admin'])
+    const [send, elsewhere] = [sender(one.url, key), sender(two.url, key)]
+    const { body: project } = await send('POST', '/api/v1/projects', { body: { name: 'providers' } })
+    const path = `/api/v1/projects/proj_${project.id}`
+    const agent = await makeAgent(send, path, model)
+    return { send, elsewhere, project: path, project_id: `proj_${project.id}`, agent }
+  }
+
+  async function makeAgent(send: Send, project: string, model: string): Promise<string> {
+    const body = { name: model.replace('/', '-'), config: { model, retry: { max_attempts: 1 } } }
+    const { body: agent } = await send('POST', `${project}/agents`, { body })
+    await eventually(async () => (await send('GET', `${project}/agents/${agent.id}`)).body.status === 'running')
+    return agent.id
+  }
+
+  async function add(send: Send, body: object): Promise<any> {
+    const reply = await send('POST', '/api/v1/model-providers', { body })
+    assert.equal(reply.status, 201, JSON.stringify(reply.body))
+    return reply.body
+  }
+
+  const run = async (send: Send, { project, agent }: Pick<Organization, 'project' | 'agent'>): Promise<any> =>
+    (await send('POST', `${project}/agents/${agent}/tasks?wait=30`, { body: { input: 'Hi' } })).body
+
+  /** Keys that the provider got since so many requests. */
+  const keysSince = (count: number): unknown[] =>
+    models.requests.slice(count).map(({ headers }) => headers.authorization)
+
+  it('each organization uses its own key with a provider of the same name', async () => {
+    const [a, b] = [await makeOrganization(), await makeOrganization()]
+    const before = models.requests.length
+    const provider = await add(a.send, {
+      name: 'acme',
+      base_url: models.base_url,
+      api_key: 'sk-canary-of-organization-a',
+    })
+    await add(b.send, { name: 'acme', base_url: models.base_url, api_key: 'sk-canary-of-organization-b' })
+    for (const { send, ...of } of [a, b, a]) {
+      const task = await run(send, of)
+      assert.equal(task.status, 'completed', JSON.stringify(task))
+    }
+    const [key_a, key_b] = ['Bearer sk-canary-of-organization-a', 'Bearer sk-canary-of-organization-b']
+    assert.deepEqual(keysSince(before), [key_a, key_b, key_a])
+    const { created_at, updated_at, created_by, id, ...view } = provider
+    assert.match(id, /^mprov_/)
+    assert.ok(created_at === updated_at && created_by)
+    assert.deepEqual(view, {
+      name: 'acme',
+      kind: 'openai_compatible',
+      protocol: 'chat',
+      base_url: models.base_url,
+      has_key: true,
+      key_preview: '…on-a',
+      projects: null,
+    })
+  })
+
+  it('a replaced key is used by the next call without a restart, also in another process', async () => {
+    const { send, elsewhere, ...of } = await makeOrganization()
+    const { id } = await add(send, { name: 'acme', base_url: models.base_url, api_key: 'sk-first-of-two-keys' })
+    const before = models.requests.length
+    for (const one of [send, elsewhere]) assert.equal((await run(one, of)).status, 'completed')
+    const changed = await send('PUT', `/api/v1/model-providers/${id}`, { body: { api_key: 'sk-second-of-two-keys' } })
+    assert.equal(changed.status, 200, JSON.stringify(changed.body))
+    for (const one of [elsewhere, send]) assert.equal((await run(one, of)).status, 'completed')
+    const [first, second] = ['Bearer sk-first-of-two-keys', 'Bearer sk-second-of-two-keys']
+    assert.deepEqual(keysSince(before), [first, first, second, second])
+  })
+
+  it('a task that runs while the key is replaced makes its next call with the new one', async () => {
+    const { send, elsewhere, project } = await makeOrganization()
+    const { id } = await add(send, { name: 'acme', base_url: models.base_url, api_key: 'sk-before-the-tool-call' })
+    const { body: agent } = await send('POST', `${project}/agents`, {
+      body: { name: 'caller', config: { model: 'acme/large', tools: ['current_time'] } },
+    })
+    await eventually(async () => (await send('GET', `${project}/agents/${agent.id}`)).body.status === 'running')
+    const before = models.requests.length
+    const gate = Promise.withResolvers<void>()
+    models.next({
+      do: 'hold',
+      pieces: 0,
+      until: gate.promise,
+      tool_calls: [{ name: 'current_time', arguments: {} }],
+    })
+    const asked = models.waitForRequests(before + 1)
+    const running = run(send, { project, agent: agent.id })
+    await asked
+    await elsewhere('PUT', `/api/v1/model-providers/${id}`, { body: { api_key: 'sk-after-the-tool-call' } })
+    gate.resolve()
+    const task = await running
+    assert.equal(task.status, 'completed', JSON.stringify(task))
+    assert.deepEqual(keysSince(before), ['Bearer sk-before-the-tool-call', 'Bearer sk-after-the-tool-call'])
+  })
+
+  it('a provider is used in the projects that it is enabled for, and in no other', async () => {
+    const { send, project_id, ...of } = await makeOrganization()
+    const { body: second } = await send('POST', '/api/v1/projects', { body: { name: 'other' } })
+    const other = `/api/v1/projects/proj_${second.id}`
+    const { id } = await add(send, { name: 'acme', base_url: models.base_url, api_key: 'sk-x', projects: [project_id] })
+    const outside = { project: other, agent: await makeAgent(send, other, 'acme/large') }
+    assert.equal((await run(send, of)).status, 'completed')
+    const refused = await run(send, outside)
+    assert.deepEqual([refused.status, refused.error.code], ['failed', 'provider_not_configured'])
+    assert.match(
+      refused.error.message,
+      /"acme" .* is not configured for this project.* Configured: builtin, ollama, shared\./,
+    )
+    await send('PUT', `/api/v1/model-providers/${id}`, { body: { projects: null } })
+    assert.equal((await run(send, outside)).status, 'completed')
+    await send('PUT', `/api/v1/model-providers/${id}`, { body: { projects: [] } })
+    assert.equal((await run(send, of)).error?.code, 'provider_not_configured')
+  })
+
+  it('a provider of an organization takes the place of the one of the service with its name until it is deleted', async () => {
+    const { send, ...of } = await makeOrganization('shared/large')
+    const theirs = await makeOrganization('shared/large')
+    const [own, shared] = [models.requests.length, ofService.requests.length]
+    assert.equal((await run(send, of)).status, 'completed')
+    const { id } = await add(send, { name: 'shared', base_url: models.base_url, api_key: 'sk-x' })
+    assert.equal((await run(send, of)).status, 'completed')
+    assert.equal((await run(theirs.send, theirs)).status, 'completed')
+    assert.deepEqual([models.requests.length - own, ofService.requests.length - shared], [1, 2])
+    assert.equal((await send('DELETE', `/api/v1/model-providers/${id}`)).status, 200)
+    assert.equal((await run(send, of)).status, 'completed')
+    assert.deepEqual([models.requests.length - own, ofService.requests.length - shared], [1, 3])
+  })
+
+  it('a deleted provider fails tasks with provider_not_configured and those that there are', async () => {
+    const { send, elsewhere, ...of } = await makeOrganization()
+    const { id } = await add(send, { name: 'acme', base_url: models.base_url, api_key: 'sk-x' })
+    assert.equal((await run(elsewhere, of)).status, 'completed')
+    await send('DELETE', `/api/v1/model-providers/${id}`)
+    const task = await run(elsewhere, of)
+    assert.deepEqual([task.status, task.error.code], ['failed', 'provider_not_configured'])
+    assert.match(task.error.message, /Configured: builtin, ollama, shared\.$/)
+  })
+})
