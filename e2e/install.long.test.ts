@@ -10,7 +10,7 @@ import { after, before, test } from 'node:test'
 import { promisify } from 'node:util'
 import { makeEmptyDatabase } from '../server/test/backups.ts'
 import { sender } from '../server/test/harness.ts'
-import { makeLayers } from '../tools/release/image.ts'
+import { type imageConfig, makeLayers, writeLayout } from '../tools/release/image.ts'
 import { databaseEnvironment, startProcess, type RunningService } from './process.ts'
 
 /**
@@ -35,15 +35,15 @@ let releases: string[]
 before(async () => {
   folder = await mkdtemp(join(tmpdir(), 'cadre installs [ü] '))
   await chmod(folder, 0o755)
-  releases = await Promise.all(['one', 'other one'].map(release))
+  releases = await Promise.all([release('one', '022'), release('other [one]', '077')])
 }, timeout)
 
 after(async () => {
   await rm(folder, { recursive: true, force: true })
 })
 
-/** Makes a release, but for its image, in a copy of the repository: packing changes files for a moment that others read. */
-async function release(name: string): Promise<string> {
+/** Makes a release, but for its image, in a copy of the repository that a checkout with this umask would be: packing changes files for a moment that others read. */
+async function release(name: string, umask: string): Promise<string> {
   const copy = join(folder, name)
   const { stdout } = await run('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], {
     cwd: repository,
@@ -55,10 +55,14 @@ async function release(name: string): Promise<string> {
     const filter = (path: string): boolean => !['node_modules', 'test'].includes(basename(path))
     await cp(join(repository, place), join(copy, place), { recursive: true, filter })
   }
+  await run('chmod', ['-R', `u+rwX,go=${umask === '077' ? '' : 'rX'}`, copy])
   await symlink(join(repository, 'node_modules'), join(copy, 'node_modules'))
   const out = join(copy, 'released')
   const args = ['tools/run.mjs', 'tools/release.ts', await versionHere(), '--no-tag', '--no-image', '--out', out]
-  await run(process.execPath, args, { cwd: copy, env: { ...env, SOURCE_DATE_EPOCH: '1790000000' } })
+  await run('sh', ['-c', `umask ${umask} && exec "$@"`, 'sh', process.execPath, ...args], {
+    cwd: copy,
+    env: { ...env, SOURCE_DATE_EPOCH: '1790000000' },
+  })
   return out
 }
 
@@ -183,19 +187,25 @@ test(
       `cadre-${version}.tgz`,
       `cadre-cli-${version}.tgz`,
       `cadre-sdk-${version}.tgz`,
+      'deploy',
       'notes.md',
       'openapi.json',
       'sbom.cdx.json',
     ])
     const bill = JSON.parse(await readFile(join(releases[0]!, 'sbom.cdx.json'), 'utf8'))
     assert.equal(bill.bomFormat, 'CycloneDX')
-    assert.ok(bill.components.some((one: { name: string }) => one.name === 'fastify'))
+    for (const name of ['fastify', 'react'])
+      assert.ok(
+        bill.components.some((one: { name: string }) => one.name === name),
+        name,
+      )
 
     const content = await contentOf(await packageOf('cadre'))
     for (const file of [
       'console/dist/index.html',
       'dist/program/cli.js',
       'server/migrations/0001_control_plane.sql',
+      'deploy/helm/cadre/Chart.yaml',
       'LICENSE',
     ])
       assert.ok(content.includes(file), file)
@@ -320,60 +330,72 @@ test(
   },
 )
 
-test('the image runs as a user without rights on a read-only root', timeout, async (t) => {
-  if (!isRoot) return t.skip('only root can change its root')
-  for (const program of ['apt-get', 'dpkg-deb', 'unshare', 'chroot'])
-    if (firstOnPath(program) === undefined && !existsSync(`/usr/sbin/${program}`))
-      return t.skip(`${program} is not installed`)
-  const installed = join(folder, 'with all [of it] é')
-  const work = await mkdtemp(join(tmpdir(), 'cadre-image-'))
-  await chmod(work, 0o755)
-  try {
-    const layers = makeLayers(join(work, 'layers'), installed)
-    const port = 20_000 + Math.floor(Math.random() * 10_000)
-    await writeFile(
-      join(work, 'run'),
-      inRoot(
-        layers.map((one) => one.folder),
-        port,
-      ),
-    )
-    const options = ['--mount', '--pid', '--fork', '--kill-child']
-    const service = await startProcess({}, { command: ['unshare', ...options, 'sh', '-e', join(work, 'run')] })
+test(
+  'the image of a release runs as a user without rights on a read-only root, in 120 MB as it is sent',
+  timeout,
+  async (t) => {
+    if (!isRoot) return t.skip('only root can change its root')
+    for (const program of ['apt-get', 'dpkg-deb', 'unshare', 'chroot'])
+      if (firstOnPath(program) === undefined && !existsSync(`/usr/sbin/${program}`))
+        return t.skip(`${program} is not installed`)
+    const installed = join(folder, 'with all [of it] é')
+    const work = await mkdtemp(join(tmpdir(), 'cadre-image-'))
+    await chmod(work, 0o755)
     try {
-      await tryOut(service)
+      const layout = join(work, 'image')
+      const layers = makeLayers(join(work, 'layers'), installed)
+      const { bytes } = writeLayout(layout, { layers, version: await versionHere(), epoch_s: 1_790_000_000 })
+      assert.ok(bytes <= 120e6, `the image is ${bytes} bytes`)
+      const config = await unpackImage(layout, join(work, 'root'))
+      await writeFile(join(work, 'run'), inRoot(join(work, 'root'), config))
+      const options = ['--mount', '--pid', '--fork', '--kill-child']
+      const service = await startProcess({}, { command: ['unshare', ...options, 'sh', '-e', join(work, 'run')] })
+      try {
+        await tryOut(service)
+      } finally {
+        // The service is the child of what made its namespace, which hands on no signals.
+        const pid = service.process.pid!
+        const [child] = (await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8')).split(' ')
+        const ended = once(service.process, 'exit')
+        process.kill(Number(child), 'SIGTERM')
+        assert.deepEqual(await ended, [0, null])
+      }
     } finally {
-      // The service is the child of what made its namespace, which hands on no signals.
-      const pid = service.process.pid!
-      const [child] = (await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8')).split(' ')
-      const ended = once(service.process, 'exit')
-      process.kill(Number(child), 'SIGTERM')
-      assert.deepEqual(await ended, [0, null])
+      await rm(work, { recursive: true, force: true })
     }
-  } finally {
-    await rm(work, { recursive: true, force: true })
-  }
-})
+  },
+)
 
-/** A script that lays layers upon each other, changes its root to them and starts the service there. */
-function inRoot(layers: string[], port: number): string {
+/** Unpacks an image as a container's engine does, owners and modes with it; what it says of how it is started. */
+async function unpackImage(layout: string, root: string): Promise<typeof imageConfig> {
+  const blob = ({ digest }: { digest: string }): string => join(layout, 'blobs', digest.replace(':', '/'))
+  const read = async (file: string): Promise<any> => JSON.parse(await readFile(file, 'utf8'))
+  const index = await read(join(layout, 'index.json'))
+  const manifest = await read(blob(index.manifests[0]))
+  await mkdir(root)
+  for (const layer of manifest.layers)
+    await run('tar', ['-x', '-z', '-p', '--numeric-owner', '--keep-directory-symlink', '-C', root, '-f', blob(layer)])
+  return (await read(blob(manifest.config))).config
+}
+
+/** A script that changes its root to an unpacked image, without rights to write to it, and starts what the image says. */
+function inRoot(root: string, { Env, User, Entrypoint, Cmd, WorkingDir }: typeof imageConfig): string {
+  const port = 20_000 + Math.floor(Math.random() * 10_000)
   const settings = [
-    'PATH=/usr/local/bin:/usr/bin:/bin',
+    ...Env,
     'HOST=127.0.0.1',
     `PORT=${port}`,
     'CADRE_METRICS_PORT=off',
-    'CADRE_DATA_DIR=/data',
     'CADRE_LOG_LEVEL=error',
     `CADRE_ADMIN_API_KEY=${api_key}`,
   ]
   return `
-chmod -R u+rwX,go=rX ${layers.join(' ')}
-at=$(mktemp -d)
-mount -t tmpfs none "$at" && mkdir "$at/root"
-mount -t overlay overlay -o lowerdir=${layers.toReversed().join(':')} "$at/root"
-mount -t proc proc "$at/root/proc" && mount --bind /dev "$at/root/dev"
-mount -t tmpfs -o mode=1777 none "$at/root/tmp"
-mount -t tmpfs -o mode=0700,uid=10001,gid=10001 none "$at/root/data"
-exec env -i ${settings.join(' ')} /usr/sbin/chroot --userspec=10001:10001 "$at/root" node /app/node_modules/cadre/cadre.mjs serve
+mount --bind ${root} ${root} && mount -o remount,bind,ro ${root}
+mount -t proc proc ${root}/proc && mount --bind /dev ${root}/dev
+mount -t tmpfs -o mode=1777 none ${root}/tmp
+mount -t tmpfs -o "mode=$(stat -c %a ${root}/data),uid=$(stat -c %u ${root}/data),gid=$(stat -c %g ${root}/data)" none ${root}/data
+! touch ${root}/app/written 2>&-
+exec env -i ${settings.join(' ')} \
+  /usr/sbin/chroot --userspec=${User} ${root} /bin/sh -c 'cd ${WorkingDir} && exec "$@"' sh ${[...Entrypoint, ...Cmd].join(' ')}
 `
 }

@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { cp, glob, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { evenModes } from './package/modes.ts'
 import { sdkTypes } from './sdk-types.ts'
 
 const repository = join(import.meta.dirname, '..')
@@ -47,3 +48,4 @@ const compilerOptions = {
 }
 
 await buildSdk(join(repository, 'sdk', 'dist'))
+await evenModes(join(repository, 'sdk'), ['dist'])

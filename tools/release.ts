@@ -1,13 +1,16 @@
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { parseArgs } from 'node:util'
+import { builtFolder } from './console-build.mjs'
 import { repository } from './package/bundle.ts'
+import { filesOfConsole } from './package/notices.ts'
 import { makeLayers, writeLayout } from './release/image.ts'
 import { freezeMigrations } from './release/migrations.ts'
-import { changesOf, softwareBill } from './release/papers.ts'
+import { changesOf, debianComponent, imageBill, packagesOf, softwareBill } from './release/papers.ts'
 
 /**
  * `npm run release -- 0.1.0`: everything of a release in `dist/release/<version>`, and its tag. It freezes the migrations first, and
@@ -24,7 +27,7 @@ const npm = process.platform === 'win32' ? 'npm.cmd' : 'npm'
 /** Without what the npm that runs this says of this repository. */
 const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('npm_')))
 
-const sbom = ['sbom', '--sbom-format=cyclonedx', '--sbom-type=application', '--omit=dev', '--package-lock-only']
+const sbom = ['sbom', '--sbom-format=cyclonedx', '--sbom-type=application', '--package-lock-only']
 
 try {
   await requireVersion()
@@ -67,23 +70,55 @@ async function release(): Promise<void> {
   for (const folder of ['.', 'sdk', 'cli/package'])
     run(npm, ['pack', '--silent', '--pack-destination', out], join(repository, folder))
   await cp(join(repository, 'dist/openapi.json'), join(out, 'openapi.json'))
-  await writeFile(join(out, 'sbom.cdx.json'), softwareBill(run(npm, sbom), epoch_s))
+  // For those who have the release alone: what installs it.
+  await cp(join(repository, 'deploy'), join(out, 'deploy'), { recursive: true })
+  const software = softwareBill({
+    production: run(npm, [...sbom, '--omit=dev']),
+    all: run(npm, sbom),
+    console: await packagesOfConsole(),
+    epoch_s,
+  })
+  await writeFile(join(out, 'sbom.cdx.json'), software)
   await writeFile(join(out, 'notes.md'), changesOf(await readFile(join(repository, 'CHANGELOG.md'), 'utf8'), version))
-  if (!values['no-image']) await image(epoch_s)
+  if (!values['no-image']) await image(epoch_s, software)
   await writeFile(join(out, 'SHA256SUMS'), await checksums())
   console.log(`Cadre ${version} is in ${out}.`)
 }
 
-async function image(epoch_s: number): Promise<void> {
+async function image(epoch_s: number, software: string): Promise<void> {
   const work = await mkdtemp(join(tmpdir(), 'cadre-image-'))
   try {
     run(npm, ['install', '--no-audit', '--no-fund', '--prefix', work, join(out, `cadre-${version}.tgz`)])
     const layers = makeLayers(join(work, 'layers'), work)
     const { digest, bytes } = writeLayout(join(out, 'image'), { layers, version, epoch_s })
+    const installed = layers.flatMap(({ folder }) => packagesIn(join(folder, 'app/node_modules')))
+    const status = join(work, 'layers/system/var/lib/dpkg/status.d')
+    const debian = readdirSync(status)
+      .toSorted()
+      .map((name) => debianComponent(readFileSync(join(status, name), 'utf8')))
+    await writeFile(join(out, 'image.cdx.json'), imageBill(software, { programs: installed, debian }))
     console.log(`The image is ${Math.round(bytes / 1e6)} MB, ${digest}.`)
   } finally {
     await rm(work, { recursive: true, force: true })
   }
+}
+
+/** Packages of which the console has code or files, as `name@version`. */
+async function packagesOfConsole(): Promise<Set<string>> {
+  const packages = packagesOf(await readFile(join(builtFolder, 'LICENSES.md'), 'utf8'))
+  for (const name of filesOfConsole) {
+    const manifest = await readFile(join(repository, 'node_modules', name, 'package.json'), 'utf8')
+    packages.add(`${name}@${(JSON.parse(manifest) as { version: string }).version}`)
+  }
+  return packages
+}
+
+/** The names of the packages in a folder of npm; none where there is no such folder. */
+function packagesIn(folder: string): string[] {
+  if (!existsSync(folder)) return []
+  return readdirSync(folder).flatMap((name) =>
+    name.startsWith('@') ? readdirSync(join(folder, name)).map((one) => `${name}/${one}`) : [name],
+  )
 }
 
 /** As `sha256sum --check SHA256SUMS` reads them. */

@@ -4,11 +4,13 @@ import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, matchesGlob } from 'node:path'
 import { parseEnv } from 'node:util'
 import { describe, it } from 'node:test'
 import { Ajv } from 'ajv'
 import { parse, parseAllDocuments } from 'yaml'
+import { knownAddresses } from '../../contract/src/models/known-addresses.ts'
+import { type NativeProvider, nativeProviders } from '../../contract/src/models/native-providers.ts'
 import { inspectConfig } from '../../server/src/config/config.ts'
 import { imageConfig } from '../../tools/release/image.ts'
 import { renderTemplate } from './helm-template.ts'
@@ -61,7 +63,16 @@ describe('the image', () => {
     const sent = read('Dockerfile.dockerignore')
       .split('\n')
       .filter((line) => line !== '' && !line.startsWith('#'))
-    assert.deepEqual(sent, ['*', '!cadre-*.tgz'])
+    const [all, pattern = '', ...rest] = sent
+    assert.deepEqual([all, rest, pattern[0]], ['*', [], '!'])
+    // A release has the packages of the command line and the SDK beside it.
+    for (const [name, is] of [
+      [`cadre-${version}.tgz`, true],
+      [`cadre-cli-${version}.tgz`, false],
+      [`cadre-sdk-${version}.tgz`, false],
+    ] as const)
+      assert.equal(matchesGlob(name, pattern.slice(1)), is, name)
+    assert.ok(instructions.includes(`COPY ${pattern.slice(1)} /tmp/`))
   })
 })
 
@@ -90,9 +101,15 @@ describe('the composition', () => {
     assert.ok(postgres.healthcheck && Object.hasOwn(compose.volumes, 'postgres'))
   })
 
-  it('the composition passes the keys of model providers on, which are settings', () => {
+  it('the composition passes on the keys of every model provider that needs no address, and names no setting that is not there', () => {
     const passed = Object.entries(ours.worker.environment).flatMap(([name, value]) => (value === null ? [name] : []))
-    assert.ok(passed.includes('OPENAI_API_KEY') && passed.includes('ANTHROPIC_API_KEY'))
+    const native = Object.entries<NativeProvider>(nativeProviders).flatMap(([name, { protocols }]) =>
+      ['API_KEY', 'BASE_URL', ...(protocols.length > 1 ? ['PROTOCOL'] : [])].map(
+        (end) => `${name.toUpperCase()}_${end}`,
+      ),
+    )
+    const known_keys = Object.keys(knownAddresses).map((name) => `CADRE_PROVIDER_${name.toUpperCase()}_API_KEY`)
+    for (const name of [...native, ...known_keys]) assert.ok(passed.includes(name), name)
     const known = readFileSync(join(root, '.env.example'), 'utf8')
     for (const name of passed) {
       const setting = name.replace(/^CADRE_PROVIDER_[A-Z]+_/, 'CADRE_PROVIDER_<NAME>_')

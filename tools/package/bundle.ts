@@ -113,12 +113,14 @@ function relocate(threads: ReadonlySet<string>): Plugin {
         })
         // Loaded late and synchronously, which the bundle does too.
         .replaceAll(/createRequire\(import\.meta\.url\)\((?=['"])/g, 'require(')
+      const unused = moved.split('createRequire').length === 2
       const [address] =
         /new URL\([^)]*import\.meta\.(?:url|dirname)\)/.exec(
           moved.replaceAll(/new URL\(['"]\.\/[\w-]+\.js['"], import\.meta\.url\)/g, ''),
         ) ?? []
       if (address !== undefined) throw new Error(`${id} looks for a file that the bundle does not have: ${address}`)
-      return moved
+      // Whether an import that nothing uses stays depends on the folder that the bundle is made in.
+      return unused ? moved.replace(/^import \{ createRequire \} from 'node:module'$/m, '') : moved
     },
   }
 }

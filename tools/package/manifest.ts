@@ -8,7 +8,7 @@ interface Manifest extends Record<string, unknown> {
 }
 
 /** Where the service's own programs and what it serves are; npm adds `README.md`, `LICENSE` and `package.json`. */
-const files = [
+export const packedFiles = [
   'cadre.mjs',
   'tools/package/after-install.mjs',
   'dist/program',
@@ -16,7 +16,7 @@ const files = [
   'dist/THIRD-PARTY-NOTICES.txt',
   'console/dist',
   'server/migrations',
-  'deploy/systemd',
+  'deploy',
   '.env.example',
   'CHANGELOG.md',
   'SECURITY.md',
@@ -35,7 +35,7 @@ export async function packedManifest(): Promise<object> {
     .map((name) => [name, wrapper.version] as const)
   return {
     ...pick(source, ['name', 'version', 'description', 'license', 'keywords', 'bin', 'type', 'engines']),
-    files,
+    files: packedFiles,
     scripts: { postinstall: 'node tools/package/after-install.mjs' },
     optionalDependencies: { ...source.optionalDependencies, ...Object.fromEntries(postgres) },
   }

@@ -2,6 +2,9 @@ import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type BundledPackages, repository } from './bundle.ts'
 
+/** Packages of which the console has files, in place of code: its builder names neither them nor their licences. */
+export const filesOfConsole = ['@fontsource-variable/inter', 'tailwindcss']
+
 /** Licences ask that their texts go with copies: those of all packages whose code a package of ours has, as one text. */
 export async function thirdPartyNotices(packages: BundledPackages, others: readonly string[] = []): Promise<string> {
   const sections = await Promise.all([...packages].toSorted().map(notice))

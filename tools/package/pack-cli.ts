@@ -1,6 +1,7 @@
 import { chmod, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { bundleCli, repository } from './bundle.ts'
+import { evenModes } from './modes.ts'
 import { thirdPartyNotices } from './notices.ts'
 
 /** `npm pack` in `cli/package` runs this: it makes all that the package of the command line has. */
@@ -12,6 +13,7 @@ await writeFile(join(out, 'THIRD-PARTY-NOTICES.txt'), await thirdPartyNotices(pa
 const start = join(out, 'cadre.js')
 await writeFile(start, startOf(version))
 await chmod(start, 0o755)
+await evenModes(folder, ['dist'])
 
 /** Starts the command line: the version is said without loading it, and compiled code is kept by a Node that can (from 22.1). */
 function startOf(version: string): string {
