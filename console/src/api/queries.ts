@@ -36,26 +36,36 @@ export function useProjectId(): string {
 
 /** What waits for a person, or for a process of theirs, beside approvals: for the numbers in the navigation. */
 export function useWaiting(project_id: string | undefined): { tool_calls: number; tools: number; credentials: number } {
+  const one = { limit: 1 }
+  return {
+    tool_calls: useWaitingOf(project_id, 'tasks', 'tool-calls', (id) => [
+      api.toolCalls.list(id, { status: 'pending', ...one }).page(),
+    ]),
+    tools: useWaitingOf(project_id, 'tools', 'waiting', (id) => [
+      api.tools.list(id, { status: 'drifted', ...one }).page(),
+    ]),
+    credentials: useWaitingOf(project_id, 'credentials', 'waiting', (id) => [
+      api.credentials.list(id, { status: 'needs_authorization', ...one }).page(),
+      api.credentials.list(id, { status: 'failing', ...one }).page(),
+    ]),
+  }
+}
+
+/** The sum of some totals. Its key is below that of its resource: what a page changes there is counted again at once. */
+function useWaitingOf(
+  project_id: string | undefined,
+  resource: string,
+  name: string,
+  pages: (project_id: string) => Promise<{ total: number }>[],
+): number {
   const { data } = useQuery({
-    queryKey: ['project', project_id, 'waiting'],
-    queryFn: async () => {
-      const one = { limit: 1 }
-      const totals = await Promise.all(
-        [
-          api.toolCalls.list(project_id!, { status: 'pending', ...one }).page(),
-          api.tools.list(project_id!, { status: 'drifted', ...one }).page(),
-          api.credentials.list(project_id!, { status: 'needs_authorization', ...one }).page(),
-          api.credentials.list(project_id!, { status: 'failing', ...one }).page(),
-        ].map(async (page) => (await (page as Promise<{ total: number }>)).total),
-      )
-      const [tool_calls = 0, tools = 0, unconnected = 0, failing = 0] = totals
-      return { tool_calls, tools, credentials: unconnected + failing }
-    },
+    queryKey: ['project', project_id, resource, name, 'count'],
+    queryFn: async () => (await Promise.all(pages(project_id!))).reduce((sum, { total }) => sum + total, 0),
     enabled: project_id !== undefined,
     placeholderData: keepPreviousData,
     refetchInterval: 60_000,
   })
-  return data ?? { tool_calls: 0, tools: 0, credentials: 0 }
+  return data ?? 0
 }
 
 /** Whether something waits for a person, for the number beside the inbox. */
