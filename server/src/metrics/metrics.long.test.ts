@@ -335,9 +335,9 @@ describe('the port of metrics', () => {
 
     // Where the usual port of this machine is taken, by this test or another process, a service runs without it.
     const usual = createServer()
-      .on('error', () => {})
-      .listen(9464, '127.0.0.1')
-    await Promise.race([once(usual, 'listening'), once(usual, 'error')])
+    await new Promise<unknown>((resolve) =>
+      usual.once('error', resolve).listen(9464, '127.0.0.1', () => resolve(undefined)),
+    )
     const other = await startAnother(test, { CADRE_METRICS_PORT: '' })
     assert.equal(other.metrics_url, undefined)
     assert.equal((await sender(other.url, test.owner.api_key)('GET', '/api/v1/projects')).status, 200)
