@@ -10,7 +10,7 @@ export const heartbeat_ms = 1000
  * A worker unseen for this long is dead if it does not hold its lock either: its process is gone, PostgreSQL noticed at
  * once. One that still holds it may only be busy.
  */
-const silent_seconds = 3
+export const silent_seconds = 3
 /** A worker unseen for this long is dead whatever it holds: stopped, hung, or behind a network that swallows. */
 export const lease_seconds = 10
 const batch = 500

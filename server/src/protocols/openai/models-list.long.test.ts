@@ -1,4 +1,3 @@
-// test: quiet machine
 import assert from 'node:assert/strict'
 import { after, before, it } from 'node:test'
 import { startTestService, type TestService } from '../../../test/harness.ts'
