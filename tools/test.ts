@@ -10,10 +10,13 @@ import { inBrowser, planTests, type TestPlan } from './tests/plan.ts'
 import { makeTemporaryFolder } from './tests/temporary.ts'
 
 /**
- * Processes that run tests at a time. In a short run two for each of two processors, because tests wait for signals, commits and
- * browsers half of their time; long tests start processes themselves.
+ * Processes that run tests at a time: two for each of two processors, because tests wait for signals, commits, browsers and the ends of
+ * leases half of their time.
  */
-const processesAtOnce = { short: 4, long: 2 }
+const processesAtOnce = 4
+
+/** How many of these begin with browser tests. */
+const browsersAtOnce = 2
 
 /** A process that finishes no test for this long is stuck, and is killed. */
 const stuck_ms = { short: 300_000, long: 900_000 }
@@ -106,7 +109,7 @@ async function runAll({ together, quiet }: TestPlan, env: NodeJS.ProcessEnv, inF
     for (const { file, passed, duration_ms, tests, cpu_ms } of ended)
       console.log(`${passed ? '✔' : '✖'} ${file} (${tests} tests, ${seconds(duration_ms)} s, ${seconds(cpu_ms)} s CPU)`)
   }
-  /** Browser tests are one process and the longest, so it is the first to start. */
+  /** Processes of browser tests are the longest, so they are the first to start. */
   const work = async (isForBrowsers: boolean): Promise<void> => {
     const [first, second] = isForBrowsers ? [browsers, others] : [others, browsers]
     for (;;) {
@@ -115,7 +118,7 @@ async function runAll({ together, quiet }: TestPlan, env: NodeJS.ProcessEnv, inF
       await run(files)
     }
   }
-  await Promise.all(Array.from({ length: processesAtOnce[isLong ? 'long' : 'short'] }, (_, nth) => work(nth === 0)))
+  await Promise.all(Array.from({ length: processesAtOnce }, (_, nth) => work(nth < browsersAtOnce)))
   for (const files of quiet) if (!stopping.signal.aborted) await run(files)
   return results
 }

@@ -10,8 +10,11 @@ const folders = ['contract', 'server', 'sdk', 'cli', 'console', 'tools', 'e2e']
  */
 const filesOfGroup = 128
 
-/** In a long run one file may take a minute. */
+/** In a long run one file may take half a minute. */
 const filesOfLongGroup = 6
+
+/** Browser tests of a short run are few. Those of a long run take minutes, and wait for pages half of that. */
+const filesOfBrowserGroup = 6
 
 /** A file that changes its process, or starts processes that it measures, says so in a line like this. */
 const ownProcess = /^\/\/ test: own process/m
@@ -22,7 +25,7 @@ const quietMachine = /^\/\/ test: quiet machine/m
 /** A file whose tests do more in a long run imports this module, or the one of browser tests that does. */
 const longForm = /\/long-run\.ts'|'\.\/console\.ts'/
 
-/** Whether tests of a file use a browser. Such files share one browser, and so a process. */
+/** Whether tests of a file use a browser. Such files share a browser, and so a process. */
 export const inBrowser = (file: string): boolean => file.includes('.browser.')
 
 /** The test files of a run by their paths in the repository, those of one process together. */
@@ -35,7 +38,7 @@ export interface TestPlan {
 
 /**
  * Which test files run in which process. A short run has every file but `*.long.test.ts`; a long run has these and the
- * files with a long form. Files of e2e/ have a process each, but browser tests have one. `isSelected` narrows either.
+ * files with a long form. Files of e2e/ have a process each, but browser tests share some. `isSelected` narrows either.
  */
 export async function planTests(
   root: string,
@@ -65,8 +68,18 @@ export async function planTests(
   const beside = besideOthers.filter(({ file }) => !inBrowser(file))
   const alone = beside.filter(isAlone).map(({ file }) => [file])
   const shared = beside.filter((one) => !isAlone(one)).map(({ file }) => file)
-  const groups = Math.ceil(shared.length / (isLong ? filesOfLongGroup : filesOfGroup))
-  // Dealt like cards, so that the files of one folder, which cost alike, are in different groups.
-  const dealt = Array.from({ length: groups }, (_, nth) => shared.filter((_file, at) => at % groups === nth))
-  return { together: [...(browser.length > 0 ? [browser] : []), ...dealt, ...alone], quiet }
+  return {
+    together: [
+      ...deal(browser, filesOfBrowserGroup),
+      ...deal(shared, isLong ? filesOfLongGroup : filesOfGroup),
+      ...alone,
+    ],
+    quiet,
+  }
+}
+
+/** Groups of at most `max` files, dealt like cards: files of one folder, which cost alike, are in different groups. */
+function deal(files: readonly string[], max: number): string[][] {
+  const groups = Math.ceil(files.length / max)
+  return Array.from({ length: groups }, (_, nth) => files.filter((_file, at) => at % groups === nth))
 }
