@@ -285,7 +285,7 @@ test(
     const tell = 'const{user,system}=process.cpuUsage();process.stderr.write(`\\n${user+system}`)'
     const preload = `data:text/javascript,${encodeURIComponent(`process.on("exit",()=>{${tell}})`)}`
     const cpu_ms = (args: string[]): number => {
-      const tries = Array.from({ length: 9 }, () => {
+      const tries = Array.from({ length: 5 }, () => {
         const { stderr } = spawnSync(node, ['--import', preload, ...args], {
           env: { ...env, XDG_CACHE_HOME: join(at, 'cache') },
           encoding: 'utf8',

@@ -8,7 +8,7 @@ import { openDatabase, type Sql } from '../../server/src/platform/postgres/datab
 import type { Role } from '#contract/core/scopes.ts'
 import { makePerson, makeSession, ownerOf } from '../../server/test/actors.ts'
 import { localUrl, makeTestDatabase, sender, startTestService, type Send } from '../../server/test/harness.ts'
-import { isLongRun } from '../../server/test/long-run.ts'
+import { isFullRun } from '../../server/test/long-run.ts'
 import { buildConsoleIfStale } from '../../tools/console-build.mjs'
 import { cutTables, isWider, useBrowser, violationsOf } from './chromium.ts'
 import { databaseEnvironment, startProcess, type RunningService } from '../process.ts'
@@ -196,16 +196,15 @@ export function checkPage(page: Page): void {
 }
 
 /**
- * The screen as it stands: no serious fault that axe can see, nothing wider than its window, no error. A long run looks
- * at it light and dark, on a telephone and a desk; a short one at two of these four that differ in both, which depend on
- * the name. On a tablet no table is cut off; with `isOnTablet` a long run looks at all of it there. With `CADRE_SCREENSHOTS` pictures of all go to that
- * folder, to be looked at.
+ * The screen as it stands: no serious fault that axe can see, nothing wider than its window, no error. Looks at it twice: on a
+ * telephone and a desk, one of them light and the other dark, depending on the name. With `CADRE_TEST_FULL=1` it looks at all four, and
+ * with `isOnTablet` on a tablet too. On a tablet no table is cut off. With `CADRE_SCREENSHOTS` pictures of all go to that folder, to be looked at.
  */
 export async function checkScreen(page: Page, name: string, { isOnTablet = false } = {}): Promise<void> {
   const folder = process.env.CADRE_SCREENSHOTS
   const before = page.viewportSize()
   const found: string[] = []
-  for (const { size, colorScheme } of isLongRun || folder
+  for (const { size, colorScheme } of isFullRun || folder
     ? [...looks, ...(isOnTablet ? [tabletLook] : [])]
     : twoLooks(name)) {
     const now = page.viewportSize()

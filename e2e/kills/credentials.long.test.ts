@@ -5,15 +5,18 @@ import { makeSession, ownerOf } from '../../server/test/actors.ts'
 import { startLocalServer } from '../../server/test/fakes/local-server.ts'
 import { issuerClients, TokenIssuer } from '../../server/test/fakes/token-issuer.ts'
 import { eventually, startTestService, type TestService } from '../../server/test/harness.ts'
+import { longSizeOf } from '../../server/test/long-run.ts'
 import { makeRng, testSeed } from '../../server/test/rng.ts'
 import { makeTokenWorld, type TokenWorld } from '../../server/test/fakes/token-world.ts'
 import { databaseEnvironment, startProcess, type RunningService } from '../process.ts'
 
-const processes = 4
+const processes = longSizeOf({ usual: 3, full: 4 })
 /** Seconds. */
 const lifetime = 5
-const tasks = 10
-const callsOfTask = 20
+const tasks = longSizeOf({ usual: 6, full: 10 })
+const callsOfTask = longSizeOf({ usual: 12, full: 20 })
+/** Moments at which processes are killed. */
+const killsMax = longSizeOf({ usual: 4, full: 1000 })
 /** How long the server takes for a call: the calls of a task last longer than two tokens. */
 const call_ms = 450
 
@@ -47,7 +50,7 @@ async function startSlowServer(t: TestContext, issuer: TokenIssuer): Promise<Slo
   return { url, verdicts }
 }
 
-/** Creates the tasks: 200 calls of a tool that may be repeated. */
+/** Creates the tasks, whose calls of a tool may be repeated. */
 async function startTasks(server: SlowServer, credential: string): Promise<{ id: string }[]> {
   const target = { ...server, calls: [], refuses: 0 }
   const agent = await world.agent(target, credential, { calls: callsOfTask })
@@ -78,19 +81,19 @@ async function startAll(t: TestContext): Promise<RunningService[]> {
 }
 
 /**
- * Kills a process now and then, and starts another in its place, until `isOver`; with an issuer, half of the processes, while it
- * is asked for tokens.
+ * Kills a process now and then, and starts another in its place, `killsMax` times or until `isOver`; with an issuer, half of the
+ * processes, while it is asked for tokens.
  */
 async function killUntil(running: RunningService[], isOver: () => boolean, issuer?: TokenIssuer): Promise<number> {
   const seed = testSeed()
   console.log(`seed ${seed}`)
   const rng = makeRng(seed)
   let kills = 0
-  while (!isOver()) {
+  for (let nth = 0; nth < killsMax && !isOver(); nth++) {
     await delay(rng.between(200, 2500))
     const asked = issuer?.tokenRequests.length
     if (issuer) await eventually(async () => isOver() || issuer.tokenRequests.length !== asked)
-    const killed = rng.shuffled(running.map((_, at) => at)).slice(0, issuer ? processes / 2 : 1)
+    const killed = rng.shuffled(running.map((_, at) => at)).slice(0, issuer ? Math.floor(processes / 2) : 1)
     await Promise.all(killed.map((at) => running[at]!.end('SIGKILL')))
     kills += killed.length
     for (const at of killed) running[at] = await startProcess(env, { args: ['--role', 'worker'] })
@@ -104,9 +107,9 @@ const everyTask = (all: readonly { id: string }[], statuses: readonly string[]) 
     return now.every(({ status }) => statuses.includes(status)) && now
   }, 300_000)
 
-describe('200 calls over 4 processes with tokens of 5 seconds', { timeout: 600_000 }, () => {
+describe('calls over several processes with tokens of 5 seconds', { timeout: 600_000 }, () => {
   for (const grant of ['client_credentials', 'authorization_code'] as const)
-    it(`200 calls over 4 processes with tokens of 5 seconds of the grant ${grant} come with none that has ended, which are renewed once for all`, async (t) => {
+    it(`calls over several processes with tokens of 5 seconds of the grant ${grant} come with none that has ended, which are renewed once for all`, async (t) => {
       const issuer = await TokenIssuer.start({ lifetime })
       t.after(() => issuer.stop())
       const server = await startSlowServer(t, issuer)
@@ -120,7 +123,8 @@ describe('200 calls over 4 processes with tokens of 5 seconds', { timeout: 600_0
       const seconds = (performance.now() - began_at) / 1000
       const renewals = issuer.issued.length - before
       console.log(`${grant}: ${server.verdicts.length} calls in ${seconds.toFixed(1)} s, ${renewals} renewals`)
-      assert.equal(server.verdicts.length, tasks * callsOfTask)
+      // A process that stands still for longer than its lease loses tasks, whose calls may be repeated.
+      assert.ok(server.verdicts.length >= tasks * callsOfTask)
       assert.deepEqual(
         server.verdicts.filter((verdict) => verdict !== 'good'),
         [],
@@ -131,7 +135,7 @@ describe('200 calls over 4 processes with tokens of 5 seconds', { timeout: 600_0
       assert.ok(renewals >= 2, 'the calls lasted longer than two tokens')
     })
 
-  it('all end well where the processes are killed, and none comes with a token that has ended', async (t) => {
+  it('calls over several processes all end well where these are killed, and none comes with a token that has ended', async (t) => {
     const issuer = await TokenIssuer.start({ lifetime })
     t.after(() => issuer.stop())
     const server = await startSlowServer(t, issuer)
@@ -156,7 +160,7 @@ describe('200 calls over 4 processes with tokens of 5 seconds', { timeout: 600_0
     assert.ok(issuer.issued.length <= Math.floor(seconds / (lifetime - lifetime / 5)) + 2 + kills)
   })
 
-  it('200 calls over 4 processes with tokens of 5 seconds never send a refresh token twice where the processes are killed; a person connects again what was lost', async (t) => {
+  it('calls over several processes with tokens of 5 seconds never send a refresh token twice where the processes are killed; a person connects again what was lost', async (t) => {
     const issuer = await TokenIssuer.start({ lifetime })
     t.after(() => issuer.stop())
     // The answer takes a while, so that kills hit renewals.

@@ -3,6 +3,7 @@ import { after, before, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { maker } from '../../server/test/contract/full-installation.ts'
 import { eventually, sender } from '../../server/test/harness.ts'
+import { longSizeOf } from '../../server/test/long-run.ts'
 import { makeRng, testSeed } from '../../server/test/rng.ts'
 import { startBalancer, type Balancer } from '../cluster/balancer.ts'
 import { startProcess, type RunningService } from '../process.ts'
@@ -10,10 +11,10 @@ import { api_key, makeInstallations, type Installations } from '../scenarios/ins
 
 const seed = testSeed()
 const rng = makeRng(seed)
-const processCount = 4
-const roots = 6
-const children = 10
-const kills = 8
+const processCount = longSizeOf({ usual: 3, full: 4 })
+const roots = longSizeOf({ usual: 4, full: 6 })
+const children = longSizeOf({ usual: 6, full: 10 })
+const kills = longSizeOf({ usual: 4, full: 8 })
 const max_tokens = 100_000
 /** What part of all that it needs a root gets at first, of every second root: it has to wait for more. */
 const tightShare = 0.6
@@ -43,7 +44,7 @@ const start = async (): Promise<void> => {
   await balancer.add(service.url)
 }
 
-it('ten delegated tasks of each root end once each over kills of four processes, and never pass the budget of their root', async () => {
+it('delegated tasks of each root end once each over kills of several processes, and never pass the budget of their root', async () => {
   for (let i = 0; i < processCount; i++) await start()
   const send = sender(balancer.url, api_key)
   const project = await maker(send)('/api/v1/projects', { name: 'kills' })

@@ -2,10 +2,11 @@ import assert from 'node:assert/strict'
 import { request as httpRequest } from 'node:http'
 import { describe, it } from 'node:test'
 import { eventually } from '../../server/test/harness.ts'
+import { longSizeOf } from '../../server/test/long-run.ts'
 import { type RunningService, startProcess, temporaryFolder } from '../process.ts'
 
-/** Kills of a process, each under so many connections. `CADRE_TEST_ROUNDS=100` for a longer proof: a kill takes 2.5 s of a processor. */
-const rounds = Number(process.env['CADRE_TEST_ROUNDS'] ?? 30)
+/** Kills of a process, each under so many connections; `CADRE_TEST_ROUNDS` chooses. A kill takes 2.5 s of a processor. */
+const rounds = Number(process.env['CADRE_TEST_ROUNDS'] ?? longSizeOf({ usual: 6, full: 100 }))
 const connections = 50
 /** Every connection is answered or closed within this time. */
 const end_ms = 5000

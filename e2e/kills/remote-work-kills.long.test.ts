@@ -8,6 +8,7 @@ import { after, before, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { maker } from '../../server/test/contract/full-installation.ts'
 import { eventually, sender } from '../../server/test/harness.ts'
+import { longSizeOf } from '../../server/test/long-run.ts'
 import { makeRng, testSeed } from '../../server/test/rng.ts'
 import { startBalancer, type Balancer } from '../cluster/balancer.ts'
 import { startProcess, type RunningService } from '../process.ts'
@@ -15,9 +16,9 @@ import { api_key, makeInstallations, type Installations } from '../scenarios/ins
 
 const seed = testSeed()
 const rng = makeRng(seed)
-const taskCount = 100
+const taskCount = longSizeOf({ usual: 40, full: 100 })
 const workerCount = 3
-const kills = 6
+const kills = longSizeOf({ usual: 4, full: 6 })
 
 let installations: Installations
 let balancer: Balancer

@@ -8,6 +8,7 @@ import { after, before, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { maker } from '../../server/test/contract/full-installation.ts'
 import { eventually, sender } from '../../server/test/harness.ts'
+import { longSizeOf } from '../../server/test/long-run.ts'
 import { makeRng, testSeed } from '../../server/test/rng.ts'
 import { startBalancer, type Balancer } from '../cluster/balancer.ts'
 import { startProcess, type RunningService } from '../process.ts'
@@ -17,13 +18,13 @@ const seed = testSeed()
 const rng = makeRng(seed)
 /** Each task makes so many calls at once, half of them of each tool. */
 const callsOfTask = 10
-/** `CADRE_TEST_CALLS=5000` for the proof as it is published. */
-const callCount = Number(process.env['CADRE_TEST_CALLS'] ?? 1000)
+/** `CADRE_TEST_CALLS` chooses. */
+const callCount = Number(process.env['CADRE_TEST_CALLS'] ?? longSizeOf({ usual: 300, full: 5000 }))
 const taskCount = callCount / callsOfTask
 /** Programs of five workers each: a kill of one takes five workers at once. */
-const programCount = 20
+const programCount = longSizeOf({ usual: 6, full: 20 })
 const workersOfProgram = 5
-const kills = Math.max(12, Math.round(callCount * 0.006))
+const kills = Math.max(6, Math.round(callCount * 0.006))
 /** Time between two lines of progress: a run without them is stuck. */
 const progress_ms = 15_000
 /** Tasks that are given at a time. */
@@ -71,7 +72,7 @@ const killService = async (): Promise<void> => {
   await start()
 }
 
-it(`100 workers make ${callCount} calls over kills of services and workers, and each is resolved once or a person is asked`, async (t) => {
+it(`${programCount * workersOfProgram} workers make ${callCount} calls over kills of services and workers, and each is resolved once or a person is asked`, async (t) => {
   const began_at = performance.now()
   const seconds = (): number => Math.round((performance.now() - began_at) / 1000)
   const progress = setInterval(() => console.log(`${seconds()} s, ${programs.size} programs`), progress_ms)

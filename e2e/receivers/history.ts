@@ -47,6 +47,16 @@ export async function leftOver(sql: Sql): Promise<string[]> {
   return Object.entries(row!).flatMap(([what, count]) => (count > 0 ? [`${count} ${what} are left`] : []))
 }
 
+/** Whether an event waits to be matched or a delivery for its first attempt: a kill at this moment interrupts something. */
+export async function isDelivering(sql: Sql): Promise<boolean> {
+  const rows = await sql`
+    select from event where matched_at is null
+    union all
+    select from delivery d where status = 'pending' and not exists (select from delivery_attempt a where a.delivery_id = d.id)
+    limit 1`
+  return rows.length > 0
+}
+
 /**
  * What kills met, so that it is known what a run has proved: events that were committed before and matched after one, and
  * deliveries that were begun before and first tried after one. Moments in milliseconds since 1970.

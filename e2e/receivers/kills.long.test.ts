@@ -2,15 +2,17 @@ import assert from 'node:assert/strict'
 import { setTimeout as delay } from 'node:timers/promises'
 import { test } from 'node:test'
 import { openDatabase } from '../../server/src/platform/postgres/database.ts'
+import { longSizeOf } from '../../server/test/long-run.ts'
 import { makeRng, testSeed } from '../../server/test/rng.ts'
-import { makeTestDatabase } from '../../server/test/harness.ts'
+import { eventually, makeTestDatabase } from '../../server/test/harness.ts'
 import { startCluster } from '../cluster/cluster.ts'
 import { databaseEnvironment, startProcess, temporaryFolder } from '../process.ts'
 import { startReceivers } from './receivers.ts'
 import { startEnvironment } from './environment.ts'
+import { isDelivering } from './history.ts'
 
-/** `CADRE_TEST_KILLS` for longer runs. */
-const kills = Number(process.env['CADRE_TEST_KILLS'] ?? 20)
+/** `CADRE_TEST_KILLS` chooses. */
+const kills = Number(process.env['CADRE_TEST_KILLS'] ?? longSizeOf({ usual: 6, full: 20 }))
 /** So many kills meet everything that can be interrupted. */
 const meetsAll = 20
 const pause_ms = { min: 20, max: 500 }
@@ -52,6 +54,7 @@ test(`${kills} kills of two services lose no event, and send none that is wrong 
   for (let i = 0; i < kills; i++) {
     if (!rng.happens(bothShare)) await cluster.whole()
     await delay(rng.between(pause_ms.min, pause_ms.max))
+    await eventually(() => isDelivering(sql))
     await cluster.kill('service')
     killed.push(Date.now())
     console.log(`${killed.length} of ${kills} kills in ${seconds(began)} s`)
@@ -66,8 +69,8 @@ test(`${kills} kills of two services lose no event, and send none that is wrong 
   assert.deepEqual(wrong.slice(0, 20), [], `${wrong.length} are wrong; CADRE_TEST_SEED=${rng.seed}`)
   console.log(JSON.stringify(met))
   // A run that met nothing of what it is about would prove nothing; a few kills need not meet all of it.
-  if (kills >= meetsAll)
-    assert.ok(met.refused > 0 && met.repeated > 0 && met.unmatched > 0 && met.unsent > 0, JSON.stringify(met))
+  assert.ok(met.refused > 0 && met.unmatched + met.unsent > 0, JSON.stringify(met))
+  if (kills >= meetsAll) assert.ok(met.repeated > 0 && met.unmatched > 0 && met.unsent > 0, JSON.stringify(met))
 })
 
 function seconds(from: number, to = performance.now()): string {

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { makeTestDatabase, sender, type Send } from '../../server/test/harness.ts'
+import { longSizeOf } from '../../server/test/long-run.ts'
 import { databaseEnvironment, startProcess, type RunningService } from '../process.ts'
 import { startReceivers, type Receivers } from './receivers.ts'
 import { registerWebhooks } from './webhooks.ts'
 
-const endpoints = 1000
+const endpoints = longSizeOf({ usual: 300, full: 1000 })
 /** Of these, how many take every event the second time only. */
 const reluctant = 20
 const events = 10

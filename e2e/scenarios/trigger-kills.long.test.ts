@@ -4,7 +4,8 @@ import type pg from 'pg'
 import { maker } from '../../server/test/contract/full-installation.ts'
 import { post, signed } from '../../server/test/fakes/delivery-sender.ts'
 import { eventually, sender } from '../../server/test/harness.ts'
-import { makeRng } from '../../server/test/rng.ts'
+import { longSizeOf } from '../../server/test/long-run.ts'
+import { makeRng, testSeed } from '../../server/test/rng.ts'
 import { startProcess, type RunningService } from '../process.ts'
 import { api_key, makeInstallations, type Installations } from './installations.ts'
 
@@ -35,13 +36,13 @@ const kill = async (service: RunningService): Promise<void> => {
 }
 
 const secret = 'secret-of-a-sender-of-deliveries'
-const kills = 6
+const kills = longSizeOf({ usual: 3, full: 6 })
 /** Requests that are open at a time, and how long a process lives at least and at most. */
 const senders = 8
 const life_ms = { min: 100, max: 700 }
 
 it('deliveries that were answered are there after kill -9 of any process, each with one task, however often they came', async (t) => {
-  const seed = Number(process.env['CADRE_TEST_SEED'] ?? Math.floor(Math.random() * 2 ** 32))
+  const seed = testSeed()
   t.diagnostic(`CADRE_TEST_SEED=${seed}`)
   const rng = makeRng(seed)
   // One process answers throughout, the other one is killed again and again.

@@ -6,11 +6,11 @@ import { operations } from '#contract/operations.ts'
 import { assertDeclared } from './declared.ts'
 import { type TestService } from '../harness.ts'
 import { shareTestService } from '../shared-service.ts'
-import { sizeOf } from '../long-run.ts'
+import { longSizeOf } from '../long-run.ts'
 import { Samples } from './samples.ts'
 
 /** Requests of each property, bounded so that the file ends in seconds; a seed of the environment repeats a run. */
-const runs = Number(process.env.FUZZ_RUNS ?? sizeOf({ short: 50, long: 300 }))
+const runs = Number(process.env.FUZZ_RUNS ?? longSizeOf({ usual: 100, full: 300 }))
 const seed = Number(process.env.FUZZ_SEED ?? Date.now() % 2 ** 31)
 /** Runs at once would hide which request broke something; one after another says it. */
 const settings = { numRuns: runs, seed, endOnFailure: false }

@@ -6,6 +6,7 @@ import { after, before, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { createParser } from 'eventsource-parser'
 import { insertTestAgent, newTestTask } from '../../../test/fixtures.ts'
+import { longSizeOf } from '../../../test/long-run.ts'
 import { makeRng, testSeed } from '../../../test/rng.ts'
 import { openEngine } from '../../../test/processes/engine-process.ts'
 import type { Frame } from '../../../test/event-stream.ts'
@@ -16,11 +17,12 @@ import type { Sql } from '../../platform/postgres/database.ts'
 import { streamProject } from './project-stream.ts'
 import { streamTask, waitingBytesMax } from './streams.ts'
 
-const watchersMax = 1000
+const watchersMax = longSizeOf({ usual: 300, full: 1000 })
+const taskCount = longSizeOf({ usual: 60, full: 200 })
 const projectTasks = 20
 const seed = testSeed()
 
-describe(`a thousand watchers of one process (seed ${seed})`, () => {
+describe(`${watchersMax} watchers of one process (seed ${seed})`, () => {
   let database: Awaited<ReturnType<typeof makeTestDatabase>>
   let running: Awaited<ReturnType<typeof openEngine>>
   let watching: Awaited<ReturnType<typeof openEngine>>
@@ -97,7 +99,7 @@ describe(`a thousand watchers of one process (seed ${seed})`, () => {
       )
   }
 
-  it(`a thousand watchers of one process (seed ${seed}) of one task have every event once, in order`, async () => {
+  it(`${watchersMax} watchers of one process (seed ${seed}) of one task have every event once, in order`, async () => {
     for (const where of ['running', 'watching']) {
       const id = await create(6)
       const read = Array.from({ length: watchersMax }, async () => ({ id, sequences: await readWhole(id, where) }))
@@ -105,8 +107,8 @@ describe(`a thousand watchers of one process (seed ${seed})`, () => {
     }
   })
 
-  it(`a thousand watchers of one process (seed ${seed}) of two hundred tasks have every event once, in order`, async () => {
-    const ids = await Promise.all(Array.from({ length: 200 }, () => create(3)))
+  it(`${watchersMax} watchers of one process (seed ${seed}) of ${taskCount} tasks have every event once, in order`, async () => {
+    const ids = await Promise.all(Array.from({ length: taskCount }, () => create(3)))
     const read = Array.from({ length: watchersMax }, async (_, i) => {
       const id = ids[i % ids.length]!
       return { id, sequences: await readWhole(id, i % 2 ? 'running' : 'watching') }
@@ -114,7 +116,7 @@ describe(`a thousand watchers of one process (seed ${seed})`, () => {
     await assertDense(await Promise.all(read))
   })
 
-  it(`a thousand watchers of one process (seed ${seed}) of a project have every event once, and those of a task in order`, async () => {
+  it(`${watchersMax} watchers of one process (seed ${seed}) of a project have every event once, and those of a task in order`, async () => {
     const ids = new Set<string>()
     const over = Promise.withResolvers<void>()
     let started = 0
@@ -155,7 +157,7 @@ describe(`a thousand watchers of one process (seed ${seed})`, () => {
       for (const seen of [first!, ...rest]) assert.deepEqual(seen.get(task_id), sequences)
   })
 
-  it(`a thousand watchers of one process (seed ${seed}) are cut off where they do not read, without holding up the others or the memory`, async () => {
+  it(`${watchersMax} watchers of one process (seed ${seed}) are cut off where they do not read, without holding up the others or the memory`, async () => {
     const id = await create('held')
     const stuck = await Promise.all(
       Array.from({ length: 100 }, async () => {
@@ -226,7 +228,7 @@ function readSome(
       response.on('end', () => resolve(frames))
       response.on('error', () => resolve(frames))
     })
-    // A thousand that connect at once are more than the machine accepts: some come back.
+    // Those that connect at once may be more than the machine accepts: some come back.
     asking.on('error', () => setTimeout(resolve, 50, frames))
     asking.end()
   })
