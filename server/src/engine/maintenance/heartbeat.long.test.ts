@@ -93,7 +93,7 @@ describe('a worker says that it lives', () => {
   })
 })
 
-/** Each test has workers and tasks of its own, and waits for a lease to end: they do that at the same time. */
+/** Each test has separate workers and tasks, and waits for a lease to end: they do that at the same time. */
 describe('a process that does not answer', { concurrency: true }, () => {
   const open = async (t: TestContext) => {
     const world = await openCrashWorld()
