@@ -27,7 +27,7 @@ const allowed: Record<string, Cost> = {
   'create agent': { statements: 4, commits: 1 },
   'task with one model call, waited for': { statements: 6, commits: 2 },
   'task with a tool round, waited for': { statements: 8, commits: 4 },
-  'chat completion': { statements: 10, commits: 3 },
+  'chat completion': { statements: 7, commits: 2 },
 }
 
 /** Other work of the service may fall into a round, the more the busier the machine; the least of so many is the request's. */

@@ -1,5 +1,6 @@
 import { isRest, type Hub, type TaskEvent } from '../events/streams/streams-hub.ts'
-import { selectTaskEvents } from '../events/streams/streams.ts'
+import { selectTaskEvents, type FreshTask } from '../events/streams/streams.ts'
+import { finishReasonOf } from '../events/streams/finish-reasons.ts'
 import { Batcher } from '../platform/batcher.ts'
 import type { Fragment, Sql } from '../platform/postgres/database.ts'
 import type { Happening, SegmentFold, StepFacts } from './segment-fold.ts'
@@ -18,8 +19,8 @@ export interface SegmentSource {
   first_sequence: number
   /** The first event of the next segment, where there is one. */
   before_sequence: number | null
-  /** It was just made by this process: there is nothing to read of it before its task has come to rest. */
-  isNew?: boolean
+  /** All that has happened to a task that this process has just made; it is watched from the call on. */
+  fresh?: FreshTask['take'] | undefined
   /** Reads events together with other readers of the process. */
   read?: ReadEvents
 }
@@ -75,13 +76,18 @@ function factsOf({ fragment }: Sql, e: Fragment): Fragment {
     from task_step s where s.task_id = ${e}.task_id and s.id = ${e}.data->>'step_id') end`
 }
 
-function needsFacts({ type, data }: TaskEvent): boolean {
-  return factual.has(type) || (type === 'step.started' && data['type'] === 'wait')
+/** A published event with its facts; undefined where the journal must be read for them. */
+function knownEvent(event: TaskEvent): KnownEvent | undefined {
+  const { type, data } = event
+  const finish_reason = finishReasonOf(event)
+  if (finish_reason !== undefined) return { event, facts: { finish_reason } }
+  const needsFacts = factual.has(type) || (type === 'step.started' && data['type'] === 'wait')
+  return needsFacts ? undefined : { event, facts: undefined }
 }
 
 /** Reads what has happened in a segment so far, to its end where it has ended. */
 export async function readSegment(
-  source: Omit<SegmentSource, 'hub' | 'isNew' | 'read'>,
+  source: Omit<SegmentSource, 'hub' | 'fresh' | 'read'>,
   fold: SegmentFold,
   take: (happenings: Happening[]) => void,
 ): Promise<number> {
@@ -101,7 +107,7 @@ export async function readSegment(
 
 /**
  * Follows a segment until it has ended, `signal` aborts, or the process stops: everything that is in the journal, and then
- * what happens. With `text` that is also what a model is writing right now; without it, what happens is only taken when the task
+ * what happens. With `text` that is also what a model is writing right now; without it, what happens may be taken only when the task
  * has come to rest. Holds no connection of the database while it waits. Resolves with whether the segment has ended; throws where
  * its task is gone.
  */
@@ -114,7 +120,7 @@ export async function followSegment(
     text = true,
   }: { signal: AbortSignal; take: (happenings: Happening[]) => void | Promise<void>; text?: boolean },
 ): Promise<boolean> {
-  const { sql, hub, task_id, first_sequence, isNew = false } = source
+  const { sql, hub, task_id, first_sequence, fresh } = source
   const read: ReadEvents = source.read ?? (async (asked) => (await readEvents(sql, [asked]))[0]!)
   let last = first_sequence - 1
   let wake = Promise.withResolvers<void>()
@@ -137,12 +143,12 @@ export async function followSegment(
     if (isReading || (events[0]?.sequence ?? 0) > tail + 1) return look()
     published.push(...events.filter(({ sequence }) => sequence > tail))
     tail = published.at(-1)?.sequence ?? tail
-    wake.resolve()
+    if (text || events.some(isRest)) wake.resolve()
   }
   over.addEventListener('abort', write)
   const unwatch = hub.watch(task_id, {
     seen: () => last,
-    events: text ? happened : (events) => void (events.some(isRest) && look()),
+    events: happened,
     look,
     close: () => closing.abort(),
     ...(text && { delta: write, message: write }),
@@ -169,8 +175,11 @@ export async function followSegment(
     return false
   }
   try {
-    // What this process published before it was watched is found as a gap, and what another one did by the hub.
-    if (isNew && !text && !hub.hasRested(task_id)) behind = false
+    const past = fresh?.()
+    if (past) {
+      behind = false
+      happened(past)
+    }
     while (!over.aborted) {
       wake = Promise.withResolvers<void>()
       if (behind || published.length > 0) {
@@ -178,9 +187,9 @@ export async function followSegment(
         published = []
         isReading = behind
         behind = false
-        // What an event does not say itself is read with it.
-        isReading ||= some.some(needsFacts)
-        const isOver = isReading ? await readAll() : await takeAll(some.map((event) => ({ event, facts: undefined })))
+        const known = some.flatMap((event) => knownEvent(event) ?? [])
+        isReading ||= known.length < some.length
+        const isOver = isReading ? await readAll() : await takeAll(known)
         if (isReading) tail = last
         isReading = false
         if (isOver) return fold.ended

@@ -4,7 +4,6 @@ import { Problem } from '#contract/core/problems.ts'
 import type { Context } from '../context.ts'
 import { untilClosed } from '../http/connection/until-closed.ts'
 import type { Loading } from '../http/handle.ts'
-import { Batcher } from '../platform/batcher.ts'
 import type { Sql } from '../platform/postgres/database.ts'
 import { endRequests, type RequestEnd } from './door-requests.queries.ts'
 import type { FoundResponse } from './door-responses.queries.ts'
@@ -29,14 +28,14 @@ export interface Telling {
   over?(): boolean
 }
 
-/** Where the events of a segment come from; `isNew` where this request made it. */
-export type SourceOf = (found: FoundResponse, isNew?: boolean) => SegmentSource
+/** Where the events of a segment come from; `fresh` where this request made it. */
+export type SourceOf = (found: FoundResponse, fresh?: { take: NonNullable<SegmentSource['fresh']> }) => SegmentSource
 
 export function makeSourceOf({ database, engine }: Pick<Context, 'database' | 'engine'>): SourceOf {
   const read = makeReadEvents(database.indexed)
-  return ({ task_id, first_sequence, before_sequence }, isNew = false) => ({
+  return ({ task_id, first_sequence, before_sequence }, fresh) => ({
     ...{ sql: database.indexed, hub: engine.hub, read },
-    ...{ task_id, first_sequence, before_sequence, isNew },
+    ...{ task_id, first_sequence, before_sequence, fresh: fresh?.take },
   })
 }
 
@@ -148,48 +147,61 @@ export async function awaitSegment(
   return undefined
 }
 
-/** Ends of records that are being written: a request that follows at once must see them. */
-const ending = new Set<Promise<unknown>>()
-
-/** Ends that are written by one statement at most, and statements at a time. */
+/** Ends that are written by one statement at most. */
 const endsMax = 100
-const concurrency = 1
+/** How long an answered request may wait for others before that is written: only a repetition that says that it is one looks for it. */
+const answeredWait_ms = 100
 
-/** How the ends of requests are written: those that come while a statement runs share the next one. */
-export type RequestEnds = Batcher<RequestEnd, undefined>
+/** How the ends of requests are written: a broken one at once, as its repetition may follow, answered ones together. */
+export class RequestEnds {
+  readonly #sql: Sql
+  readonly #log: Context['log']
+  #waiting: RequestEnd[] = []
+  #timer: NodeJS.Timeout | undefined
+  readonly #writing = new Set<Promise<void>>()
 
-export function makeRequestEnds(sql: Sql): RequestEnds {
-  return new Batcher(
-    async (ends) => {
-      await endRequests(sql, ends)
-      return ends.map(() => undefined)
-    },
-    { concurrency, groupMax: endsMax },
-  )
-}
-
-/** Notes, when the connection of a request closes, whether its answer was written to the end. */
-export function endRequestWith(
-  reply: FastifyReply,
-  { ends, log }: Pick<Context, 'log'> & { ends: RequestEnds },
-  record: number,
-): void {
-  const end = (): void => {
-    const written = ends
-      .submit({ id: record, state: reply.raw.writableFinished ? 'answered' : 'broken' })
-      .catch((error: unknown) =>
-        log.warn({ err: error }, 'end of a door request not stored; a repetition may not find it'),
-      )
-      .finally(() => ending.delete(written))
-    ending.add(written)
+  constructor({ sql, log }: { sql: Sql; log: Context['log'] }) {
+    this.#sql = sql
+    this.#log = log
   }
-  if (reply.raw.destroyed) end()
-  else reply.raw.once('close', end)
-}
 
-/** Resolves when the ends of requests that have closed so far are stored. */
-export async function requestEnds(): Promise<void> {
-  await Promise.all(ending)
+  /** Notes, when the connection of a request closes, whether its answer was written to the end. */
+  note(reply: FastifyReply, record: number): void {
+    const end = (): void => this.#add({ id: record, state: reply.raw.writableFinished ? 'answered' : 'broken' })
+    if (reply.raw.destroyed) end()
+    else reply.raw.once('close', end)
+  }
+
+  /** Resolves when what is being written is stored: the ends of all requests that broke so far. */
+  async written(): Promise<void> {
+    await Promise.all(this.#writing)
+  }
+
+  /** Resolves when the ends of all requests that have closed so far are stored. */
+  async flush(): Promise<void> {
+    this.#write()
+    await this.written()
+  }
+
+  #add(end: RequestEnd): void {
+    this.#waiting.push(end)
+    if (end.state === 'broken' || this.#waiting.length >= endsMax) this.#write()
+    else this.#timer ??= setTimeout(() => this.#write(), answeredWait_ms)
+  }
+
+  #write(): void {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    const ends = this.#waiting
+    if (ends.length === 0) return
+    this.#waiting = []
+    const written = endRequests(this.#sql, ends)
+      .catch((error: unknown) =>
+        this.#log.warn({ err: error }, 'ends of door requests not stored; repetitions may not find them'),
+      )
+      .finally(() => this.#writing.delete(written))
+    this.#writing.add(written)
+  }
 }
 
 /** Cancels a segment's task where its connection closes before it has ended, as its request asked. */

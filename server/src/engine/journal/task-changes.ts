@@ -2,9 +2,11 @@ import { randomUUID } from 'node:crypto'
 import { isFinished, isTerminalEvent } from '#contract/tasks/task-lifecycle.ts'
 import { agentLogRows, type AgentLogRow } from '../../events/agent-log.ts'
 import type { NewEvent } from '../../events/outbox.ts'
+import { noteFinishReason } from '../../events/streams/finish-reasons.ts'
 import type { TaskEvent } from '../../events/streams/streams-hub.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 import { closeApprovals, closeSteps, insertApprovals } from './approvals.queries.ts'
+import type { ModelCallOutput } from '../conversation/conversation.ts'
 import { callId, inputOf, isCallers, timeoutCode } from './call-states.ts'
 import { insertDelegations } from './delegations.queries.ts'
 import { closeToolCalls, insertToolCalls, moveToolCalls, type ToolCallMove } from './tool-calls.queries.ts'
@@ -83,7 +85,11 @@ export interface Applied {
 /** The events that changes make, and the limits that they free. */
 export function publishedBy(changes: readonly TaskChange[]): PublishedEvents[] {
   return changes
-    .map((change) => ({ task_id: change.task.id, events: sequenced(change), freed: freedLimits(change) }))
+    .map((change) => ({
+      task_id: change.task.id,
+      events: withReasons(sequenced(change), change),
+      freed: freedLimits(change),
+    }))
     .filter(({ events, freed }) => events.length > 0 || freed.length > 0)
 }
 
@@ -213,6 +219,16 @@ function sequenced({ task, events = [] }: TaskChange): TaskEvent[] {
     // By the end of a delegated task its parent goes on.
     data: parent_task_id !== null && isTerminalEvent(type) ? { ...data, parent_task_id } : data,
   }))
+}
+
+/** Events to be published, with why the model stopped whose messages they tell of. */
+function withReasons(events: TaskEvent[], { steps = [] }: TaskChange): TaskEvent[] {
+  for (const event of events) {
+    if (event.type !== 'message.completed') continue
+    const step = steps.find(({ id, type }) => id === event.data['step_id'] && type === 'model_call')
+    if (step?.output) noteFinishReason(event, (step.output as ModelCallOutput).finish_reason ?? null)
+  }
+  return events
 }
 
 /** The row of a task after a change; `sent` is the job that the change makes. */

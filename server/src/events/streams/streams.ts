@@ -63,6 +63,11 @@ export function recordTask(hub: Hub, task_id: string): Pick<FreshTask, 'take'> &
   return { take, end }
 }
 
+/** The events of a task of which `first` is not published by who makes it; undefined where the others are not known. */
+export function withFirst(first: TaskEvent, others: readonly TaskEvent[] | undefined): TaskEvent[] | undefined {
+  return others && [first, ...others.filter(({ sequence }) => sequence > first.sequence)]
+}
+
 /**
  * Streams a task to one reader: first `task.snapshot`, then every stored event after `after`, then live events. Closes
  * after the terminal event. Stored events come exactly once and in order, whichever process runs the task. Deltas carry

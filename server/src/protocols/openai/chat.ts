@@ -7,10 +7,18 @@ import type { HttpContext } from '../../http/http-context.ts'
 import { findResponse, type FoundResponse } from '../door-responses.queries.ts'
 import type { AskedSegment } from '../open-segment.ts'
 import { SegmentFold } from '../segment-fold.ts'
-import { awaitSegment, cancelWithConnection, endRequestWith, streamSegment, type Telling } from '../served-segment.ts'
+import { awaitSegment, cancelWithConnection, streamSegment, type Telling } from '../served-segment.ts'
 import { ChatState } from './chat-state.ts'
 import type { DoorFiles } from '../door-files.ts'
-import { openOnce, receiveAsked, requireModel, type AskedModels, type OpenAiDoor, type Opened } from './open.ts'
+import {
+  finishOpened,
+  openOnce,
+  receiveAsked,
+  requireModel,
+  type AskedModels,
+  type OpenAiDoor,
+  type Opened,
+} from './open.ts'
 import { readChatMessages } from './read-input.ts'
 import { doorConfig, openWebUiHeaders, readOptions } from './read-options.ts'
 
@@ -28,34 +36,34 @@ export function chatRoutes(app: FastifyInstance, http: HttpContext, door: OpenAi
       const body = handling.body as Record<string, unknown>
       return openOnce(door, handling, () => askedOf(handling, body, models, doorFiles))
     },
-    finish: async (handling, answer, reply) => {
-      const body = handling.body as Record<string, unknown>
-      const { response_id, record, made } = answer.body as Opened
-      const found = made ?? (await findResponse(door.sql, response_id, handling.principal, { hidden: true }))
-      if (!found) throw notFound('response_not_found', 'response', response_id)
-      if (record !== null) endRequestWith(reply, door, record)
-      reply.header('cadre-task-id', found.task_id)
-      const { ignored } = readOptions({ tools: body['tools'] }, {})
-      if (ignored.length > 0) reply.header('cadre-ignored', ignored.join(', '))
-      const fold = new SegmentFold(found)
-      const state = stateOf(found, fold)
-      const { cadre, stream, stream_options } = body
-      if (isObject(cadre) && cadre['on_disconnect'] === 'cancel')
-        cancelWithConnection(reply, door, handling, found, fold)
-      if (stream === true) {
-        const usage = isObject(stream_options) && stream_options['include_usage'] === true
-        return streamSegment(reply, sourceOf(found), fold, tellingOf(state, usage))
-      }
-      const done = await awaitSegment(reply, sourceOf(found, made !== undefined), fold, {
-        take: (happening) => void state.take(happening),
-        isOver: () => state.over,
-        body: (isLate) => (isLate || !state.failure || isInvalid(state) ? state.whole() : undefined),
-      })
-      if (done !== undefined) return new Answer(200, done)
-      if (reply.raw.headersSent || !state.failure) return undefined
-      reply.header('x-should-retry', 'false')
-      return new Answer(state.failure.status, { error: state.failure.error })
-    },
+    finish: (handling, answer, reply) =>
+      finishOpened(answer.body as Opened, async ({ response_id, record, made, fresh }) => {
+        const body = handling.body as Record<string, unknown>
+        const found = made ?? (await findResponse(door.sql, response_id, handling.principal, { hidden: true }))
+        if (!found) throw notFound('response_not_found', 'response', response_id)
+        if (record !== null) door.ends.note(reply, record)
+        reply.header('cadre-task-id', found.task_id)
+        const { ignored } = readOptions({ tools: body['tools'] }, {})
+        if (ignored.length > 0) reply.header('cadre-ignored', ignored.join(', '))
+        const fold = new SegmentFold(found)
+        const state = stateOf(found, fold)
+        const { cadre, stream, stream_options } = body
+        if (isObject(cadre) && cadre['on_disconnect'] === 'cancel')
+          cancelWithConnection(reply, door, handling, found, fold)
+        if (stream === true) {
+          const usage = isObject(stream_options) && stream_options['include_usage'] === true
+          return streamSegment(reply, sourceOf(found, fresh), fold, tellingOf(state, usage))
+        }
+        const done = await awaitSegment(reply, sourceOf(found, fresh), fold, {
+          take: (happening) => void state.take(happening),
+          isOver: () => state.over,
+          body: (isLate) => (isLate || !state.failure || isInvalid(state) ? state.whole() : undefined),
+        })
+        if (done !== undefined) return new Answer(200, done)
+        if (reply.raw.headersSent || !state.failure) return undefined
+        reply.header('x-should-retry', 'false')
+        return new Answer(state.failure.status, { error: state.failure.error })
+      }),
   })
 }
 

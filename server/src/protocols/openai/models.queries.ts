@@ -1,3 +1,4 @@
+import { isObject } from '#contract/core/merge-patch.ts'
 import { openaiBounds } from '#contract/doors/openai.ts'
 import type { Principal } from '../../http/access/principal.ts'
 import { Batcher } from '../../platform/batcher.ts'
@@ -18,6 +19,11 @@ const columns = (sql: Sql) => sql.fragment`a.id, a.project_id, a.name, p.name as
 
 /** Agents that closed this door to themselves are not there. */
 const isOpen = (sql: Sql): Fragment => sql.fragment`a.config->'doors'->>'openai' is distinct from 'false'`
+
+/** The same of a configuration that was read. */
+export function opensDoor(config: Record<string, unknown>): boolean {
+  return !isObject(config['doors']) || String(config['doors']['openai']) !== 'false'
+}
 
 /** The agents of a project, as models: what is at one place of the lists belongs together. */
 export interface ProjectModels {
@@ -68,12 +74,18 @@ type Way = keyof typeof ways
 const groupMax = 100
 const concurrency = 2
 
+/** A model that a name stands for. */
+export interface FoundModel extends ModelRow {
+  /** The name means no other agent as long as this agent and its project are called so, and it has not closed this door. */
+  isLasting: boolean
+}
+
 /** Finds models on connections of the process: names that come at the same time share a statement. */
 export type FindModel = (
   principal: Pick<Principal, 'org_id'>,
   name: string,
   project: string | undefined,
-) => Promise<ModelRow | undefined>
+) => Promise<FoundModel | undefined>
 
 export function makeFindModel(sql: Sql): FindModel {
   const groups = new Map(
@@ -96,7 +108,7 @@ export async function findModel(
   principal: Pick<Principal, 'org_id'>,
   name: string,
   project: string | undefined,
-): Promise<ModelRow | undefined> {
+): Promise<FoundModel | undefined> {
   return findWith(principal, name, project, async (way, asked) => (await findByWay(sql, way, [asked]))[0])
 }
 
@@ -105,7 +117,7 @@ async function findWith(
   name: string,
   project: string | undefined,
   find: (way: Way, asked: AskedModel) => Promise<ModelRow | undefined>,
-): Promise<ModelRow | undefined> {
+): Promise<FoundModel | undefined> {
   const within = project === undefined ? null : projectNumber(project)
   if (within === undefined) return undefined
   const slash = name.indexOf('/')
@@ -118,9 +130,10 @@ async function findWith(
     else asked.push(['project_number', { agent, project: String(number) }])
   }
   asked.push(['name', { agent: name, project: null }])
-  for (const [way, one] of asked) {
+  for (const [at, [way, one]] of asked.entries()) {
     const found = await find(way, { org_id, within, ...one })
-    if (found) return found
+    // Another project may get an agent of the same name, and a way that comes first may find one.
+    if (found) return { ...found, isLasting: at === 0 && way !== 'name' }
   }
   return undefined
 }

@@ -1,19 +1,22 @@
 import { isObject } from '#contract/core/merge-patch.ts'
+import { Problem } from '#contract/core/problems.ts'
 import { projectId } from '#contract/core/project-id.ts'
 import type { Context } from '../../context.ts'
 import { saidOf } from '../../engine/conversation/conversation.ts'
 import { judgeInput } from '../../engine/tools/schemas/schema-judge.ts'
 import type { Loading } from '../../http/handle.ts'
 import { Batcher } from '../../platform/batcher.ts'
+import { recordTask, withFirst, type FreshTask } from '../../events/streams/streams.ts'
+import type { TaskEvent } from '../../events/streams/streams-hub.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 import { makeLoadAsked, type AskedAgent } from '../../resources/tasks/asked-agents.ts'
 import { areRepeated, claimRequest, hashOfRequest, recordRequest, type AskedRequest } from '../door-requests.queries.ts'
 import type { FoundResponse } from '../door-responses.queries.ts'
 import { foundOf, openSegment, plainTask, type AskedSegment, type SegmentPointer } from '../open-segment.ts'
-import { makeRequestEnds, makeSourceOf, requestEnds, type RequestEnds, type SourceOf } from '../served-segment.ts'
+import { makeSourceOf, RequestEnds, type SourceOf } from '../served-segment.ts'
 import { requireConversation } from '../conversations.queries.ts'
 import { makeDoorFiles, type DoorFiles } from '../door-files.ts'
-import { findModel, makeFindModel, type FindModel } from './models.queries.ts'
+import { findModel, makeFindModel, opensDoor, type FindModel, type FoundModel } from './models.queries.ts'
 import { projectOf } from './models.ts'
 import { badParameter, modelNotFound } from './problems.ts'
 import { readInput, type AskedInput } from './read-input.ts'
@@ -22,8 +25,22 @@ import type { Options } from './read-options.ts'
 /** What a creating request leaves: its segment, and its record where it has one. */
 export interface Opened extends SegmentPointer {
   record: number | null
-  /** The segment as its creation left it, where this request created it: nothing that happens to it was missed. */
+  /** The segment as its creation left it, where this request created it. */
   made?: FoundResponse
+  /** All that has happened to it since, until this is called; then it must be watched. Called once, and `forget` where it is not. */
+  fresh?: { take: FreshTask['take']; forget: () => void }
+}
+
+/** Answers a request from what it has opened; what was noted of a new task is forgotten at the end. */
+export async function finishOpened<Result>(
+  opened: Opened,
+  finish: (opened: Opened) => Promise<Result>,
+): Promise<Result> {
+  try {
+    return await finish(opened)
+  } finally {
+    opened.fresh?.forget()
+  }
 }
 
 /** Requests that are looked for by one statement at most, and such statements at a time. */
@@ -41,6 +58,7 @@ function makeRepeated(sql: Sql): Repeated {
 export interface AskedModels {
   loadAsked: (loading: Loading) => Promise<AskedAgent>
   findModel: FindModel
+  known: KnownModels
 }
 
 /** What completions and responses of a process share: what their requests look for at the same time is one group for both. */
@@ -56,29 +74,56 @@ export function makeOpenAiDoor(context: Context): OpenAiDoor {
   const { indexed } = context.database
   return {
     ...context,
-    models: { loadAsked: makeLoadAsked(context.database), findModel: makeFindModel(indexed) },
+    models: { loadAsked: makeLoadAsked(context.database), findModel: makeFindModel(indexed), known: new Map() },
     doorFiles: makeDoorFiles(context),
     sourceOf: makeSourceOf(context),
     repeated: makeRepeated(indexed),
-    ends: makeRequestEnds(indexed),
+    ends: new RequestEnds({ sql: indexed, log: context.log }),
   }
 }
+
+/**
+ * What names of models stood for last, by organization, project and name. It is only where to look: the agent that is found there is used
+ * where it still has the names that it had.
+ */
+export type KnownModels = Map<string, FoundModel>
+
+/** Names that a process remembers; one more takes the place of the oldest. */
+const knownModelsMax = 10_000
 
 /** The agent that a body names as its model. Throws 404 `model_not_found`, 400 where it names none. */
 export async function requireModel(
   loading: Loading,
   model: unknown,
-  { loadAsked, findModel: findShared }: AskedModels,
+  { loadAsked, findModel: findShared, known }: AskedModels,
 ): Promise<AskedAgent> {
   if (typeof model !== 'string' || model === '')
     throw badParameter('model', 'model is required.', 'missing_required_parameter')
   const { sql, principal } = loading
   const project = projectOf(loading)
+  const load = ({ project_id, id }: FoundModel): Promise<AskedAgent> =>
+    loadAsked({ ...loading, params: { project_id: projectId(project_id), agent_id: id } })
+  const place = JSON.stringify([principal.org_id, project ?? null, model])
+  const last = known.get(place)
+  if (last) {
+    const agent = await load(last).catch(unlessMissing)
+    const isSame = agent?.name === last.name && agent.project_name === last.project && opensDoor(agent.config)
+    if (isSame) return agent
+    known.delete(place)
+  }
   const found = await (sql.isTransaction
     ? findModel(sql, principal, model, project)
     : findShared(principal, model, project))
   if (!found) throw modelNotFound(model)
-  return loadAsked({ ...loading, params: { project_id: projectId(found.project_id), agent_id: found.id } })
+  if (found.isLasting) {
+    if (known.size >= knownModelsMax) known.delete(known.keys().next().value!)
+    known.set(place, found)
+  }
+  return load(found)
+}
+
+function unlessMissing(error: unknown): undefined {
+  if (!(error instanceof Problem) || error.status !== 404) throw error
 }
 
 /**
@@ -86,7 +131,7 @@ export async function requireModel(
  * A request with an Idempotency-Key is repeated by that alone.
  */
 export async function openOnce(
-  { engine, database, repeated }: Pick<OpenAiDoor, 'engine' | 'database' | 'repeated'>,
+  { engine, database, repeated, ends }: Pick<OpenAiDoor, 'engine' | 'database' | 'repeated' | 'ends'>,
   loading: Loading,
   asked: () => Promise<AskedSegment>,
 ): Promise<Opened> {
@@ -105,7 +150,7 @@ export async function openOnce(
   const path = request.url.split('?', 1)[0] ?? request.url
   const hash = hashOfRequest(request.method, path, request.body as Buffer | undefined)
   const again = Number(request.headers['x-stainless-retry-count'] ?? 0) >= 1
-  await requestEnds()
+  await (again ? ends.flush() : ends.written())
   const claimed =
     (await repeated.submit({ credential_id, hash, again })) &&
     (await claimRequest(database.indexed, { credential_id, hash, again, process_id }))
@@ -113,9 +158,19 @@ export async function openOnce(
   const of = await judged()
   const task = plainTask(loading, of, { credential_id, hash, process_id })
   if (task && engine.mayShare(task)) {
-    const row = await engine.create(task)
-    const made = foundOf(row, task)
-    return { response_id: made.id, task_id: row.id, record: row.request_record ?? null, made }
+    const { take, end: forget } = recordTask(engine.hub, task.id)
+    try {
+      const row = await engine.create(task)
+      const made = foundOf(row, task)
+      const { status, agent_id, agent_version, created_at } = row
+      const data = { status, agent_id, agent_version }
+      const first: TaskEvent = { sequence: 1, task_id: row.id, type: 'task.created', created_at, data }
+      const fresh = { take: () => withFirst(first, take()), forget }
+      return { response_id: made.id, task_id: row.id, record: row.request_record ?? null, made, fresh }
+    } catch (error) {
+      forget()
+      throw error
+    }
   }
   return sql.begin(async (tx) => {
     const opened = await segment(tx, of)

@@ -10,10 +10,19 @@ import { findResponse, hideResponse, type FoundResponse } from '../door-response
 import { cancelSegment, mayResolve, type AskedSegment } from '../open-segment.ts'
 import { followSegment, readSegment } from '../segment-events.ts'
 import { SegmentFold, type Happening } from '../segment-fold.ts'
-import { awaitSegment, cancelWithConnection, endRequestWith, streamSegment, type Telling } from '../served-segment.ts'
+import { awaitSegment, cancelWithConnection, streamSegment, type Telling } from '../served-segment.ts'
 import { requireConversation } from '../conversations.queries.ts'
 import type { DoorFiles } from '../door-files.ts'
-import { echoOf, openOnce, receiveAsked, requireModel, type AskedModels, type OpenAiDoor, type Opened } from './open.ts'
+import {
+  finishOpened,
+  echoOf,
+  openOnce,
+  receiveAsked,
+  requireModel,
+  type AskedModels,
+  type OpenAiDoor,
+  type Opened,
+} from './open.ts'
 import { withReferences } from './item-references.ts'
 import { badParameter } from './problems.ts'
 import { pageOf } from './pages.ts'
@@ -40,24 +49,25 @@ export function responseRoutes(app: FastifyInstance, http: HttpContext, door: Op
       if (!isBackground || body['stream'] === true) await handling.occupy()
       return openOnce(door, handling, () => askedOf(handling, body, models, doorFiles))
     },
-    finish: async (handling, answer, reply) => {
-      const body = handling.body as Record<string, unknown>
-      const { response_id, record, made } = answer.body as Opened
-      const found = made ?? (await requireResponse(door.sql, response_id, handling, { hidden: true }))
-      if (record !== null) endRequestWith(reply, door, record)
-      reply.header('cadre-task-id', found.task_id)
-      const ignored = ignoredOf(body)
-      if (ignored.length > 0) reply.header('cadre-ignored', ignored.join(', '))
-      if (body['stream'] === true) return streamResponse(reply, door, handling, found, body, -1)
-      if (body['background'] === true) return new Answer(200, (await stateInBackground(door.sql, found)).view())
-      const { fold, state } = stateOf(found)
-      if (wantsCancel(body)) cancelWithConnection(reply, door, handling, found, fold)
-      const done = await awaitSegment(reply, sourceOf(found, made !== undefined), fold, {
-        take: (happening) => void state.take(happening),
-        body: () => state.view(),
-      })
-      return done === undefined ? undefined : new Answer(200, done)
-    },
+    finish: (handling, answer, reply) =>
+      finishOpened(answer.body as Opened, async ({ response_id, record, made, fresh }) => {
+        const body = handling.body as Record<string, unknown>
+        const found = made ?? (await requireResponse(door.sql, response_id, handling, { hidden: true }))
+        if (record !== null) door.ends.note(reply, record)
+        reply.header('cadre-task-id', found.task_id)
+        const ignored = ignoredOf(body)
+        if (ignored.length > 0) reply.header('cadre-ignored', ignored.join(', '))
+        if (body['stream'] === true)
+          return streamResponse(reply, door, handling, { found, fresh, body, starting_after: -1 })
+        if (body['background'] === true) return new Answer(200, (await stateInBackground(door.sql, found)).view())
+        const { fold, state } = stateOf(found)
+        if (wantsCancel(body)) cancelWithConnection(reply, door, handling, found, fold)
+        const done = await awaitSegment(reply, sourceOf(found, fresh), fold, {
+          take: (happening) => void state.take(happening),
+          body: () => state.view(),
+        })
+        return done === undefined ? undefined : new Answer(200, done)
+      }),
   })
 
   handle(app, http, operations.getResponse, {
@@ -73,7 +83,11 @@ export function responseRoutes(app: FastifyInstance, http: HttpContext, door: Op
       const { loaded, query } = handling
       reply.header('cadre-task-id', loaded.task_id)
       if (!query.stream) return answer
-      return streamResponse(reply, door, handling, loaded, {}, query.starting_after ?? -1)
+      return streamResponse(reply, door, handling, {
+        found: loaded,
+        body: {},
+        starting_after: query.starting_after ?? -1,
+      })
     },
   })
 
@@ -205,9 +219,12 @@ async function streamResponse(
   reply: FastifyReply,
   context: OpenAiDoor,
   by: Loading,
-  found: FoundResponse,
-  body: Record<string, unknown>,
-  starting_after: number,
+  {
+    found,
+    fresh,
+    body,
+    starting_after,
+  }: { found: FoundResponse; fresh?: Opened['fresh']; body: Record<string, unknown>; starting_after: number },
 ): Promise<undefined> {
   const { fold, state } = stateOf(found)
   if (wantsCancel(body)) cancelWithConnection(reply, context, by, found, fold)
@@ -219,7 +236,7 @@ async function streamResponse(
         .map(encodeFrame),
     end: () => ['data: [DONE]\n\n'],
   }
-  return streamSegment(reply, context.sourceOf(found), fold, telling)
+  return streamSegment(reply, context.sourceOf(found, fresh), fold, telling)
 }
 
 /** A frame of a response's stream: its event is its type, and it has no id. */

@@ -10,6 +10,7 @@ import { responseRoutes } from './responses.ts'
 /** The OpenAI protocol at `/v1`, in front of the same tasks. */
 export function openaiRoutes(app: FastifyInstance, http: HttpContext, context: Context): void {
   const door = makeOpenAiDoor(context)
+  app.addHook('onClose', () => door.ends.flush())
   modelRoutes(app, http, context)
   chatRoutes(app, http, door)
   responseRoutes(app, http, door)

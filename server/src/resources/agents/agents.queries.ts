@@ -83,6 +83,7 @@ export interface AskedPath extends AgentPath {
 
 /** An agent that is asked to do a task, and what decides whether it takes one. */
 export interface AgentAndRoom extends AgentRow {
+  project_name: string
   /** As many tasks wait for it already as may. */
   is_full: boolean
   /** Whether there is a budget that its tasks for this caller spend. */
@@ -106,7 +107,7 @@ export async function findAgentsAndRoom(
 ): Promise<(AgentAndRoom | undefined)[]> {
   const { fragment } = sql
   const rows = await sql.run<AgentAndRoom & { nth: number }>(fragment`
-    select asked.nth::int, ${columns(sql)}, token_subject,
+    select asked.nth::int, ${columns(sql)}, project_name, token_subject,
       exists (select from task t where t.agent_id = found.id and t.status = 'queued' offset ${queuedMax - 1} limit 1) as is_full,
       exists (select from budget b where b.subject in (found.id, 'proj_' || found.project_id, asked.of_org,
         (${paths.map(({ credential_id }) => credential_id)}::text[])[asked.nth])) as has_budget,
@@ -124,8 +125,8 @@ function named({ fragment }: Sql, paths: readonly AgentPath[]): Fragment {
   return fragment`unnest(${paths.map(({ id }) => id)}::text[], ${paths.map(({ project_id }) => project_id)}::bigint[],
       ${paths.map(({ org_id }) => org_id)}::text[]) with ordinality as asked(agent_id, of_project, of_org, nth)
     cross join lateral (
-      select agent.* from agent where id = asked.agent_id and project_id = asked.of_project
-        and exists (select from project p where p.id = asked.of_project and p.org_id = asked.of_org) limit 1
+      select agent.*, p.name as project_name from agent join project p on p.id = asked.of_project and p.org_id = asked.of_org
+      where agent.id = asked.agent_id and agent.project_id = asked.of_project limit 1
     ) found`
 }
 

@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { isFinished } from '#contract/tasks/task-lifecycle.ts'
 import type { Context } from '../../context.ts'
-import { awaitTask, recordTask, streamTask, type FreshTask } from '../../events/streams/streams.ts'
+import { awaitTask, recordTask, streamTask, withFirst, type FreshTask } from '../../events/streams/streams.ts'
 import type { TaskEvent } from '../../events/streams/streams-hub.ts'
 import { untilClosed } from '../../http/connection/until-closed.ts'
 import { Answer, type Loading } from '../../http/handle.ts'
@@ -129,10 +129,6 @@ export function makeWatch({ sql, engine, database }: Pick<Context, 'sql' | 'engi
       }
     },
   }
-}
-
-function withFirst(first: TaskEvent, others: readonly TaskEvent[] | undefined): TaskEvent[] | undefined {
-  return others && [first, ...others.filter(({ sequence }) => sequence > first.sequence)]
 }
 
 /** Called before a task is created: a caller that may not watch it is refused before there is anything to watch. */
