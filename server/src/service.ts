@@ -88,20 +88,34 @@ export interface Service {
  * Starts everything that one process of a role does: migrates, makes the first owner, serves the API, works on tasks.
  * `stop` undoes it in the opposite order.
  */
-export async function startService({
-  config,
-  role = 'all',
-  shares_port = false,
-  secret_key,
-  connection,
-  log,
-  timeoutMultiplier = 1,
-  keepCredentials,
-}: ServiceOptions): Promise<Service> {
-  let stopping = false
+export async function startService(options: ServiceOptions): Promise<Service> {
+  const started = new AsyncDisposableStack()
+  try {
+    return await start(options, started)
+  } catch (error) {
+    // What was started would go on with a database that its owner stops now, and tell of each statement that fails.
+    await started.disposeAsync()
+    throw error
+  }
+}
+
+/** Starts the service, and hands what ends each of its parts to `started`. */
+async function start(
+  {
+    config,
+    role = 'all',
+    shares_port = false,
+    secret_key,
+    connection,
+    log,
+    timeoutMultiplier = 1,
+    keepCredentials,
+  }: ServiceOptions,
+  started: AsyncDisposableStack,
+): Promise<Service> {
   const onError = (error: Error): void => {
     // The embedded server ends the last connections itself when it stops.
-    if (!stopping) log.warn({ err: error }, 'a database connection was lost')
+    if (!started.disposed) log.warn({ err: error }, 'a database connection was lost')
   }
   const database = openDatabase({ connection, timeoutMultiplier, onError })
   const authentication = openDatabase({
@@ -111,6 +125,9 @@ export async function startService({
     connectionsMax: authConnectionsMax,
     synchronous_commit: 'off',
     application_name: 'cadre authentication',
+  })
+  started.defer(async () => {
+    await Promise.all([database.close(), authentication.close()])
   })
   const { sql } = database
   const { applied } = await migrate(sql)
@@ -127,13 +144,9 @@ export async function startService({
     version,
     log,
   })
+  started.defer(() => metrics.stop())
   const secrets = makeSecrets(secret_key)
-  try {
-    await compareSecretKey(sql, secrets, { isLost: config.secret_key_lost === 'acknowledged', log })
-  } catch (error) {
-    await Promise.all([metrics.stop(), database.close(), authentication.close()])
-    throw error
-  }
+  await compareSecretKey(sql, secrets, { isLost: config.secret_key_lost === 'acknowledged', log })
   const first_owner = servesApi(role) ? await createFirstOwner({ sql, config, keep: keepCredentials }) : undefined
   let port = config.port
   const egress = makeEgress({
@@ -168,6 +181,8 @@ export async function startService({
     version,
     log,
   })
+  started.defer(() => tracing.stop())
+  started.defer(() => tokens.stop())
   const objects = await objectStoreOf(config)
   const files = makeFiles({ sql, project_bytes: config.files_max_bytes_project, objects })
   const engine = await startEngine({
@@ -184,6 +199,7 @@ export async function startService({
     works: works(role),
     onTaskEvents: metrics.onTaskEvents,
   })
+  started.defer(() => engine.stop())
   const context: Context = {
     config,
     log,
@@ -205,6 +221,7 @@ export async function startService({
   }
   context.onInternalError = reportInternalErrors(context)
   const agentProvisioner = startAgentProvisioner(context, { sweeps: works(role) })
+  started.defer(() => agentProvisioner.stop())
   const background = works(role)
     ? [
         startScheduler(context),
@@ -220,6 +237,13 @@ export async function startService({
         ]),
       ]
     : []
+  let resting: Promise<unknown> | undefined
+  /** Begins nothing more in the background. */
+  const rest = async (): Promise<void> => {
+    context.stopping = true
+    await (resting ??= Promise.all([engine.release(), ...background.map((one) => one.stop())]))
+  }
+  started.defer(rest)
   const isReady = (): boolean => !context.stopping && engine.isReady()
   const app = servesApi(role)
     ? await buildApp(context, agentProvisioner, metrics.requests)
@@ -245,19 +269,13 @@ export async function startService({
     console_url: config.console && servesApi(role) ? `${context.public_url()}/` : undefined,
     first_owner,
     async stop() {
-      context.stopping = stopping = true
-      // Nothing more is begun in the background while the last requests are answered.
-      const ended = Promise.all([engine.release(), ...background.map((one) => one.stop())])
+      // While the last requests are answered.
+      const ended = rest()
       ended.catch(() => {})
       if (servesApi(role)) await delay(config.drain_seconds * 1000)
       engine.closeStreams()
       await Promise.all([closeServer(closeListeners), ended])
-      await agentProvisioner.stop()
-      await engine.stop()
-      await tokens.stop()
-      await tracing.stop()
-      await metrics.stop()
-      await Promise.all([database.close(), authentication.close()])
+      await started.disposeAsync()
     },
   }
 }
