@@ -240,6 +240,28 @@ describe('a message', () => {
     assert.equal(await tasks(), count + 2)
   })
 
+  it('members named as in the schema of the protocol are taken, and all that is answered is named as in its JSON', async () => {
+    const { message } = sent('Hello', { context_id: '', reference_task_ids: [] })
+    const { messageId: message_id, ...rest } = message
+    const made = await rpc('echo', 'SendMessage', {
+      message: { ...rest, message_id },
+      configuration: { history_length: 1 },
+    })
+    const { id } = made.body.result.task
+    const read = await rpc('echo', 'GetTask', { id, history_length: 1 })
+    assert.equal(read.body.result.history.length, 1)
+    const named = { task_id: id, id: 'named', url: 'https://example.com/hook' }
+    const push = await rpc('echo', 'CreateTaskPushNotificationConfig', named)
+    assert.equal(push.body.result?.taskId, id, JSON.stringify(push.body))
+    const slow = await rpc('script', 'SendMessage', {
+      ...sent(JSON.stringify([{ delay_ms: 60_000 }, { text: 'x' }])),
+      configuration: { return_immediately: true },
+    })
+    const canceled = await rpc('script', 'CancelTask', { id: slow.body.result.task.id })
+    const answers = JSON.stringify([read.body, push.body, slow.body, canceled.body])
+    assert.deepEqual([...new Set(answers.match(/"[a-z]+_[a-z_]+":/g))], [])
+  })
+
   it('a message goes on in the thread of its context, which no other agent has', async () => {
     const first = (await rpc('echo', 'SendMessage', sent('1'))).body.result.task
     const second = (await rpc('echo', 'SendMessage', sent('2', { contextId: first.contextId }))).body.result.task

@@ -12,6 +12,7 @@ import { cancelAsAsked } from '../../resources/tasks/task-requests.ts'
 import type { DoorFiles } from '../door-files.ts'
 import { findDoorAgent, findDoorThreads, type DoorAgent } from '../door-keys.queries.ts'
 import { countA2aTasks, findA2aTask, listA2aTasks, type A2aTask, type A2aTaskFilter } from './a2a-tasks.queries.ts'
+import { camelCased } from './camel-case.ts'
 import { a2aConfig, cardOf } from './card.ts'
 import { judgeInput } from '../../engine/tools/schemas/schema-judge.ts'
 import { openMessage, type OpenedMessage } from './open-message.ts'
@@ -265,5 +266,5 @@ function statusesOf(given: unknown): Pick<A2aTaskFilter, 'statuses' | 'waits'> {
 /** Parameters of a call; throws where they are none. */
 export function paramsOf(params: unknown): Params {
   if (!isObject(params)) throw badMember('params', 'must be an object')
-  return params
+  return camelCased(params) as Params
 }

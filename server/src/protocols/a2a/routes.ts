@@ -26,6 +26,7 @@ import { mayResolve } from '../open-segment.ts'
 import { makeDoorFiles } from '../door-files.ts'
 import { readSend } from './read-message.ts'
 import { makeCalls, paramsOf, requireA2aTask, requirePublished, type Done } from './calls.ts'
+import { camelCased } from './camel-case.ts'
 import { a2aConfig, cardOf } from './card.ts'
 import { legacyCard, legacyMethods, readLegacy, answerLegacy } from './legacy.ts'
 import { a2aProblem } from './problems.ts'
@@ -260,8 +261,9 @@ function rpcBinding(context: Context): Binding {
     },
     async answer(handling, done, reply) {
       const body = handling.body as Record<string, unknown>
-      const call = { ...body, id: handling.request.rpc_id ?? null }
       const legacy = isLegacy(handling, { byRpc: true })
+      const params = legacy ? body['params'] : camelCased(body['params'])
+      const call = { ...body, params, id: handling.request.rpc_id ?? null }
       const said = new ServerCallContext({ requestedVersion: legacy ? '0.3' : '1.0' })
       const through = (handler: A2ARequestHandler) =>
         legacy ? answerLegacy(handler, call, said) : new JsonRpcTransportHandler(handler).handle(call, said)
@@ -310,7 +312,7 @@ function restBinding(
     async params(handling) {
       isLegacy(handling, { byRpc: false })
       const { query, body } = handling as { query: object | undefined; body: object | undefined }
-      return { ...query, ...body, ...more(handling) }
+      return { ...paramsOf({ ...query, ...body }), ...more(handling) }
     },
     async answer(handling, done, reply) {
       if (done.kind === 'stream') {

@@ -6,6 +6,7 @@ import type { InputMessage, TaskInput } from '#contract/tasks/tasks.ts'
 import { saidOf } from '../../engine/conversation/conversation.ts'
 import type { Happening, SegmentEnd, SegmentFold } from '../segment-fold.ts'
 import type { A2aTask, SentMessage } from './a2a-tasks.queries.ts'
+import { camelCased } from './camel-case.ts'
 
 /** An event of a stream, with its number: from the task's first event on, the same in every replay. */
 export interface A2aFrame {
@@ -111,7 +112,7 @@ export class A2aTaskState {
   }
 
   #cadre(): Record<string, unknown> {
-    return { cadre: { agent_version: this.#row.agent_version, console_url: this.#console, ...this.#metadata } }
+    return { cadre: { agentVersion: this.#row.agent_version, consoleUrl: this.#console, ...this.#metadata } }
   }
 
   #status() {
@@ -159,7 +160,7 @@ export class A2aTaskState {
         return []
       case 'server_call.started': {
         const aside = this.#putAside(sequence)
-        this.#metadata = { tool_call: { id: happening.step_id, tool: happening.tool } }
+        this.#metadata = { toolCall: { id: happening.step_id, tool: happening.tool } }
         const frame = this.#statusFrame(
           sequence,
           TaskState.TASK_STATE_WORKING,
@@ -241,8 +242,8 @@ export class A2aTaskState {
           event: this.#artifactUpdate([textPart('')], { lastChunk: true }),
         })
       this.#metadata = {
-        ...(end.error && { error: end.error }),
-        ...(end.receipt && { receipt: end.receipt }),
+        ...(end.error && { error: camelCased(end.error) }),
+        ...(end.receipt && { receipt: camelCased(end.receipt) }),
         ...(end.how === 'expired' && { expired: true }),
       }
     } else {
@@ -259,7 +260,7 @@ export class A2aTaskState {
       }
       this.#metadata = {}
     }
-    this.#metadata = { ...this.#metadata, ...(end.cost_usd !== null && { cost_usd: end.cost_usd }) }
+    this.#metadata = { ...this.#metadata, ...(end.cost_usd !== null && { costUsd: end.cost_usd }) }
     // Of a fixed number, because a replay does not have what was taken back.
     this.#offset = { sequence: end.sequence, frames: 2 }
     return [...frames, this.#statusFrame(end.sequence, endStates[end.how], this.#lastWord(end))]
@@ -394,6 +395,6 @@ export function taskOfRow(row: A2aTask & { status_at: string }, { artifacts }: {
           ]
         : [],
     history: [],
-    metadata: { cadre: { agent_version: row.agent_version } },
+    metadata: { cadre: { agentVersion: row.agent_version } },
   }
 }
