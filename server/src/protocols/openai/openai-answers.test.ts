@@ -107,6 +107,23 @@ describe('what a request says beside its input', () => {
     assert.match(body.error.message, /no agent named unknown .* project\/agent-name\.$/)
   })
 
+  it('a response has every member that Open Responses requires, with the value that holds where none was given', async () => {
+    const { body } = await service.send('POST', '/v1/responses', { body: { model: 'answers/echo', input: 'x' } })
+    const required = {
+      ...{ truncation: 'disabled', service_tier: 'default', tool_choice: 'auto', text: { format: { type: 'text' } } },
+      ...{ temperature: 1, top_p: 1, presence_penalty: 0, frequency_penalty: 0, top_logprobs: 0, store: true },
+      ...{ background: false, parallel_tool_calls: true, tools: [], metadata: {}, error: null, instructions: null },
+      ...{ incomplete_details: null, previous_response_id: null, reasoning: null, max_output_tokens: null },
+      ...{ max_tool_calls: null, safety_identifier: null, prompt_cache_key: null },
+    }
+    const shown = Object.fromEntries(Object.keys(required).map((name) => [name, body[name]]))
+    assert.deepEqual(shown, required)
+    const config = { model: 'builtin/echo', temperature: 0.2 }
+    await createAgent(service.send, project, { name: 'cool', config })
+    const cool = await service.send('POST', '/v1/responses', { body: { model: 'answers/cool', input: 'x' } })
+    assert.equal(cool.body.temperature, 0.2)
+  })
+
   it('what only concerns the client is kept with the task, and shown again by a response', async () => {
     const said = { service_tier: 'flex', user: 'u-1', client_metadata: { session: 's-1', depth: 3 } }
     const headers = { 'X-OpenWebUI-User-Id': 'u-7', 'X-OpenWebUI-Chat-Id': 'x'.repeat(600) }

@@ -15,6 +15,15 @@ type Status = 'queued' | 'in_progress' | 'completed' | 'failed' | 'incomplete' |
 const numbersPerEvent = 2 ** 17
 const framesPerEvent = 16
 
+/**
+ * Members that Open Responses requires, as numbers and texts that may not be null: what they are where neither the request nor the agent
+ * sets them, because then the model's provider is sent none of them.
+ */
+const unset = {
+  ...{ temperature: 1, top_p: 1, presence_penalty: 0, frequency_penalty: 0, top_logprobs: 0 },
+  ...{ truncation: 'disabled', service_tier: 'default' },
+}
+
 type ShownResponse = DoorResponse & { agent_version: number; has_schema: boolean }
 
 /** A segment as a response of the OpenAI protocol: what has happened so far, and the frames that tell it. */
@@ -58,6 +67,7 @@ export class ResponseState {
       previous_response_id: previous,
       ...(conversation === null ? {} : { conversation: { id: conversation } }),
       store,
+      ...unset,
       ...asked,
       output: this.output,
       usage: end
