@@ -440,6 +440,7 @@ describe('an answer of /mcp', () => {
 })
 
 describe('the Tasks extension', () => {
+  const forms = { elicitation: { form: {} } }
   const extension = 'io.modelcontextprotocol/tasks'
   const meta = (capabilities: object = {}) => ({
     'io.modelcontextprotocol/protocolVersion': '2026-07-28',
@@ -486,14 +487,14 @@ describe('the Tasks extension', () => {
     )
     const { result: made } = await send('tools/call', { name: 'ask_script', arguments: { input } })
     const open = await eventually(async () => {
-      const { result } = await send('tasks/get', { taskId: made.taskId })
+      const { result } = await send('tasks/get', { taskId: made.taskId }, forms)
       return result.status === 'input_required' && result
     })
     const [key] = Object.keys(open.inputRequests)
     assert.match(key!, /^input_/)
     const inputResponses = { [key!]: { action: 'accept', content: { answer: 'green' } } }
     await send('tasks/update', { taskId: made.taskId, inputResponses })
-    assert.equal((await send('tasks/get', { taskId: made.taskId })).result.status, 'working')
+    assert.equal((await send('tasks/get', { taskId: made.taskId }, forms)).result.status, 'working')
     await send('tasks/cancel', { taskId: made.taskId })
     const ended = await eventually(async () => {
       const { result } = await send('tasks/get', { taskId: made.taskId })
@@ -503,13 +504,31 @@ describe('the Tasks extension', () => {
     assert.equal((await send('tasks/get', { taskId: 'task_nothing' })).error.code, -32602)
   })
 
+  it('the Tasks extension ends a call with the question and the handle where the client cannot ask its user', async () => {
+    const input = script(
+      { tool_calls: [{ name: 'request_input', arguments: { question: 'Which colour?' } }] },
+      { text: 'You said {{tool_result}}.' },
+    )
+    const { result: made } = await send('tools/call', { name: 'ask_script', arguments: { input } })
+    const over = await eventually(async () => {
+      const { result } = await send('tasks/get', { taskId: made.taskId })
+      assert.notEqual(result.status, 'input_required')
+      return result.status === 'completed' && result
+    })
+    const { status, question } = over.result.structuredContent
+    assert.deepEqual([status, question, over.inputRequests], ['waiting', 'Which colour?', undefined])
+    const answer = { task_id: made.taskId, content: 'green' }
+    const { result } = await send('tools/call', { name: 'answer_task', arguments: answer })
+    assert.match(textOf(result), /^You said .*green/)
+  })
+
   it('an answer goes to the question that it names, also where another was asked before', async () => {
     const asks = (asked: string) => ({ name: 'request_input', arguments: { question: asked } })
     const input = script({ tool_calls: [asks('First?'), asks('Second?')] }, { text: 'Thanks.' })
     const { result: made } = await send('tools/call', { name: 'ask_script', arguments: { input } })
     const { taskId } = made
     const requests = async (): Promise<[string, any][]> =>
-      Object.entries((await send('tasks/get', { taskId })).result.inputRequests ?? {})
+      Object.entries((await send('tasks/get', { taskId }, forms)).result.inputRequests ?? {})
     const open = await eventually(async () => {
       const found = await requests()
       return found.length === 2 && found
@@ -522,7 +541,7 @@ describe('the Tasks extension', () => {
       [keyOf('First?')],
     )
     await send('tasks/update', { taskId, inputResponses: answer('First?') })
-    await eventually(async () => (await send('tasks/get', { taskId })).result.status === 'completed')
+    await eventually(async () => (await send('tasks/get', { taskId }, forms)).result.status === 'completed')
     const { body } = await service.send('GET', `${project}/tasks/${taskId}/steps`)
     assert.deepEqual(
       body.steps.filter(({ type }: any) => type === 'wait').map((step: any) => step.output.content),

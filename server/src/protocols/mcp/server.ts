@@ -19,7 +19,7 @@ import { requireTask } from '../../resources/tasks/tasks.queries.ts'
 import { callTool, problemOf, requireKey, type AskedState } from './call-tool.ts'
 import type { McpCall } from './mcp-call.ts'
 import { listPublished } from './published.queries.ts'
-import { knowsTasks, takeAnswers, tasksExtension } from './settle.ts'
+import { knowsTasks, mayElicit, takeAnswers, tasksExtension } from './settle.ts'
 import { refusal } from './task-answers.ts'
 import { codeOf, taskState } from './tasks-extension.ts'
 import type { DoorTool } from './door-tool.ts'
@@ -128,9 +128,9 @@ function taskMethods(server: Server, call: McpCall): void {
   server.setRequestHandler(
     'tasks/get',
     schemas,
-    answered(async ({ taskId }) => {
+    answered(async ({ taskId }, protocol) => {
       const key = await requireKey(call, taskId)
-      return taskState(call, await requireTask(call.sql, key))
+      return taskState(call, await requireTask(call.sql, key), { canElicit: mayElicit(protocol) })
     }),
   )
   server.setRequestHandler(

@@ -17,18 +17,26 @@ export interface TaskAnswer {
   [member: string]: unknown
 }
 
-/** JSON Schema of `TaskAnswer`. */
+/** JSON Schema of `TaskAnswer`; without lists of types, which clients that map schemas onto a dialect of one type each refuse. */
 export const taskAnswerSchema = {
   type: 'object',
   properties: {
     task_id: { type: 'string', description: 'The handle of the task, for wait_task and cancel_task.' },
     status: { type: 'string', description: 'queued, running, waiting, completed, failed, canceled or expired.' },
-    content: { type: ['string', 'null'], description: 'The answer of the agent, as far as there is one.' },
+    content: {
+      anyOf: [{ type: 'string' }, { type: 'null' }],
+      description: 'The answer of the agent, as far as there is one.',
+    },
     data: { description: 'The answer as JSON, where the agent gives JSON.' },
     wait: {
-      type: ['object', 'null'],
       description: 'What the task waits for.',
-      properties: { reason: { type: 'string' }, approval_ids: { type: 'array', items: { type: 'string' } } },
+      anyOf: [
+        {
+          type: 'object',
+          properties: { reason: { type: 'string' }, approval_ids: { type: 'array', items: { type: 'string' } } },
+        },
+        { type: 'null' },
+      ],
     },
     console_url: { type: 'string', description: 'Where a person sees the task.' },
   },

@@ -12,16 +12,26 @@ export function taskHandle(call: McpCall, task: TaskRow): Record<string, unknown
   return { resultType: 'task', ...common(call, task), status: 'working' }
 }
 
-/** A task as `tasks/get` gives it: with its result, what it asks, or why it failed. */
-export async function taskState(call: McpCall, task: TaskRow): Promise<Record<string, unknown>> {
+/**
+ * A task as `tasks/get` gives it: with its result, what it asks, or why it failed. A client that cannot put a question to its user is
+ * never asked one (SEP-2322). What the agent asks ends its call, with the question and the handle, so that its model can answer by
+ * `answer_task`; for an approval it waits, because a person decides elsewhere.
+ */
+export async function taskState(
+  call: McpCall,
+  task: TaskRow,
+  { canElicit }: { canElicit: boolean },
+): Promise<Record<string, unknown>> {
   const of = common(call, task)
   if (task.status === 'canceled') return { ...of, status: 'cancelled' }
   // A task that failed is a tool that ran and says so; `failed` is for calls that could not be made.
   if (isFinished(task.status)) return { ...of, status: 'completed', result: toolAnswerOf(call.context, task) }
   const questions = await openQuestions(call, task)
-  if (questions.length > 0) return { ...of, status: 'input_required', inputRequests: elicitations(questions) }
-  const said = toolAnswerOf(call.context, task, { question: await questionOf(call, task) }).content[0]?.text
-  return { ...of, status: 'working', statusMessage: said }
+  const isAsked = questions.length > 0
+  if (isAsked && canElicit) return { ...of, status: 'input_required', inputRequests: elicitations(questions) }
+  const result = toolAnswerOf(call.context, task, { question: await questionOf(call, task) })
+  if (isAsked && task.wait?.reason === 'input') return { ...of, status: 'completed', result }
+  return { ...of, status: 'working', statusMessage: result.content[0]?.text }
 }
 
 function common({ context: { config } }: McpCall, task: TaskRow) {
