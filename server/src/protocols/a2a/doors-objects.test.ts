@@ -198,7 +198,7 @@ it('a spent budget and a stopped agent are no way around at either door', async 
 })
 
 describe('a hostile client', () => {
-  const wrong = [7, 'x', [1], { a: 1 }]
+  const wrong: unknown[] = [7, 'x', [1], { a: 1 }, { toString: 1 }]
 
   it('a hostile client that sends a wrong type at any member gets an error of the protocol, and the service goes on', async () => {
     const message = sent('x').message
@@ -216,6 +216,9 @@ describe('a hostile client', () => {
       })),
       { message: { ...message, messageId: crypto.randomUUID(), parts: [value] } },
       { message: { ...message, messageId: crypto.randomUUID(), parts: [{ data: value }] } },
+      ...['text', 'mediaType', 'filename', 'metadata'].map((name) => ({
+        message: { ...message, messageId: crypto.randomUUID(), parts: [{ text: 'x', [name]: value }] },
+      })),
     ])
     const key = await keyOf('tasks:write', 'agents:read')
     for (let at = 0; at < bodies.length; at += 50) {

@@ -142,6 +142,9 @@ function readPart(part: unknown, place: string): ReadPart {
   if (!isObject(part)) throw badMember(place, 'must be an object')
   const kinds = ['text', 'data', 'raw', 'url'].filter((kind) => part[kind] !== undefined && part[kind] !== null)
   if (kinds.length !== 1) throw badMember(place, 'must have exactly one of text, data, raw and url')
+  for (const name of ['filename', 'mediaType'])
+    if (![undefined, null].includes(part[name] as undefined) && typeof part[name] !== 'string')
+      throw badMember(`${place}.${name}`, 'must be a text')
   if (kinds[0] === 'raw' || kinds[0] === 'url')
     return { text: '', file: readFile(part, place), data: undefined, decision: undefined }
   const { text: said, data } = part
@@ -155,9 +158,6 @@ function readPart(part: unknown, place: string): ReadPart {
 /** A file: its bytes in base64, or the address that it is fetched from once. */
 export function readFile(part: Record<string, unknown>, place: string): NamedUrl {
   const { raw, url, filename, mediaType } = part
-  for (const name of ['filename', 'mediaType'])
-    if (![undefined, null].includes(part[name] as undefined) && typeof part[name] !== 'string')
-      throw badMember(`${place}.${name}`, 'must be a text')
   const media_type = typeof mediaType === 'string' && /^[\w.+-]+\/[\w.+-]+/.exec(mediaType)?.[0]
   const type = media_type && media_type.startsWith('image/') ? 'image' : 'file'
   const name = typeof filename === 'string' && filename !== '' ? filename : undefined

@@ -379,6 +379,15 @@ describe('refusals of /mcp', () => {
     const odd = { ...message, method: 'tools/call', params: { name: 'get_task', arguments: { task_id: 'a\u0000' } } }
     const nul = await service.send('POST', '/mcp', { body: odd, headers: accept })
     assert.deepEqual([nul.status, nul.body.jsonrpc], [400, '2.0'])
+    const clientInfo = { name: 'x', version: 7 }
+    for (const [method, params] of Object.entries({
+      initialize: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo },
+      'tools/list': { cursor: 7 },
+    })) {
+      const body = { jsonrpc: '2.0', id: 1, method, params }
+      const { body: text } = await service.send('POST', '/mcp', { body, headers: accept })
+      assert.match(text, /"code":-32602,"message":"params\.(clientInfo\.version|cursor): [^"]*expected string/)
+    }
   })
 
   it('refusals of /mcp hide agents and tasks of other organizations', async (t) => {

@@ -5,6 +5,7 @@ import {
   ProtocolError,
   ProtocolErrorCode,
   Server,
+  specTypeSchemas,
   type McpHttpHandler,
   type McpRequestContext,
   type ServerContext,
@@ -57,7 +58,7 @@ function serverOf(context: Context, { era, authInfo }: McpRequestContext): Serve
     ttlSeconds: mcpBounds.state_seconds,
     bind: () => `${call.principal.org_id} ${call.principal.user_id}`,
   })
-  const server = new Server(
+  const server = new StrictServer(
     { name: 'cadre', version: context.version },
     {
       capabilities: { tools: {}, extensions: { [tasksExtension]: {} } },
@@ -85,6 +86,27 @@ function serverOf(context: Context, { era, authInfo }: McpRequestContext): Serve
   })
   taskMethods(server, call)
   return server
+}
+
+/** Methods whose parameters the library itself refuses as an internal error. */
+const requestTypes = { initialize: 'InitializeRequest', 'tools/list': 'ListToolsRequest' } as const
+
+type WrappedHandler = Parameters<Server['_wrapHandler']>[1]
+
+/** Refuses parameters of wrong types as such, with `-32602` and the member at fault. */
+class StrictServer extends Server {
+  protected override _wrapHandler(method: string, handler: WrappedHandler): WrappedHandler {
+    const wrapped = super._wrapHandler(method, handler)
+    const type = requestTypes[method as keyof typeof requestTypes]
+    if (type === undefined) return wrapped
+    return async (request, protocol) => {
+      const { issues } = specTypeSchemas[type]['~standard'].validate(request)
+      const [issue] = issues ?? []
+      if (!issue) return wrapped(request, protocol)
+      const place = (issue.path ?? []).map((key) => String(typeof key === 'object' ? key.key : key)).join('.')
+      throw new ProtocolError(ProtocolErrorCode.InvalidParams, `${place}: ${issue.message}.`)
+    }
+  }
 }
 
 /** Of a fault on our side a caller learns that there was one; the log has the rest. */

@@ -24,7 +24,8 @@ export function modelRoutes(app: FastifyInstance, http: HttpContext, { config }:
   handle(app, http, getModel, {
     run: async ({ sql, principal, request, params }) => {
       const name = params['*'] ?? ''
-      const found = await findModel(sql, principal, name, projectOf({ request }))
+      // No agent has such a name, and PostgreSQL takes no text with one.
+      const found = name.includes('\0') ? undefined : await findModel(sql, principal, name, projectOf({ request }))
       if (!found) throw modelNotFound(name)
       const created = Math.floor(Date.parse(found.created_at) / 1000)
       return { id: name, ...modelOf(found.project_id, found.name, created) }

@@ -55,6 +55,8 @@ describe('models', () => {
       assert.deepEqual([error.status, error.code, error.type], [404, 'model_not_found', 'invalid_request_error'])
       return true
     })
+    const odd = await service.send('GET', '/v1/models/a%00b')
+    assert.deepEqual([odd.status, odd.body.error.code], [404, 'model_not_found'])
   })
 })
 
