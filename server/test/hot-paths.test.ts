@@ -28,6 +28,7 @@ const allowed: Record<string, Cost> = {
   'task with one model call, waited for': { statements: 6, commits: 2 },
   'task with a tool round, waited for': { statements: 8, commits: 4 },
   'chat completion': { statements: 7, commits: 2 },
+  'claim of remote work': { statements: 11, commits: 1 },
 }
 
 /** Other work of the service may fall into a round, the more the busier the machine; the least of so many is the request's. */
@@ -55,6 +56,7 @@ describe('hot paths', () => {
   let test: TestService
   let model: FakeModelServer
   let agents: string
+  let claim: () => Promise<{ status: number }>
   const id: Record<string, string> = {}
   const made: { text: string; commits: boolean }[] = []
   const original = pg.Client.prototype.query
@@ -68,11 +70,16 @@ describe('hot paths', () => {
     for (const [name, config] of Object.entries({
       answers: { model: 'fake/model' },
       calls: { model: 'builtin/script', tools: ['current_time'], system_prompt: script },
+      remote: { model: 'fake/model', runtime: { kind: 'remote', queue: 'remote' } },
     })) {
       const { body } = await test.send('POST', agents, { body: { name, config } })
       id[name] = body.id
       await eventually(async () => (await test.send('GET', `${agents}/${body.id}`)).body.status === 'running')
     }
+    // Each round claims one.
+    const tasks = Array.from({ length: roundsMax + 1 }, () => ({ input: 'Hello' }))
+    assert.equal((await test.send('POST', `${agents}/${id['remote']}/tasks/batch`, { body: { tasks } })).status, 200)
+    claim = () => test.send('POST', `${project.path}/work/claim`, { body: { queues: ['remote'] } })
     pg.Client.prototype.query = function (this: pg.Client, ...args: unknown[]) {
       const [first] = args
       const text = typeof first === 'string' ? first : (first as { text: string }).text
@@ -121,6 +128,7 @@ describe('hot paths', () => {
         body: { model: id['answers'], messages: [{ role: 'user', content }] },
       })
     },
+    'claim of remote work': async () => assert.equal((await claim()).status, 200),
   }
 
   for (const [name, work] of Object.entries(paths))

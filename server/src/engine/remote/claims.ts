@@ -32,13 +32,16 @@ export interface ClaimedTask {
   messages: StoredMessage[]
 }
 
+/** Reads more of a claimed task: in the transaction of its claim, and sent with its commit. `hasSteps` is false where it has no steps yet. */
+export type ReadClaimed = (tx: Sql, task_id: string, hasSteps: boolean) => Promise<unknown>
+
 /** Claims the most urgent task of these queues; undefined where there is none. Two claims never get the same task. */
 export async function claimWork(
   context: RemoteContext,
-  request: WorkClaim & { lease_hash: Buffer },
+  request: WorkClaim & { lease_hash: Buffer; read?: ReadClaimed | undefined },
 ): Promise<ClaimedTask | undefined> {
   const { sql, queue } = context
-  const { project_id, names: queues, lease_seconds, lease_hash, worker, user_id, credential_id } = request
+  const { project_id, names: queues, lease_seconds, lease_hash, worker, user_id, credential_id, read } = request
   const claimed = await sql.begin(async (tx) => {
     const offered = await lockOffered(tx, { project_id, queues })
     if (!offered) return undefined
@@ -60,6 +63,7 @@ export async function claimWork(
     const until = leaseWork(tx, task_id, { ...lease, worker: worker === null ? null : cleanText(worker) })
     await tx.leave([until])
     const published = await applyChanges(tx, queue, [change])
+    if (read) await tx.leave([read(tx, task_id, hasSteps)])
     return { task: held, offered, steps, early, until, published, changes: [change] }
   }, 'locksFirst')
   if (!claimed) return undefined

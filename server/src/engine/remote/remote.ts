@@ -9,7 +9,7 @@ import type { ModelTool } from '../models/model.ts'
 import type { TaskEventType } from '#contract/tasks/task-lifecycle.ts'
 import type { Wait } from '../task.ts'
 import { makeCalls } from './calls.ts'
-import { claimWork, type ClaimedTask, type WorkClaim } from './claims.ts'
+import { claimWork, type ClaimedTask, type ReadClaimed, type WorkClaim } from './claims.ts'
 import { completeWork, failWork, heartbeatWork, loseWork, parkWork, type Ended, type Heartbeat } from './endings.ts'
 import { dropDeadHolds } from './late-holds.ts'
 import { underLease, type Lease, type RemoteContext } from './lease.ts'
@@ -22,7 +22,7 @@ export interface RemoteWork {
   /** A task and the token of its lease; undefined where none came in time. */
   claim(
     claim: WorkClaim,
-    options: { wait_ms: number; signal: AbortSignal },
+    options: { wait_ms: number; signal: AbortSignal; read?: ReadClaimed },
   ): Promise<(ClaimedTask & { token: string }) | undefined>
   heartbeat(lease: Lease): Promise<Heartbeat>
   beginStep(lease: Lease, step: AskedStep): Promise<StepAnswer>
@@ -71,7 +71,7 @@ export function openRemoteWork(
 ): OpenRemoteWork {
   const { sql } = context
   const calls = makeCalls(context)
-  type Request = WorkClaim & { lease_hash: Buffer }
+  type Request = WorkClaim & { lease_hash: Buffer; read?: ReadClaimed | undefined }
   const line = openClaimLine<Request, ClaimedTask>({
     kind: 'work',
     bus,
@@ -86,9 +86,9 @@ export function openRemoteWork(
   })
   return {
     work: {
-      async claim(claim, options) {
+      async claim(claim, { read, ...options }) {
         const token = newLeaseToken(secrets, 'work lease')
-        const claimed = await line.claim({ ...claim, lease_hash: leaseHash(token) }, options)
+        const claimed = await line.claim({ ...claim, read, lease_hash: leaseHash(token) }, options)
         return claimed && { ...claimed, token }
       },
       heartbeat: (lease) => heartbeatWork(context, lease),

@@ -189,14 +189,27 @@ export async function listTree(
 }
 
 /** A page of a task's journal, in the order of its steps. */
+/** A step as it is shown. */
+export type TaskStepRow = Omit<Step, 'task_id' | 'agent_id' | 'failures'> & {
+  started_at: string
+  finished_at: string | null
+}
+
 export async function listTaskSteps(sql: Sql, task_id: string, { limit, offset }: { limit: number; offset: number }) {
   const [count] = await sql<{ total: number }>`select count(*) as total from task_step where task_id = ${task_id}`
-  const steps = await sql<
-    Omit<Step, 'task_id' | 'agent_id' | 'failures'> & { started_at: string; finished_at: string | null }
-  >`
+  const steps = await pageOfSteps(sql, task_id, { limit, offset })
+  return { steps, total: count?.total ?? 0 }
+}
+
+/** Steps in their order, without a count of them all. */
+export async function pageOfSteps(
+  sql: Sql,
+  task_id: string,
+  { limit, offset }: { limit: number; offset: number },
+): Promise<TaskStepRow[]> {
+  return sql<TaskStepRow>`
     select id, index, type, status, attempt, name, input, output, error, model, usage, started_at, finished_at
     from task_step where task_id = ${task_id} order by index limit ${limit} offset ${offset}`
-  return { steps, total: count?.total ?? 0 }
 }
 
 /** Events of a task after a sequence. They are dense, so the last sequence is how many there are. */

@@ -10,7 +10,7 @@ import { untilClosed } from '../../http/connection/until-closed.ts'
 import { Answer, handle, type Loading } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
 import { requireProject } from '../projects/projects.queries.ts'
-import { listTaskSteps, requireTask, taskView } from '../tasks/tasks.queries.ts'
+import { pageOfSteps, requireTask, type TaskStepRow, taskView } from '../tasks/tasks.queries.ts'
 import { requireLease } from './leases.queries.ts'
 
 /** Steps that a claim shows at most; a task has no more. */
@@ -31,19 +31,25 @@ export function workRoutes(app: FastifyInstance, http: HttpContext, { engine, sq
       if (body.wait) await occupy()
       return new Answer(204, undefined)
     },
-    finish: async ({ sql, loaded, body, principal }, _answer, reply) => {
+    finish: async ({ loaded, body, principal }, _answer, reply) => {
       const { queues: names, lease_seconds = bounds.lease_seconds_default, wait = 0, worker = null } = body
       const { user_id, credential_id } = principal
+      let shown: Promise<[Awaited<ReturnType<typeof requireTask>>, TaskStepRow[]]> | undefined
       const claimed = await work.claim(
         { project_id: loaded.id, names, lease_seconds, worker, user_id, credential_id },
-        { wait_ms: wait * 1000, signal: untilClosed(reply) },
+        {
+          wait_ms: wait * 1000,
+          signal: untilClosed(reply),
+          read: (tx, id, hasSteps) =>
+            (shown = Promise.all([
+              requireTask(tx, { id, project_id: loaded.id }),
+              hasSteps ? pageOfSteps(tx, id, { limit: journalMax, offset: 0 }) : [],
+            ])),
+        },
       )
-      if (!claimed) return new Answer(204, undefined)
-      const { task_id, messages, token, attempt, until } = claimed
-      const [task, { steps: journal }] = await Promise.all([
-        requireTask(sql, { id: task_id, project_id: loaded.id }),
-        listTaskSteps(sql, task_id, { limit: journalMax, offset: 0 }),
-      ])
+      if (!claimed || !shown) return new Answer(204, undefined)
+      const { messages, token, attempt, until } = claimed
+      const [task, journal] = await shown
       return new Answer(200, { work: { task: taskView(task), messages, journal, lease: { token, attempt, until } } })
     },
   })
