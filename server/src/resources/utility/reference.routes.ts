@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import Fastify, { type FastifyInstance } from 'fastify'
+import { compressedOnce } from '../../http/connection/encoding.ts'
 
 /** The reference page: everything comes from this origin, and the page may connect to no other. */
 const policy = [
@@ -49,6 +50,7 @@ const startBelow = (base_path: string): string => `Scalar.createApiReference('#r
 /** The readable reference at `/docs`, by a self-hosted Scalar. */
 export function referenceRoutes(app: FastifyInstance): void {
   let script: Promise<Script> | undefined
+  const compressed = compressedOnce()
   const headers = { 'content-security-policy': policy, 'referrer-policy': 'no-referrer' }
 
   app.get('/docs', async (_request, reply) =>
@@ -61,7 +63,7 @@ export function referenceRoutes(app: FastifyInstance): void {
     const { body, etag } = await (script ??= readScript())
     reply.headers({ etag, 'cache-control': 'public, max-age=3600' })
     if (request.headers['if-none-match'] === etag) return reply.code(304).send()
-    return reply.type('text/javascript; charset=utf-8').send(body)
+    return reply.type('text/javascript; charset=utf-8').send(await compressed(request, reply, body))
   })
 }
 
@@ -80,5 +82,5 @@ async function readScript(): Promise<Script> {
   await carrier.register(scalar, { routePrefix: '/docs', configuration: { url: '/api/v1/docs' } })
   const { rawPayload } = await carrier.inject('/docs/js/scalar.js')
   await carrier.close()
-  return { body: rawPayload, etag: `"${createHash('sha256').update(rawPayload).digest('base64url').slice(0, 22)}"` }
+  return { body: rawPayload, etag: `W/"${createHash('sha256').update(rawPayload).digest('base64url').slice(0, 22)}"` }
 }

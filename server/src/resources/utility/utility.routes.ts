@@ -2,6 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import { getDocs, getStatus, hello } from '#contract/resources/utility.ts'
 import type { Context } from '../../context.ts'
 import { isBehind } from '../../events/webhooks/webhook-backlog.queries.ts'
+import { compressedOnce } from '../../http/connection/encoding.ts'
 import { handle } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
 import { publishedDocument } from './docs.ts'
@@ -24,5 +25,11 @@ export function utilityRoutes(app: FastifyInstance, http: HttpContext, context: 
     },
   })
 
-  handle(app, http, getDocs, { run: async () => publishedDocument(context.public_url()) })
+  void app.register(async (docs) => {
+    const compressed = compressedOnce()
+    docs.addHook<string>('onSend', async (request, reply, body) =>
+      reply.statusCode === 200 ? compressed(request, reply, body) : body,
+    )
+    handle(docs, http, getDocs, { run: async () => publishedDocument(context.public_url()) })
+  })
 }

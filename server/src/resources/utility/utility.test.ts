@@ -81,6 +81,22 @@ describe('the document (decision D103)', () => {
     }
   })
 
+  it('the document is sent as a fifth of its size or less to those who take it compressed', async () => {
+    const get = async (encoding: string): Promise<{ encoding: string | null; bytes: number; text: string }> => {
+      const answer = await fetch(`${test.url}/api/v1/docs`, { headers: { 'accept-encoding': encoding } })
+      assert.match(answer.headers.get('vary') ?? '', /\baccept-encoding$/)
+      const bytes = Number(answer.headers.get('content-length'))
+      return { encoding: answer.headers.get('content-encoding'), bytes, text: await answer.text() }
+    }
+    const plain = await get('identity')
+    const [first, again, refused] = [await get('gzip, deflate, br'), await get('gzip'), await get('gzip;q=0')]
+    assert.deepEqual([plain.encoding, refused.encoding], [null, null])
+    for (const { encoding, bytes, text } of [first, again]) {
+      assert.deepEqual([encoding, text === plain.text], ['gzip', true])
+      assert.ok(bytes > 0 && bytes <= plain.bytes / 5, `${bytes} of ${plain.bytes} bytes`)
+    }
+  })
+
   it('the document names the address under which the service is known', async () => {
     const known = await startTestService({ CADRE_PUBLIC_URL: 'https://cadre.example.com' })
     try {

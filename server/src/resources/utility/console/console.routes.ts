@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { operations } from '#contract/operations.ts'
+import { acceptedEncoding } from '../../../http/connection/encoding.ts'
 import { html } from '../../../http/pages/html.ts'
 import { sendPage } from '../../../http/pages/page.ts'
 import { consoleFolder, readConsole, type Console, type ConsoleFile } from './console-files.ts'
@@ -110,9 +111,9 @@ function pageFor({ page }: Console, request: FastifyRequest): string {
 }
 
 function sendFile(request: FastifyRequest, reply: FastifyReply, file: ConsoleFile, caching: string): FastifyReply {
-  const accepted = request.headers['accept-encoding']?.toString() ?? ''
-  const encoding = (['br', 'gzip'] as const).find(
-    (name) => file[name] && new RegExp(`\\b${name}\\b(?!;q=0(,|$))`).test(accepted),
+  const encoding = acceptedEncoding(
+    request,
+    (['br', 'gzip'] as const).filter((name) => file[name]),
   )
   reply.headers({ 'cache-control': caching, vary: 'accept-encoding' }).type(file.type)
   if (encoding) reply.header('content-encoding', encoding)

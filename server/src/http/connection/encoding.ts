@@ -1,0 +1,30 @@
+import { promisify } from 'node:util'
+import { gzip } from 'node:zlib'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+
+/** The first of these encodings that a client takes (RFC 9110, section 12.5.3); undefined where it takes none of them. */
+export function acceptedEncoding<Name extends string>(
+  { headers }: Pick<FastifyRequest, 'headers'>,
+  names: readonly Name[],
+): Name | undefined {
+  const accepted = headers['accept-encoding']?.toString() ?? ''
+  return names.find((name) => new RegExp(`\\b${name}\\b(?!;q=0(,|$))`).test(accepted))
+}
+
+/** Sends the same large text to many clients: compressed once, for those who take it so. */
+export function compressedOnce(): (
+  request: FastifyRequest,
+  reply: FastifyReply,
+  body: string | Buffer,
+) => Promise<string | Buffer> {
+  let last: { body: string | Buffer; zipped: Promise<Buffer> } | undefined
+  return async (request, reply, body) => {
+    const others = reply.getHeader('vary')
+    reply.header('vary', [...(others === undefined ? [] : [others]), 'accept-encoding'].join(', '))
+    if (acceptedEncoding(request, ['gzip']) === undefined) return body
+    if (last?.body !== body) last = { body, zipped: promisify(gzip)(body) }
+    const zipped = await last.zipped
+    reply.header('content-encoding', 'gzip')
+    return zipped
+  }
+}
