@@ -108,6 +108,7 @@ async function findDue(tx: Sql, owner: string, wanted: readonly WantedLease[]): 
   })
 }
 
+/** Looks at webhooks once more: of those that were disabled since their leases were read, nothing more is sent. */
 async function listDue(
   tx: Sql,
   leases: readonly Pick<LeaseRow, 'webhook_id' | 'count'>[],
@@ -118,6 +119,7 @@ async function listDue(
     select d.id, n.webhook_id, d.event_id, d.attempts, e.type, e.occurred_at, e.data
     from unnest(${leases.map(({ webhook_id }) => webhook_id)}::text[], ${leases.map(({ count }) => count)}::int[])
       n(webhook_id, count)
+    join webhook w on w.id = n.webhook_id and w.status = 'active'
     cross join lateral (
       select id, event_id, attempts, next_attempt_at from delivery
       where webhook_id = n.webhook_id and status = 'pending' and next_attempt_at <= now() and id <> all(${[...except]}::text[])

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, it } from 'node:test'
-import { type TestService } from '../../../../test/harness.ts'
+import { eventually, type TestService } from '../../../../test/harness.ts'
 import { shareTestService } from '../../../../test/shared-service.ts'
 import { insertBacklog, insertWebhooks } from '../../../../test/webhooks.ts'
 import type { Sql } from '../../../platform/postgres/database.ts'
@@ -91,6 +91,34 @@ it('deliveries are found without looking at all that waits', async () => {
   const { given, rows } = await reading((store) => store.find([{ webhook_id, count: 4, except: [] }]))
   assert.equal(given[0]?.due.length, 4)
   assert.ok(rows > 0 && rows <= rowsMax, `${rows} rows were read`)
+})
+
+it('a webhook that is disabled while its lease is read is sent nothing more', async () => {
+  const ids = await insertWebhooks(test, ['https://held.example.com/', 'https://off.example.com/'])
+  const [held, off] = ids as [string, string]
+  await test.sql`update webhook set status = 'disabled', disabled_reason = 'requested', disabled_at = now() where id = ${held}`
+  for (const id of ids) {
+    await test.sql`insert into webhook_lane (webhook_id, owner) values (${id}, ${owner})`
+    await insertBacklog(test, id, 1)
+  }
+  const leases = ids.map((id) => ({ webhook_id: id, count: 4, except: [] }))
+  const found = await test.sql.begin(async (tx) => {
+    // What waits for the other webhook is given up between the two statements: that is held up here.
+    await tx`select from webhook where id = ${held} for update`
+    const finding = openDeliveries(test.sql, owner).find(leases)
+    await eventually(async () => {
+      const rows = await test.sql`
+        select from pg_locks l join pg_stat_activity a using (pid)
+        where not l.granted and a.datname = current_database() and a.query like '%for share%'`
+      return rows.length > 0
+    })
+    await test.sql`update webhook set status = 'disabled', disabled_reason = 'requested', disabled_at = now() where id = ${off}`
+    return { finding }
+  })
+  assert.deepEqual(
+    (await found.finding).map(({ webhook_id: id, due }) => [id, due.length]).toSorted(),
+    [held, off].map((id) => [id, 0]).toSorted(),
+  )
 })
 
 it('whether a webhook failed before is found without looking at the attempts of others', async () => {
