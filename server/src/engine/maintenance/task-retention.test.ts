@@ -62,9 +62,9 @@ describe('tasks that have outlived their retention', () => {
       returning id`
     return row!.id
   }
-  const sweep = async (kept_days = days, with_sql = sql): Promise<void> => {
+  const sweep = async (kept_days = days): Promise<void> => {
     const retention = makeTaskRetention()
-    while (await retention(with_sql, kept_days)) continue
+    while (await retention(sql, kept_days)) continue
   }
   const isThere = async (id: string): Promise<boolean> =>
     (await sql`select 1 from task where id = ${id} union all select 1 from thread where id = ${id}`).length > 0
@@ -147,23 +147,24 @@ describe('tasks that have outlived their retention', () => {
     }
     assert.equal(await count(), oldTasks)
 
-    const sweeping = new AbortController()
-    const swept = Promise.all([sweep(days, sql), sweep(days, other.sql)]).finally(() => sweeping.abort())
-    const latencies: number[] = []
     const lasting: string[] = []
     const counts: number[] = []
-    while (!sweeping.signal.aborted) {
-      const start_ms = performance.now()
-      const task = newTestTask(agent, `live ${latencies.length}`)
+    /** A new task runs to its end, whatever is being removed meanwhile. */
+    const work = async (): Promise<void> => {
+      const task = newTestTask(agent, `live ${lasting.length}`)
+      lasting.push(task.id)
       await sql.begin((tx) => live.engine.enqueue(tx, task))
       await eventually(
         async () => (await sql`select 1 from task where id = ${task.id} and status = 'completed'`).length > 0,
       )
-      latencies.push(performance.now() - start_ms)
-      lasting.push(task.id)
       counts.push(await count())
     }
-    await swept
+    /** After each batch it waits for a task, which would wait for it if batches were one transaction. */
+    const sweepAndWork = async (with_sql: Sql): Promise<void> => {
+      const retention = makeTaskRetention()
+      while (await retention(with_sql, days)) await work()
+    }
+    await Promise.all([sweepAndWork(sql), sweepAndWork(other.sql)])
     // What one process had locked the other passed over.
     await sweep()
 
@@ -175,10 +176,10 @@ describe('tasks that have outlived their retention', () => {
       await Promise.all(lasting.map(isThere)),
       lasting.map(() => true),
     )
-    const worst = Math.max(...latencies)
-    assert.ok(worst < 3000, `a task took ${worst} ms`)
-    const between = counts.filter((n) => n > 0 && n < oldTasks)
-    assert.ok(latencies.length < 5 || between.length > 0, 'it was one batch')
+    assert.ok(
+      counts.some((n) => n > 0 && n < oldTasks),
+      `tasks ended where so many old ones were left: ${counts.join(', ')}`,
+    )
   })
 })
 

@@ -13,16 +13,16 @@ import {
 } from '../../../test/webhooks.ts'
 import { givenUpMax } from './endpoint-lease-rows.ts'
 
-/** What others may cost a receiver that is well (promise R8). */
-const delayMax_ms = 1000
-/** Of a machine that may stand still meanwhile. A receiver that had to wait for another would wait for its timeout. */
-const standstill_ms = 3000
+/** How long a receiver that is slow takes to answer. */
+const slow_ms = 6000
+/**
+ * No event comes later: one that waited for a receiver that is slow, for the timeout of one that is dead, or for a backlog would. That
+ * it is less than a second (promise R8) is measured by e2e/receivers on a quiet machine.
+ */
+const delayMax_ms = 5000
 
-/** The median is within the promise, and none is later than by a standstill of the machine. */
 function assertPrompt(all_ms: readonly number[]): void {
-  const sorted = all_ms.toSorted((one, other) => one - other)
-  assert.ok(sorted[sorted.length >> 1]! < delayMax_ms, `${all_ms.join(', ')} ms`)
-  assert.ok(sorted.at(-1)! < delayMax_ms + standstill_ms, `${all_ms.join(', ')} ms`)
+  assert.ok(Math.max(...all_ms) < delayMax_ms, `${all_ms.join(', ')} ms`)
 }
 
 let test: TestService
@@ -52,12 +52,12 @@ const backlog = sizeOf({ short: 2000, long: 10_000 })
 
 describe('a receiver that is well', () => {
   it(
-    'a receiver that is well gets its events in less than a second while others are dead or slow',
+    'a receiver that is well gets its events at once while others are dead or slow',
     { timeout: 12 * backlog },
     async () => {
       const [good, slow, hanging, refusing] = ['/well', '/slow', '/hanging', '/refusing']
       receiver.answer(hanging, 'never')
-      receiver.answer(slow, { status: 200, delay_ms: 3000 })
+      receiver.answer(slow, { status: 200, delay_ms: slow_ms })
       receiver.answer(refusing, 'reset')
       const [, first] = await insertWebhooks(
         test,
@@ -82,11 +82,11 @@ describe('a receiver that is well', () => {
   )
 
   it(
-    'a receiver that is well gets its events in less than a second although another one has a large backlog',
+    'a receiver that is well gets its events at once although another one has a large backlog',
     { timeout: 12 * backlog },
     async () => {
       const [, busy] = await insertWebhooks(test, ['/fair', '/busy'].map(receiver.url))
-      receiver.answer('/busy', { status: 200, delay_ms: 10 })
+      receiver.answer('/busy', { status: 200, delay_ms: 50 })
       await latency_ms('/fair')
       await insertBacklog(test, busy!, backlog)
       await receiver.received('/busy', 100)
@@ -100,7 +100,7 @@ describe('a receiver that is well', () => {
   )
 
   it(
-    'a receiver that is well gets its events in less than a second while the backlog of a removed one is given up',
+    'a receiver that is well gets its events at once while the backlog of a removed one is given up',
     { timeout: 60_000 },
     async () => {
       receiver.answer('/gone', { status: 410 })
