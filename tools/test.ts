@@ -147,8 +147,8 @@ async function runProcess(
     {
       cwd: root,
       env: {
-        // What one process has compiled, all others read.
-        NODE_COMPILE_CACHE: join(root, 'node_modules/.cache/tests'),
+        // What one process has compiled, all others read; `npm ci` has compiled the service (tools/compile.ts).
+        NODE_COMPILE_CACHE: join(root, 'node_modules/.cache/cadre'),
         ...process.env,
         ...env,
         CADRE_TEST_GROUP: files.join(' '),

@@ -23,7 +23,7 @@ import { startWorker } from '../cluster/worker.ts'
 import { startWorld, type World } from '../workload/world.ts'
 
 /** `CADRE_TEST_KILLS` for longer runs; of them a tenth are whole services, and a few PostgreSQL itself. */
-const kills = Number(process.env['CADRE_TEST_KILLS'] ?? sizeOf({ short: 3, long: 60 }))
+const kills = Number(process.env['CADRE_TEST_KILLS'] ?? sizeOf({ short: 2, long: 60 }))
 /** `CADRE_TEST_DURABLE=1`: PostgreSQL with fsync on, as in production. */
 const isDurable = process.env['CADRE_TEST_DURABLE'] === '1'
 /** `CADRE_TEST_FINDING`: a finding that no checker made, to see that findings are printed and the run ends. */

@@ -113,7 +113,7 @@ describe('workers that die', () => {
 
   it('two workers never run the same task, also where they share a folder', async () => {
     const workers = await Promise.all([1, 2].map(() => world.startWorker({ calls: 2, call_ms: 1, slots: 16 })))
-    const count = sizeOf({ short: 80, long: 300 })
+    const count = sizeOf({ short: 40, long: 300 })
     const ids = await create(count, 'shared')
     await world.finished(ids, 30_000)
     const seen = await calls('shared')

@@ -10,7 +10,7 @@ import type { NewTask } from '../commands/new-task.ts'
 import { makeTaskRetention } from './task-retention.ts'
 
 const days = 365
-const oldTasks = sizeOf({ short: 4000, long: 20_000 })
+const oldTasks = sizeOf({ short: 2000, long: 20_000 })
 
 describe('tasks that have outlived their retention', () => {
   let test: Awaited<ReturnType<typeof makeTestDatabase>>

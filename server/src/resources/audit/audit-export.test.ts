@@ -12,7 +12,7 @@ import { exportLines } from './audit-export.ts'
 
 const path = '/api/v1/auth/audit/export'
 /** More than the sockets between the two ends take. */
-const many = sizeOf({ short: 30_000, long: 100_000 })
+const many = sizeOf({ short: 10_000, long: 100_000 })
 
 let test: TestService
 /** Of an organization with `many` entries. */
