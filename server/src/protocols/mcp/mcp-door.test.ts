@@ -126,7 +126,22 @@ describe('tools of /mcp', () => {
     const received: any[] = []
     const params = { name: 'ask_script', arguments: { input: script({ delay_ms: 100 }, { text: 'x' }) } }
     const answer: any = await client.callTool(params, { onprogress: (progress) => void received.push(progress) })
-    assert.ok(received[0].message.includes(answer.structuredContent.task_id), JSON.stringify(received))
+    const { task_id } = answer.structuredContent
+    assert.ok(received[0].message.includes(task_id), JSON.stringify(received))
+  })
+
+  it('tools of /mcp tell every step once, also of a task that is over when it is looked at', async (t) => {
+    const client = await connect(t)
+    const input = script({ tool_calls: [{ name: 'current_time', arguments: {} }] }, { text: 'x' })
+    const { structuredContent } = await call(client, 'ask_script', { input })
+    const told: number[] = []
+    const params = { name: 'wait_task', arguments: { task_id: structuredContent.task_id } }
+    await client.callTool(params, { onprogress: ({ progress }) => void told.push(progress) })
+    assert.equal(told.length, 3)
+    assert.deepEqual(
+      told,
+      [...new Set(told)].toSorted((a, b) => a - b),
+    )
   })
 
   it('tools of /mcp answer failures as errors of the tool', async (t) => {
