@@ -394,6 +394,17 @@ describe('refusals of /mcp', () => {
     const odd = { ...message, method: 'tools/call', params: { name: 'get_task', arguments: { task_id: 'a\u0000' } } }
     const nul = await service.send('POST', '/mcp', { body: odd, headers: accept })
     assert.deepEqual([nul.status, nul.body.jsonrpc], [400, '2.0'])
+    const bytes = Buffer.from('{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":"?"}}')
+    bytes[bytes.indexOf('?')] = 0xff
+    const common = { ...accept, 'content-type': 'application/json', authorization: `Bearer ${service.owner.api_key}` }
+    for (const [headers, code] of [
+      [common, -32700],
+      [{ ...common, 'content-encoding': 'gzip' }, -32600],
+    ] as const) {
+      const answer = await fetch(`${service.url}/mcp`, { method: 'POST', headers, body: bytes })
+      const { error } = (await answer.json()) as any
+      assert.deepEqual([answer.status, error.code], [400, code])
+    }
     const clientInfo = { name: 'x', version: 7 }
     for (const [method, params] of Object.entries({
       initialize: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo },

@@ -50,7 +50,7 @@ export async function waitForTask(
       wake = Promise.withResolvers<void>()
       row = await findTask(sql, key)
       const isOver = !row || (await isSettled(row))
-      // Up to the row that was read, so that no step of a task that is over goes untold, or is told twice.
+      // Up to the row that was read: so the client is notified of each step of a task that is over, and once.
       if (progress && row) seen = await sendProgress(seen, row, progress)
       if (isOver) return row
       await wake.promise
