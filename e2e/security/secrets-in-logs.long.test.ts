@@ -313,7 +313,7 @@ describe('a service that logs all it can', () => {
     const api_key = secret('key of a model provider', 'canary-key-of-a-model-provider')
     const own = { name: 'acme', base_url: models.base_url, api_key }
     const { body: added } = await send('POST', '/api/v1/model-providers', { body: own })
-    models.always({ do: 'status', status: 500, message: `Incorrect API key provided: ${api_key}` })
+    models.always({ do: 'status', status: 400, message: `Incorrect API key provided: ${api_key}` })
     assert.equal(await run('acme/large', 'Hello'), 'failed')
     await send('POST', `/api/v1/model-providers/${added.id}/test`, { body: { model: 'large' } })
     const next = secret('next key of a model provider', 'canary-next-key-of-a-model-provider')
