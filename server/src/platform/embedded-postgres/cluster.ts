@@ -173,12 +173,17 @@ export function spawnError(error: NodeJS.ErrnoException, { file, uid }: Launch):
   return `${file} cannot be started (${error.code})`
 }
 
-/** The last line of an output that tells a fault, without its prefix; else the last line. */
+/** The last line of an output that tells a fault, without its prefix and with its detail; else the last line. */
 export function lastError(output: string): string | undefined {
   const lines = output
     .split('\n')
     .map((line) => line.trim())
     .filter((line) => line !== '')
-  const fault = lines.findLast((line) => /\b(FATAL|PANIC|error|fatal):/.test(line)) ?? lines.at(-1)
-  return fault?.replace(/^.*?\b(FATAL|PANIC|error|fatal):\s*/, '').replace(/\.$/, '')
+  const found = lines.findLastIndex((line) => /\b(FATAL|PANIC|error|fatal):/.test(line))
+  const fault = lines
+    .at(found)
+    ?.replace(/^.*?\b(FATAL|PANIC|error|fatal):\s*/, '')
+    .replace(/\.$/, '')
+  const [, detail] = /\bDETAIL:\s*(.+?)\.?$/.exec(lines[found + 1] ?? '') ?? []
+  return found === -1 || detail === undefined ? fault : `${fault} (${detail})`
 }

@@ -8,7 +8,9 @@ import { after, afterEach, before, describe, it } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { skipInShortRun } from '../../../test/long-run.ts'
+import { lastError } from './cluster.ts'
 import { EmbeddedPostgresError } from './error.ts'
+import { Ended } from './ready.ts'
 import { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded-postgres.ts'
 
 const isRoot = process.getuid?.() === 0
@@ -400,6 +402,18 @@ describe('embedded PostgreSQL', { skip: process.platform === 'win32' }, () => {
     },
   )
 
+  it('embedded PostgreSQL tells the fault of an output with its detail, and what to do on a full disk', () => {
+    const full =
+      'LOG:  starting\nFATAL:  could not write to file "pg_wal/x": No space left on device\nLOG:  shutting down\n'
+    assert.equal(lastError(full), 'could not write to file "pg_wal/x": No space left on device')
+    assert.match(
+      new Ended(lastError(full)).explained().message,
+      /No space left on device\. Make room on its disk\. Or set/,
+    )
+    assert.equal(lastError('FATAL:  no\nDETAIL:  Because.\n'), 'no (Because)')
+    assert.equal(lastError('nothing of the kind.'), 'nothing of the kind')
+  })
+
   it('embedded PostgreSQL says in a line why it does not start', async () => {
     const file = join(usual, 'postgres', 'PG_VERSION')
     const version = await readFile(file, 'utf8')
@@ -409,7 +423,7 @@ describe('embedded PostgreSQL', { skip: process.platform === 'win32' }, () => {
         assert.ok(error instanceof EmbeddedPostgresError)
         assert.match(
           error.message,
-          /^PostgreSQL did not start: database files are incompatible with server\. Or set DATABASE_URL/,
+          /^PostgreSQL did not start: database files are incompatible with server \(The data directory was initialized by PostgreSQL version 12, which is not compatible with this version [\d.]+\)\. Run the version .* into a new folder\. Or set DATABASE_URL/,
         )
         return true
       })

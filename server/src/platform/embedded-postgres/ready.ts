@@ -17,7 +17,13 @@ export class Ended extends Error {
   }
 
   explained(): EmbeddedPostgresError {
-    return new EmbeddedPostgresError(`PostgreSQL did not start: ${this.message}. ${remedy}`)
+    return new EmbeddedPostgresError(`PostgreSQL did not start: ${this.message}. ${this.#advice()}${remedy}`)
+  }
+
+  #advice(): string {
+    if (/incompatible with server/.test(this.message))
+      return 'Run the version of Cadre that made the data folder, back up, and restore with this one into a new folder. '
+    return /No space left on device/.test(this.message) ? 'Make room on its disk. ' : ''
   }
 }
 
