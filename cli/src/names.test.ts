@@ -64,12 +64,15 @@ test('a name that several things have is refused with their ids, and a dry run l
   assert.equal(JSON.parse(dry.stdout).path, '/api/v1/projects/called-so/agents/echo/stop')
 })
 
-test('options of all commands may stand before the noun', async () => {
+test('options of all commands may stand before the noun and before the verb', async () => {
   const before = await cadre(['--json=id,name', '-p', 'called-so', '--no-color', 'agents', 'list'])
   assert.deepEqual(JSON.parse(before.stdout), [{ id: agent_id, name: 'echo' }], before.stderr)
   const one = await cadre([`--project=${project_id}`, '--quiet', 'agents', 'get', 'echo', '--jq', '.name'])
   assert.equal(one.stdout, 'echo\n', one.stderr)
+  const between = await cadre(['-q', 'agents', '--json=name', '-p', 'called-so', 'list'])
+  assert.deepEqual(JSON.parse(between.stdout), [{ name: 'echo' }], between.stderr)
   assert.match((await cadre(['--nonsense', 'agents', 'list'])).stderr, /--nonsense/)
+  assert.match((await cadre(['agents', '--nonsense', 'list'])).stderr, /--nonsense/)
 })
 
 test('a profile that is not there is neither chosen nor taken for another service', async () => {

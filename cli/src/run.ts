@@ -51,24 +51,30 @@ export async function run<C extends ServerCommand>(
 
 /**
  * `cadre` is `cadre --help`, and `cadre help agents list` is `cadre agents list --help`. Options of all commands may stand before the
- * noun: `cadre --profile staging whoami`.
+ * noun and before the verb: `cadre --profile staging agents --project 1 list`.
  */
 function normalized(given: readonly string[]): readonly string[] {
   let args = [...given]
-  const leading: string[] = []
-  for (;;) {
-    const [word = ''] = args
-    const [name = ''] = word.split('=', 1)
-    if (word !== name && (name === '--json' || optionsWithValue[name] !== undefined)) leading.push(...args.splice(0, 1))
-    else if (optionsWithValue[word] !== undefined) leading.push(...args.splice(0, 2))
-    else if (flagsOfAll.includes(word)) leading.push(...args.splice(0, 1))
-    else break
-  }
+  const moved = takeOptions(args, 0)
+  moved.push(...takeOptions(args, 1))
   // What comes after `--` is no option of this program.
   const end = args.includes('--') ? args.indexOf('--') : args.length
-  args = [...args.slice(0, end), ...leading, ...args.slice(end)]
+  args = [...args.slice(0, end), ...moved, ...args.slice(end)]
   if (args.length === 0) return ['--help']
   return args[0] === 'help' ? [...args.slice(1), '--help'] : args
+}
+
+/** Takes the options of all commands that stand from a place on out of a command line, with their values. */
+function takeOptions(args: string[], at: number): string[] {
+  const taken: string[] = []
+  for (;;) {
+    const word = args[at] ?? ''
+    const [name = ''] = word.split('=', 1)
+    if (word !== name && (name === '--json' || optionsWithValue[name] !== undefined)) taken.push(...args.splice(at, 1))
+    else if (optionsWithValue[word] !== undefined) taken.push(...args.splice(at, 2))
+    else if (flagsOfAll.includes(word)) taken.push(...args.splice(at, 1))
+    else return taken
+  }
 }
 
 /** Makes the part of the program that a command line may mean: loading all of it would slow down each command. */

@@ -131,7 +131,8 @@ async function start(
   })
   const { sql } = database
   const { applied } = await migrate(sql)
-  if (applied.length > 0) log.info({ applied }, 'the database was migrated')
+  if (applied.length > 0)
+    log.info({ migrations: applied.length, first: applied[0], last: applied.at(-1) }, 'the database was migrated')
 
   const metrics = await startMetrics({
     config,
