@@ -12,7 +12,11 @@ export interface EventScope {
 }
 
 /** An event to be written; `data` is what subscribers will read, and holds no secret. */
-export type NewEvent<Name extends OutboxEventName = OutboxEventName> = EventOf<Name> & { scope: EventScope }
+export type NewEvent<Name extends OutboxEventName = OutboxEventName> = EventOf<Name> & {
+  scope: EventScope
+  /** When it happened; the moment of its transaction where nothing is said. */
+  occurred_at?: string
+}
 
 /**
  * Writes an event into the outbox, in the transaction that makes it true: either both are there after a crash, or
@@ -52,24 +56,25 @@ export interface WrittenEvent {
  */
 export function insertEvents(
   { fragment }: Sql,
-  events: readonly { type: OutboxEventName; scope: EventScope; data: EventData }[],
+  events: readonly { type: OutboxEventName; scope: EventScope; data: EventData; occurred_at?: string }[],
   condition: Fragment = fragment`true`,
 ): Fragment {
-  const rows = events.map(({ type, scope, data }) => ({
+  const rows = events.map(({ type, scope, data, occurred_at }) => ({
     id: newId('evt'),
     ...scope,
     type,
     data,
+    occurred_at,
     subscriptions: subscriptionsOf(type),
   }))
   return fragment`
-    insert into event (id, org_id, project_id, agent_id, type, data, matched_at)
-    select id, org_id, project_id, agent_id, type, data,
+    insert into event (id, org_id, project_id, agent_id, type, data, occurred_at, matched_at)
+    select id, org_id, project_id, agent_id, type, data, coalesce(occurred_at, now()),
       case when not exists (
         select from webhook w where w.org_id = e.org_id and w.status = 'active' and w.push_task_id is null and w.events && e.subscriptions)
         and not exists (select from webhook w where w.push_task_id = e.data->'task'->>'id') then now() end
     from jsonb_to_recordset(${jsonb(rows)}::jsonb)
-      as e(id text, org_id text, project_id bigint, agent_id text, type text, data jsonb, subscriptions text[])
+      as e(id text, org_id text, project_id bigint, agent_id text, type text, data jsonb, occurred_at timestamptz, subscriptions text[])
     where ${condition}
     returning matched_at is not null as is_matched`
 }

@@ -42,7 +42,7 @@ describe('a task that is created where a slot is free', () => {
   async function readyTask(agent_id: string): Promise<NewTask> {
     const [standing] = await test.sql<AgentStanding & { project_id: number }>`
       select p.org_id, a.project_id, a.name, a.status, a.revision, a.version, a.config, a.environment, a.token_subject, 0 as tokens_used,
-        false as is_fresh, false as has_budget, false as has_subscribers, 0 as providers_version
+        false as is_fresh, false as has_budget, null::text[] as subscriptions, 0 as providers_version
       from agent a join project p on p.id = a.project_id where a.id = ${agent_id}`
     const { project_id, version, status, config } = standing!
     const limits = config as { max_concurrent_tasks?: unknown }

@@ -4,7 +4,7 @@ import { notFound } from '#contract/core/problems.ts'
 import type { TaskInput } from '#contract/tasks/tasks.ts'
 import type { AgentState } from '#contract/resources/agent-lifecycle.ts'
 import { agentMayWork } from '#contract/tasks/task-lifecycle.ts'
-import { emitAll, type NewEvent } from '../../events/outbox.ts'
+import { emitAll, insertEvents, noteEvents, type NewEvent, type WrittenEvent } from '../../events/outbox.ts'
 import { jsonb, type Fragment, type Sql } from '../../platform/postgres/database.ts'
 import { completeFile, nameFiles, nameFilesOf } from '../files/file-rows.ts'
 import type { BegunFile } from '../files/file-store.ts'
@@ -13,9 +13,9 @@ import { freeSlots, limitKeysOf, isKeyHeld, lockLimits } from '../queue/concurre
 import { segmentParts, type NewSegment } from './new-segments.ts'
 import { taskColumns, type TaskRow } from '../journal/stored-task.ts'
 import type { NewJob, Queue } from '../queue/queue.ts'
-import { hasTaskSubscription, taskOutbox } from '../journal/task-outbox.ts'
+import { hasTaskSubscription, subscriptionsIn, taskOutbox } from '../journal/task-outbox.ts'
 import { noUsage, withCaller } from '../journal/task-rows.ts'
-import { nextRow, writtenBy } from '../journal/task-changes.ts'
+import { nextRow, outboxEvents, writtenBy } from '../journal/task-changes.ts'
 import type { AgentConfig, Caller, LockedTask, TaskChange, TaskLimits, TaskWork } from '../task.ts'
 
 /** A task as a request describes it. */
@@ -87,8 +87,8 @@ export interface AgentStanding {
   is_fresh: boolean
   /** Whether a budget of the agent, its project, organization or the caller's credential limits its tasks. */
   has_budget: boolean
-  /** Whether a webhook has subscribed to events of tasks. */
-  has_subscribers: boolean
+  /** The events of tasks that webhooks have subscribed to; null where none has. */
+  subscriptions: string[] | null
 }
 
 /** The row of a new task. */
@@ -172,8 +172,7 @@ export function claimable(task: NewTask): (LockedTask & { work: TaskWork }) | un
   const { budget: ofAgent } = (standing?.config ?? {}) as { budget?: unknown }
   const isLimited = ofAgent !== undefined || Object.keys(task.budget ?? {}).length > 0
   if (!standing || standing.version !== agent.version || standing.status !== 'running') return undefined
-  if (isLimited || standing.has_budget || standing.has_subscribers || task.retry_of || task.run_after || task.parent)
-    return undefined
+  if (isLimited || standing.has_budget || task.retry_of || task.run_after || task.parent) return undefined
   const now = new Date().toISOString()
   const { id, output_schema = null, metadata = {}, traceparent = null, input } = task
   const { config, environment, name, status, token_subject, is_fresh } = standing
@@ -214,7 +213,7 @@ export function claimable(task: NewTask): (LockedTask & { work: TaskWork }) | un
     agent: { name, status, settles_to: null, token_subject, max_concurrent_tasks: null, is_fresh },
     org_id: standing.org_id,
     providers_version: standing.providers_version,
-    subscriptions: null,
+    subscriptions: standing.subscriptions,
     budget: {},
     has_budget: false,
     hold: null,
@@ -253,7 +252,7 @@ export async function insertClaimed(
   claimed: readonly ClaimedTask[],
 ): Promise<Map<string, { row: CreatedRow; row_version: string }>> {
   const rows = claimed.map(({ task, change }) => {
-    const { org_id, revision, providers_version } = task.agent.standing!
+    const { org_id, revision, providers_version, subscriptions } = task.agent.standing!
     return {
       ...newRow(task, { ...held, sent: true }),
       ...pick(nextRow(change, undefined), ['usage', 'attempt', 'worker_id', 'job_id', 'job_attempt', 'hold']),
@@ -262,10 +261,12 @@ export async function insertClaimed(
       org_id,
       revision,
       providers_version,
+      subscriptions,
     }
   })
   const changes = claimed.map(({ change }) => change)
   const { steps, events, logs } = writtenBy(changes, new Map())
+  const outbox = claimed.flatMap(({ task, change }) => [...createdEvent(task), ...outboxEvents(change)])
   const stale = claimed.filter(({ task }) => !task.agent.standing!.is_fresh).map(({ task }) => task.agent.id)
   const { fragment } = sql
   const segments = segmentParts(
@@ -273,18 +274,18 @@ export async function insertClaimed(
     claimed.map(({ task }) => task),
     fragment`asked`,
   )
-  const stored = await sql.run<CreatedRow & { row_version: string }>(fragment`
+  const stored = await sql.run<CreatedRow & WrittenEvent & { row_version: string }>(fragment`
     with asked as materialized (
       select r.* from jsonb_to_recordset(${jsonb(rows)}::jsonb) as r(id text, project_id bigint, agent_id text, agent_version int,
         input jsonb, priority int, queue_ttl_seconds int, timeout_seconds int, max_attempts int, usage jsonb, metadata jsonb,
         created_by text, request_id text, trace_id text, job_id uuid, job_attempt int, attempt int, worker_id text, hold jsonb,
         last_sequence int, lasts_seconds int, schedule_id text, traceparent text, credential_id text, output_schema jsonb,
-        caller jsonb, org_id text, revision bigint, providers_version int)
+        caller jsonb, org_id text, revision bigint, providers_version int, subscriptions text[])
       -- The limit leads to the index, once for each task, whatever the planner thinks of the sizes of the two.
       cross join lateral (select from agent a where a.id = r.agent_id and a.revision = r.revision and a.status = 'running' limit 1) as_read
       cross join lateral (select from organization o where o.id = r.org_id and o.model_providers_version = r.providers_version limit 1) same_providers
       where not exists (select from budget b where b.subject in (r.agent_id, 'proj_' || r.project_id, r.org_id, r.credential_id))
-        and not exists (select from webhook w where w.org_id = r.org_id and ${hasTaskSubscription})
+        and ${subscriptionsIn(sql, fragment`r.org_id`)} is not distinct from r.subscriptions
     ), created as (
       insert into task (id, project_id, agent_id, agent_version, status, input, priority, queue_ttl_seconds, timeout_seconds, max_attempts,
         usage, metadata, created_by, request_id, trace_id, job_id, job_attempt, attempt, worker_id, hold, last_sequence, expires_at,
@@ -317,8 +318,29 @@ export async function insertClaimed(
       update agent set last_activity = now() where id in (
         select id from agent where id = any(${[...new Set(stale)]}) order by id for no key update skip locked)
     )${segments.parts}
-    select created.*${segments.column} from created`)
-  return new Map(stored.map(({ row_version, ...row }) => [row.id, { row: asCreated(row), row_version }]))
+    ${outbox.length > 0 ? fragment`, emitted as (${insertEvents(sql, outbox, fragment`e.data->'task'->>'id' in (select id from asked)`)})` : fragment``}
+    select created.*${segments.column}
+      ${outbox.length > 0 ? fragment`, (select coalesce(bool_and(is_matched), true) from emitted) as is_matched` : fragment``}
+    from created`)
+  if (outbox.length > 0) noteEvents(sql, stored.slice(0, 1))
+  return new Map(
+    stored.map(({ row_version, is_matched: _is_matched, ...row }) => [row.id, { row: asCreated(row), row_version }]),
+  )
+}
+
+/** The event of a task's creation for webhooks, where one has subscribed to it. */
+function createdEvent(task: NewTask): NewEvent[] {
+  const { agent } = task
+  const { standing } = agent
+  if (!standing?.subscriptions) return []
+  const { id, project_id, version: agent_version } = agent
+  const published = {
+    ...{ id: task.id, project_id, agent_id: id, agent_version, agent_name: standing.name },
+    ...{ thread_id: null, retried_from: null, status: 'queued' as const },
+  }
+  const event = { sequence: 1, type: 'task.created' as const, data: {} }
+  const scope = { org_id: standing.org_id, project_id, agent_id: id }
+  return taskOutbox(published, standing.subscriptions, [event]).map((one) => ({ ...one, scope }))
 }
 
 /** How long a claim lets its task run, by the times that the claim was decided with. */

@@ -2,7 +2,7 @@ import { jsonb, type Sql } from '../../platform/postgres/database.ts'
 import { isRemote, type LockedTask, type TaskChange } from '../task.ts'
 import { mayWarn } from './model-warnings.ts'
 import { consumption, freedLimits, nextRow, toolCallMove } from './task-changes.ts'
-import { hasTaskSubscription } from './task-outbox.ts'
+import { subscriptionsIn } from './task-outbox.ts'
 import type { Guard } from './task-statement.ts'
 
 /** A task that a claim of this process holds, as its last write left it. */
@@ -32,7 +32,6 @@ export function foreseen({ task, active_at }: KnownTask, now: number): LockedTas
   const isPlain =
     agent !== null &&
     !task.has_budget &&
-    task.subscriptions === null &&
     task.parent_task_id === null &&
     (hold === null || (hold.budget_ids.length === 0 && !hold.needs && !hold.late)) &&
     !isRemote(task)
@@ -91,7 +90,7 @@ export function knownAfter(change: TaskChange, row_version: string, active_at = 
 
 /**
  * Locks tasks where they, and what decisions about them depend on, are as their claims know them: their rows, the states of their
- * agents, the version of the model providers of their organizations, no budget, no subscription to events of tasks, tokens left in this hour, and the moment that they were decided for. Open
+ * agents, the version of the model providers of their organizations, the subscriptions to their events, no budget, tokens left in this hour, and the moment that they were decided for. Open
  * where that is true of all of them.
  */
 export function guardOf(
@@ -101,7 +100,8 @@ export function guardOf(
 ): Guard {
   const given = all
     .map(({ task, row_version }) => {
-      const { id, project_id, org_id, agent_id, credential_id, root_task_id, agent, providers_version } = task
+      const { id, project_id, org_id, agent_id, credential_id, root_task_id, agent } = task
+      const { providers_version, subscriptions } = task
       const { name, status, settles_to, token_subject, max_concurrent_tasks } = agent!
       const root = root_task_id ?? id
       return {
@@ -110,6 +110,7 @@ export function guardOf(
         subjects: [agent_id, `proj_${project_id}`, org_id, credential_id, root],
         org_id,
         providers_version,
+        subscriptions,
         agent_id,
         told_at: task.told_at,
         ...{ name, status, settles_to, token_subject, max_concurrent_tasks },
@@ -120,7 +121,7 @@ export function guardOf(
     parts: fragment`
     found as materialized (
       select as_known.id from jsonb_to_recordset(${jsonb(given)}::jsonb) as g(id text, row_version text, subjects text[], org_id text,
-        providers_version int, agent_id text, told_at timestamptz, name text, status text, settles_to text, token_subject text, max_concurrent_tasks int)
+        providers_version int, subscriptions text[], agent_id text, told_at timestamptz, name text, status text, settles_to text, token_subject text, max_concurrent_tasks int)
       -- The limits lead to the indexes, once for each task, whatever the planner thinks of the sizes of the tables.
       cross join lateral (
         select from agent a where a.id = g.agent_id and a.name = g.name and a.status = g.status and a.settles_to is not distinct from g.settles_to
@@ -132,8 +133,7 @@ export function guardOf(
       cross join lateral (select t.id from task t where t.id = g.id and t.xmin::text = g.row_version limit 1 for update of t) as_known
       where g.told_at between now() - make_interval(secs => ${agesMax_seconds}) and now() + interval '1 second'
         and not exists (select from budget b where b.subject = any(g.subjects))
-        and not exists (select from webhook w where w.org_id = g.org_id and ${hasTaskSubscription})
-        and not exists (select from webhook w where w.push_task_id = g.id)
+        and ${subscriptionsIn({ fragment }, fragment`g.org_id`, fragment`g.id`)} is not distinct from g.subscriptions
         and coalesce((select u.tokens from token_usage u
           where u.subject = g.token_subject and u.hour = date_trunc('hour', now(), 'UTC')), 0) < ${tokens_per_hour}
     ), gate as materialized (select count(*) = ${all.length} as is_open from found)`,

@@ -120,7 +120,7 @@ export function allWritten(
       told_at: isForeseen ? change.task.told_at : null,
     })),
     ...writtenBy(changes, warnings),
-    outbox: changes.flatMap(outboxEvents),
+    outbox: changes.flatMap((change) => outboxEvents(change, isForeseen ? change.task.told_at : undefined)),
     jobs: changes.filter(({ job }) => job?.kind === 'end' || job?.kind === 'again').flatMap(heldJob),
     usage: changes.map(consumption),
   }
@@ -327,7 +327,8 @@ export function toolCallMove(step: Step): ToolCallMove[] {
 }
 
 /** Webhook events: those of the task where a webhook subscribes to them, and those of its agent while it exists. */
-function outboxEvents(change: TaskChange): NewEvent[] {
+/** The events that a change has for webhooks; `at` where they did not happen at the moment of its transaction. */
+export function outboxEvents(change: TaskChange, at?: string): NewEvent[] {
   const { task, outbox = [] } = change
   const { org_id, project_id, agent_id } = task
   if (org_id === null) return []
@@ -336,6 +337,7 @@ function outboxEvents(change: TaskChange): NewEvent[] {
   return [...events, ...(task.agent ? outbox : [])].map((event) => ({
     ...event,
     scope: { org_id, project_id, agent_id },
+    ...(at === undefined ? {} : { occurred_at: at }),
   }))
 }
 

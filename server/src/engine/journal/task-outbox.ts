@@ -5,13 +5,25 @@ import { isObject } from '#contract/core/merge-patch.ts'
 import { projectId } from '#contract/core/project-id.ts'
 import { taskEventPayloads } from '#contract/events/task-event-payloads.ts'
 import type { TaskEventType, TaskState } from '#contract/tasks/task-lifecycle.ts'
-import { raw } from '../../platform/postgres/database.ts'
+import { raw, type Fragment, type Sql } from '../../platform/postgres/database.ts'
 
 /**
  * Of a webhook `w`: whether it is active and subscribed to any event of tasks. In the words of the index
  * `webhook_of_task_events`, which holds no other webhooks; a parameter would not be known to mean the same.
  */
 export const hasTaskSubscription = raw(`w.status = 'active' and w.events && '{${taskSubscriptions.join()}}'::text[]`)
+
+/**
+ * What webhooks of an organization have subscribed to, and those that are pushed the events of a task, each once and in the order of
+ * their names; null where no webhook gets events of tasks. An expression of `text[]`.
+ */
+export function subscriptionsIn({ fragment }: Pick<Sql, 'fragment'>, org_id: Fragment, task_id?: Fragment): Fragment {
+  const pushed = task_id
+    ? fragment`union all select 'task.*' from webhook w where w.push_task_id = ${task_id}`
+    : fragment``
+  return fragment`(select array_agg(distinct name) from (
+    select unnest(w.events) as name from webhook w where w.org_id = ${org_id} and ${hasTaskSubscription} ${pushed}) names)`
+}
 
 /** A task as its events describe it, after they have happened. */
 export interface PublishedTask {

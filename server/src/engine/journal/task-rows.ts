@@ -1,5 +1,5 @@
 import type { Fragment, Sql } from '../../platform/postgres/database.ts'
-import { hasTaskSubscription } from './task-outbox.ts'
+import { subscriptionsIn } from './task-outbox.ts'
 import type { AgentConfig, Caller, LockedTask, ReadMessage, TaskWork, TaskUsage, Step } from '../task.ts'
 
 export const noUsage: TaskUsage = {
@@ -65,9 +65,7 @@ function lockStatement({ fragment }: Sql, ids: readonly string[], more: Fragment
     select t.id, t.project_id, t.agent_id, t.agent_version, t.status, t.wait, t.usage, t.priority, t.attempt, t.writes, t.crashes,
       t.max_attempts, t.unseen, t.thread_id, t.parent_task_id, t.root_task_id, t.depth, t.retried_from, t.concurrency_key, t.credential_id, t.worker_id, t.job_id, t.job_attempt, t.slot, t.budget, t.hold, t.cancel, t.cancel_requested_at, t.last_sequence, t.timeout_seconds,
       t.expires_at, t.created_by, t.request_id, t.created_at, t.started_at, now() as now, greatest(now(), t.updated_at) as told_at, p.org_id, coalesce(o.model_providers_version, 0) as providers_version, coalesce(u.tokens, 0) as tokens_used,
-      (select array_agg(distinct name) from (
-        select unnest(w.events) as name from webhook w where w.org_id = p.org_id and ${hasTaskSubscription}
-        union all select 'task.*' from webhook w where w.push_task_id = t.id) names) as subscriptions,
+      ${subscriptionsIn({ fragment }, fragment`p.org_id`, fragment`t.id`)} as subscriptions,
       case when a.id is not null then
         jsonb_build_object('name', a.name, 'status', a.status, 'settles_to', a.settles_to, 'token_subject', a.token_subject,
           'max_concurrent_tasks', a.max_concurrent_tasks,

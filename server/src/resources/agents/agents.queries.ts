@@ -3,7 +3,7 @@ import { notFound, Problem } from '#contract/core/problems.ts'
 import { answerConstraints } from '../../platform/postgres/constraints.ts'
 import { jsonb, type Fragment, type Sql } from '../../platform/postgres/database.ts'
 import { isId, newId } from '../../platform/ids.ts'
-import { hasTaskSubscription } from '../../engine/journal/task-outbox.ts'
+import { subscriptionsIn } from '../../engine/journal/task-outbox.ts'
 import { agentStats, type AgentStats } from '../tasks/stats.queries.ts'
 
 /** An agent as it is kept. `config` is without environment variables; those are encrypted in `environment`. */
@@ -88,8 +88,8 @@ export interface AgentAndRoom extends AgentRow {
   is_full: boolean
   /** Whether there is a budget that its tasks for this caller spend. */
   has_budget: boolean
-  /** Whether a webhook has subscribed to events of tasks. */
-  has_subscribers: boolean
+  /** The events of tasks that webhooks have subscribed to, each once, in the order of their names; null where none has. */
+  subscriptions: string[] | null
   /** Whose model tokens it uses, and how many it has used in the running hour. */
   token_subject: string
   tokens_used: number
@@ -111,7 +111,7 @@ export async function findAgentsAndRoom(
       exists (select from task t where t.agent_id = found.id and t.status = 'queued' offset ${queuedMax - 1} limit 1) as is_full,
       exists (select from budget b where b.subject in (found.id, 'proj_' || found.project_id, asked.of_org,
         (${paths.map(({ credential_id }) => credential_id)}::text[])[asked.nth])) as has_budget,
-      exists (select from webhook w where w.org_id = asked.of_org and ${hasTaskSubscription}) as has_subscribers,
+      ${subscriptionsIn(sql, fragment`asked.of_org`)} as subscriptions,
       coalesce((select u.tokens from token_usage u
         where u.subject = found.token_subject and u.hour = date_trunc('hour', now(), 'UTC')), 0) as tokens_used,
       coalesce((select o.model_providers_version from organization o where o.id = asked.of_org), 0) as providers_version,
