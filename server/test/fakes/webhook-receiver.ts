@@ -100,7 +100,7 @@ export async function startWebhookReceiver(): Promise<WebhookReceiver> {
     },
     requests,
     atOnce: (path) => open.get(path)?.max ?? 0,
-    async received(path, count, timeout_ms = 10_000) {
+    async received(path, count, timeout_ms = 60_000) {
       const end = performance.now() + timeout_ms
       while (requests(path).length < count) {
         const left_ms = end - performance.now()
