@@ -1,3 +1,4 @@
+// test: quiet machine
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { makeTestDatabase, sender, type Send } from '../../server/test/harness.ts'
