@@ -5,7 +5,7 @@ import { LiveProvider } from '../api/live.tsx'
 import { NotFoundError } from '#sdk/errors.ts'
 import { projectQuery, useProjectId } from '../api/queries.ts'
 import { EmptyState } from '../ui/empty-state.tsx'
-import { LiveBadge } from '../ui/live-badge.tsx'
+import { LiveBadge } from './live-badge.tsx'
 import { ErrorBox } from '../ui/error-box.tsx'
 
 export const lastProjectKey = 'cadre.project'

@@ -40,9 +40,9 @@ import { usePendingApprovals, userQuery, useWaiting } from '../api/queries.ts'
 import { paths } from '../paths.ts'
 import { IconButton } from '../ui/button.tsx'
 import { Dialog } from '../ui/dialog.tsx'
-import { liveSlot } from '../ui/live-badge.tsx'
+import { useLoaded } from '../use-loaded.ts'
+import { liveSlot } from './live-badge.tsx'
 import { AccountMenu } from './account-menu.tsx'
-import { CommandMenu } from './command-menu.tsx'
 import { useIsStarted } from './first-steps.ts'
 import { useOpenProject } from './open-project.ts'
 import { ProjectSwitcher } from './project-switcher.tsx'
@@ -50,6 +50,10 @@ import { ServiceWatch } from './service-watch.tsx'
 import { ShortcutList } from './shortcut-list.tsx'
 import { SignedOutDialog } from './signed-out-dialog.tsx'
 import { menuKeys, useShortcuts } from './shortcuts.ts'
+
+const loadCommandMenu = async () => (await import('./command-menu.tsx')).CommandMenu
+/** The first page is on the screen by then: what is likely to be asked for is loaded before it is. */
+const idle_ms = 3000
 
 interface Entry {
   label: string
@@ -68,6 +72,11 @@ export function Shell({ children }: { children: ReactNode }) {
   const openers = useMemo(() => ({ menu: () => setOpen('menu'), help: () => setOpen('help') }), [])
   useShortcuts(openers)
   useEffect(() => setOpen(undefined), [pathname])
+  const CommandMenu = useLoaded(loadCommandMenu, open === 'menu')
+  useEffect(() => {
+    const timer = setTimeout(() => void loadCommandMenu().catch(() => {}), idle_ms)
+    return () => clearTimeout(timer)
+  }, [])
   const close = (): void => setOpen(undefined)
 
   return (
@@ -118,7 +127,7 @@ export function Shell({ children }: { children: ReactNode }) {
         </div>
       )}
       <SignedOutDialog />
-      <CommandMenu isOpen={open === 'menu'} close={close} />
+      {CommandMenu && <CommandMenu isOpen={open === 'menu'} close={close} />}
       <Dialog isOpen={open === 'help'} close={close} title="Keyboard shortcuts">
         <ShortcutList />
       </Dialog>

@@ -2,7 +2,7 @@ import { useQueryClient } from '@tanstack/react-query'
 import { act, type AgentStep } from '../../agents/actions.ts'
 import { useTellWithUndo } from '../../agents/use-undo-agents.ts'
 import { api } from '../../api/client.ts'
-import { ConfirmDialog } from '../../ui/dialog.tsx'
+import { ConfirmDialog } from '../../ui/confirm-dialog.tsx'
 
 /** Requests at a time. */
 const atOnce = 4

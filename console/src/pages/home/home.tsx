@@ -23,11 +23,13 @@ import { Figures, FiguresSkeleton } from '../metrics/figures.tsx'
 import { metricsQuery, type Metrics } from '../metrics/metrics-query.ts'
 import { endedBars } from '../metrics/series.tsx'
 import { Allowances } from './allowances.tsx'
-import { AllAgentsDialog } from './all-agents-dialog.tsx'
+import { useLoaded } from '../../use-loaded.ts'
 import { Waiting } from './waiting.tsx'
 
 /** Groups of failures on this page; the list of tasks has all. */
 const shownFailures = 6
+
+const loadAllAgentsDialog = async () => (await import('./all-agents-dialog.tsx')).AllAgentsDialog
 
 /** What the address may ask about, and what is then done to every agent. */
 const panels: Record<string, 'pause' | 'start'> = { 'pause-all': 'pause', 'resume-all': 'start' }
@@ -38,6 +40,7 @@ export default function HomePage() {
   const queries = useQueryClient()
   const [search, change] = useSearchState<{ panel?: string | undefined }>()
   const asked = panels[search.panel ?? '']
+  const AllAgentsDialog = useLoaded(loadAllAgentsDialog, asked !== undefined)
   const project = useQuery(projectQuery(project_id))
   const counts = useQueries({ queries: agentStates.map((status) => agentCountQuery(project_id, { status })) })
   const total = counts.reduce((sum, { data }) => sum + (data ?? 0), 0)
@@ -114,7 +117,9 @@ export default function HomePage() {
           <ServiceLine />
         </span>
       </p>
-      {asked && <AllAgentsDialog project_id={project_id} action={asked} close={() => change({ panel: undefined })} />}
+      {asked && AllAgentsDialog && (
+        <AllAgentsDialog project_id={project_id} action={asked} close={() => change({ panel: undefined })} />
+      )}
     </>
   )
 }

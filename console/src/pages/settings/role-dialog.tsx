@@ -2,7 +2,7 @@ import { useQueryClient } from '@tanstack/react-query'
 import { roleDescriptions } from '#contract/core/scopes.ts'
 import type { Member } from '#sdk/types.ts'
 import { api } from '../../api/client.ts'
-import { ConfirmDialog } from '../../ui/dialog.tsx'
+import { ConfirmDialog } from '../../ui/confirm-dialog.tsx'
 import { tell } from '../../ui/toast.tsx'
 
 /** Asks before a member gets another role: a list of choices changes with one key, and a role counts at once. */

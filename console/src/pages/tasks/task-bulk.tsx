@@ -5,7 +5,7 @@ import { APIError } from '#sdk/errors.ts'
 import { api } from '../../api/client.ts'
 import { paths } from '../../paths.ts'
 import { Button, ButtonLink } from '../../ui/button.tsx'
-import { ConfirmDialog } from '../../ui/dialog.tsx'
+import { ConfirmDialog } from '../../ui/confirm-dialog.tsx'
 import { Checkbox } from '../../ui/field.tsx'
 import type { Task } from '../../task-parts/types.ts'
 

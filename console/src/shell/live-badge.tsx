@@ -2,7 +2,7 @@ import { Pause, Play, RefreshCw } from 'lucide-react'
 import { useEffect, useState } from 'react'
 import { createPortal } from 'react-dom'
 import { useLive } from '../api/live.tsx'
-import { Button } from './button.tsx'
+import { Button } from '../ui/button.tsx'
 
 /** Identifies the place in the bar above every page where it is said whether the page is live. */
 export const liveSlot = 'live'
