@@ -126,10 +126,18 @@ test('two tasks are chosen with the keyboard alone and compared side by side', i
   await page.context().close()
 })
 
-test('home and the pages of agents, tasks, metrics and usage do not jump while they load', inBrowser, async () => {
+test('no page of a project jumps while it loads, with entries and without', inBrowser, async () => {
+  const { id: empty } = await post('/api/v1/projects', { name: 'empty' })
+  const { id: thread } = await post(`/api/v1/projects/${project}/threads`, { agent_id: agent })
+  const lists = ['', '/agents', '/tasks', '/tools', '/credentials', '/schedules', '/triggers', '/files', '/threads']
+  const others = ['/approvals', '/tool-calls', '/logs', '/metrics', '/usage', '/playground', '/connect']
   const page = await cadre.open('/settings/preferences')
-  for (const path of ['', '/agents', '/tasks', `/tasks/${done}`, `/agents/${agent}`, '/metrics', '/usage']) {
-    await page.goto(`/p/${project}${path}`)
+  const pages = [`/tasks/${done}`, `/tasks/${done}?view=attempts`, `/agents/${agent}`, `/threads/${thread}`]
+  for (const path of [
+    ...[...lists, ...others, ...pages].map((path) => `/p/${project}${path}`),
+    ...[...lists, ...others].map((path) => `/p/${empty}${path}`),
+  ]) {
+    await page.goto(path)
     await page.getByRole('heading', { level: 1 }).first().waitFor()
     await page.waitForSelector('.animate-pulse', { state: 'detached' })
     const shift: number = await page.evaluate(`new Promise((done) => {
@@ -139,7 +147,7 @@ test('home and the pages of agents, tasks, metrics and usage do not jump while t
       }).observe({ type: 'layout-shift', buffered: true })
       requestAnimationFrame(() => requestAnimationFrame(() => done(sum)))
     })`)
-    assert.ok(shift <= shiftMax, `${path || 'home'} shifts by ${shift}`)
+    assert.ok(shift <= shiftMax, `${path} shifts by ${shift}`)
   }
   checkPage(page)
   await page.context().close()

@@ -11,7 +11,7 @@ export interface Column<Row> {
   align?: 'right'
   /** Takes the room that the others leave, and cuts what is too long. */
   isWide?: boolean
-  /** Left out on a tablet, where not all columns fit; the page of the row has it. Cards of a telephone have room for it. */
+  /** Left out on a tablet and on a telephone, where not all columns fit; the page of the row has it. */
   isExtra?: boolean
 }
 
@@ -34,10 +34,10 @@ export interface TableProps<Row> {
 /** A table stands in a card: its own, or that of the part of the page that it fills. */
 export const card = 'table-card rounded-lg border border-line bg-panel'
 
-/** In a card a cell is a fact: what it is, and what it is of this row. */
+/** In a card a cell is a fact: what it is, and below that what it is of this row. */
 const cellShape =
-  'px-3 py-1.5 text-left align-middle max-lg:px-2 max-lg:first:pl-3 max-sm:flex max-sm:min-w-0 max-sm:flex-wrap max-sm:items-baseline max-sm:gap-x-2 max-sm:px-0 max-sm:py-0.5 max-sm:first:pl-0 ' +
-  'max-sm:data-[label]:before:shrink-0 max-sm:data-[label]:before:text-sm max-sm:data-[label]:before:text-soft max-sm:data-[label]:before:content-[attr(data-label)]'
+  'px-3 py-1.5 text-left align-middle max-lg:px-2 max-lg:first:pl-3 max-sm:block max-sm:min-w-0 max-sm:px-0 max-sm:py-1 max-sm:first:pl-0 ' +
+  'max-sm:data-[label]:before:block max-sm:data-[label]:before:text-xs max-sm:data-[label]:before:text-soft max-sm:data-[label]:before:content-[attr(data-label)]'
 
 /** A table that is one: headers say how it is sorted, rows can be chosen, and on a telephone each row is a card. */
 export function DataTable<Row extends object>({
@@ -149,7 +149,7 @@ const Row = memo(function Row<Row>({ id, row, columns, name, isChosen, isCurrent
   )
 }) as <Row>(props: RowProps<Row> & { key?: string | undefined }) => ReactNode
 
-const extra = 'sm:max-lg:hidden'
+const extra = 'max-lg:hidden'
 
 /** In a card the first cell is its title, short facts stand in two columns, and what can be done is in a row at its end. */
 function cardShape<Row>({ id, isWide }: Column<Row>, index: number): string {

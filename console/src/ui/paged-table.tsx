@@ -31,7 +31,8 @@ export function PagedTable<Row extends object>({
   skeletonRows?: number
 }) {
   return (
-    <div className={data && data.items.length > 0 ? card : ''}>
+    // What stands here while the list loads is replaced by it, and not moved.
+    <div key={data === undefined ? 'loading' : 'list'} className={data && data.items.length > 0 ? card : ''}>
       <ErrorBox error={error} retry={() => void refetch()} />
       {!data && error == null && <Skeleton {...(skeletonRows === undefined ? {} : { rows: skeletonRows })} />}
       {data?.total === 0 && empty}

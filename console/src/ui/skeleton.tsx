@@ -27,7 +27,8 @@ export function WhenSettled({ children, skeleton }: { children: ReactNode; skele
     const look = (): void => {
       if (queries.isFetching({ predicate: ({ state }) => state.data === undefined }) === 0) settle(true)
     }
-    look()
+    // What is around these parts begins to ask after they do.
+    queueMicrotask(look)
     // A part may ask for more once it has its first answer: it does so before this tells of the answer.
     const leave = queries.getQueryCache().subscribe(() => setTimeout(look))
     const timer = setTimeout(() => settle(true), settle_ms)

@@ -119,7 +119,7 @@ export default function AgentsPage() {
         />
       )}
       <ErrorBox title="Figures" error={statistics.error} retry={() => void statistics.refetch()} />
-      <Panel>
+      <Panel key={data === undefined ? 'loading' : 'list'}>
         <PagedTable
           label="Agents"
           noun="agents"

@@ -60,6 +60,8 @@ export default function Credentials() {
   })
   const mayNot = useDisabledReason('agents')
   const isEmpty = credentials.data?.total === 0 && status === undefined
+  // Filters come with the list: they would push what stands in its place while it loads.
+  const isFilterable = credentials.data !== undefined && !isEmpty
   const add = (label: string) => (
     <Button kind="primary" reason={mayNot} onClick={() => setParams({ panel: 'new' })}>
       {label}
@@ -128,7 +130,7 @@ export default function Credentials() {
       query={query}
       actions={isEmpty ? undefined : add('New credential')}
     >
-      {!isEmpty && (
+      {isFilterable && (
         <div className="mb-3">
           <FilterSelect
             label="State"
@@ -139,7 +141,7 @@ export default function Credentials() {
           </FilterSelect>
         </div>
       )}
-      <Panel>
+      <Panel key={credentials.data === undefined ? 'loading' : 'list'}>
         <PagedTable
           label="Credentials"
           noun="credentials"

@@ -69,6 +69,8 @@ export default function Files() {
   }
   const mayNot = useDisabledReason('agents')
   const isEmpty = files.data?.total === 0 && search === undefined && task_id === undefined
+  // Filters come with the list: they would push what stands in its place while it loads.
+  const isFilterable = files.data !== undefined && !isEmpty
   const input = useRef<HTMLInputElement>(null)
   const [isOver, setOver] = useState(false)
   const drop = (event: DragEvent): void => {
@@ -162,7 +164,7 @@ export default function Files() {
           if (chosen.length > 0) upload.mutate(chosen)
         }}
       />
-      {!isEmpty && (
+      {isFilterable && (
         <div className="mb-3 flex flex-wrap items-center gap-2">
           <TypedSearch
             label="Part of the name"
@@ -176,6 +178,7 @@ export default function Files() {
       )}
       <ErrorBox error={upload.error} title="Not everything was uploaded" />
       <div
+        key={files.data === undefined ? 'loading' : 'list'}
         onDragOver={(event) => {
           event.preventDefault()
           setOver(true)

@@ -100,23 +100,25 @@ export default function HomePage() {
         </WhenSettled>
       )}
       {!isCounted && <HomeSkeleton />}
-      <p className="mt-4 flex flex-wrap items-center gap-x-4 gap-y-2 text-sm text-soft">
-        {!(isCounted && total === 0) && <span>Agents:</span>}
-        {agentStates
-          .filter((state) => count(state) > 0)
-          .map((state) => (
-            <Link
-              key={state}
-              {...paths.agents(project_id, { status: state })}
-              className="inline-flex items-center gap-1.5 text-soft no-underline hover:text-text"
-            >
-              <Status state={state} /> {formatCount(count(state))}
-            </Link>
-          ))}
-        <span className="ml-auto">
-          <ServiceLine />
-        </span>
-      </p>
+      {isCounted && (
+        <p className="mt-4 flex flex-wrap items-center gap-x-4 gap-y-2 text-sm text-soft">
+          {total > 0 && <span>Agents:</span>}
+          {agentStates
+            .filter((state) => count(state) > 0)
+            .map((state) => (
+              <Link
+                key={state}
+                {...paths.agents(project_id, { status: state })}
+                className="inline-flex items-center gap-1.5 text-soft no-underline hover:text-text"
+              >
+                <Status state={state} /> {formatCount(count(state))}
+              </Link>
+            ))}
+          <span className="ml-auto">
+            <ServiceLine />
+          </span>
+        </p>
+      )}
       {asked && AllAgentsDialog && (
         <AllAgentsDialog project_id={project_id} action={asked} close={() => change({ panel: undefined })} />
       )}

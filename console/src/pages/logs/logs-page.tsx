@@ -123,7 +123,7 @@ export function LogsPage() {
           <p>Agents log what they do here. Create an agent and run a task.</p>
         </EmptyState>
       )}
-      {!store.isRead && store.error === undefined && (
+      {!store.isRead && store.error === undefined && agents.data?.length !== 0 && (
         <p role="status" className="p-4 text-sm text-soft">
           Loading the log…
         </p>

@@ -62,6 +62,8 @@ export default function Schedules() {
   })
   const mayNot = useDisabledReason('agents')
   const isEmpty = schedules.data?.total === 0 && !isFiltered
+  // Filters come with the list: they would push what stands in its place while it loads.
+  const isFilterable = schedules.data !== undefined && !isEmpty
   const add = (label: string) => (
     <Button kind="primary" reason={mayNot} onClick={() => setParams({ panel: 'new' })}>
       {label}
@@ -146,7 +148,7 @@ export default function Schedules() {
       query={query}
       actions={isEmpty ? undefined : add('New schedule')}
     >
-      {!isEmpty && (
+      {isFilterable && (
         <div className="mb-3 flex flex-wrap gap-2">
           <AgentPicker
             project_id={project_id}
@@ -165,7 +167,7 @@ export default function Schedules() {
           </FilterSelect>
         </div>
       )}
-      <Panel>
+      <Panel key={schedules.data === undefined ? 'loading' : 'list'}>
         <PagedTable
           label="Schedules"
           noun="schedules"

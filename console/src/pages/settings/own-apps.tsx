@@ -13,6 +13,7 @@ import { EmptyState } from '../../ui/empty-state.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
 import { Panel } from '../../ui/page.tsx'
 import { PagedTable } from '../../ui/paged-table.tsx'
+import { Skeleton, WhenSettled } from '../../ui/skeleton.tsx'
 import { Time } from '../../ui/time.tsx'
 import { tell } from '../../ui/toast.tsx'
 import { useSearchText } from '../../search-state.ts'
@@ -71,29 +72,31 @@ export function OwnApps({ tabs }: { tabs: ReactNode }) {
     >
       {tabs}
       {mayNot !== undefined && <p className="text-soft">{mayNot}; ask one of them to see which there are.</p>}
-      {mayNot === undefined && (
-        <Panel>
-          <PagedTable
-            label="OAuth apps of the organization"
-            noun="apps"
-            query={apps}
-            columns={columns}
-            keyOf={({ client_id }) => client_id}
-            offset={offset}
-            limit={pageSize}
-            go={(to) => setParams({ offset: to ? String(to) : undefined })}
-            empty={
-              <EmptyState title="No apps yet" actions={add('Register the first app')}>
-                <p>
-                  Register a web application, an editor or a command line that signs people in by OAuth. It gets a
-                  client id, and a secret if it can keep one.
-                </p>
-              </EmptyState>
-            }
-          />
-        </Panel>
-      )}
-      <ClientDocuments refused={mayNot} />
+      <WhenSettled skeleton={<Skeleton label="Loading the apps" rows={6} />}>
+        {mayNot === undefined && (
+          <Panel>
+            <PagedTable
+              label="OAuth apps of the organization"
+              noun="apps"
+              query={apps}
+              columns={columns}
+              keyOf={({ client_id }) => client_id}
+              offset={offset}
+              limit={pageSize}
+              go={(to) => setParams({ offset: to ? String(to) : undefined })}
+              empty={
+                <EmptyState title="No apps yet" actions={add('Register the first app')}>
+                  <p>
+                    Register a web application, an editor or a command line that signs people in by OAuth. It gets a
+                    client id, and a secret if it can keep one.
+                  </p>
+                </EmptyState>
+              }
+            />
+          </Panel>
+        )}
+        <ClientDocuments refused={mayNot} />
+      </WhenSettled>
       <Dialog
         title="Register an OAuth app"
         isOpen={params.panel === 'new'}

@@ -105,10 +105,10 @@ function Row({ project, task, agent, outcome, isSelected, toggle }: RowProps) {
       <td data-label="Duration" className="number whitespace-nowrap">
         {task.started_at === null ? '—' : formatDuration(ended - Date.parse(task.started_at))}
       </td>
-      <td data-label="Steps" className="number min-[761px]:max-xl:hidden">
+      <td data-label="Steps" className="number max-xl:hidden">
         {formatCount(task.usage.steps)}
       </td>
-      <td data-label="Tokens" className="number min-[761px]:max-lg:hidden">
+      <td data-label="Tokens" className="number max-lg:hidden">
         {formatCount(task.usage.input_tokens + task.usage.output_tokens)}
       </td>
       <td data-label="Cost" className="number min-[761px]:max-lg:hidden">

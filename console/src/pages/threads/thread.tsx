@@ -73,6 +73,8 @@ export default function ThreadPage() {
   useEffect(() => {
     if (last !== undefined) end.current?.scrollIntoView({ block: 'end' })
   }, [last])
+  // Its title and state decide how high the page's head is.
+  if (thread.isPending) return <Skeleton label="Loading the thread" rows={8} />
   return (
     <PageFrame
       title={thread.data?.title ?? 'Thread'}
@@ -97,7 +99,7 @@ export default function ThreadPage() {
         error={thread.error ?? messages.error}
         retry={() => void queries.invalidateQueries({ queryKey: key })}
       />
-      {(thread.isPending || messages.isPending) && <Skeleton label="Loading the conversation" />}
+      {messages.isPending && <Skeleton label="Loading the conversation" />}
       {thread.data && data && (
         <WhenSettled>
           <div className="mx-auto max-w-3xl">

@@ -60,6 +60,8 @@ export default function Threads() {
   })
   const mayNot = useDisabledReason('agents')
   const isEmpty = threads.data?.total === 0 && agent_id === undefined
+  // Filters come with the list: they would push what stands in its place while it loads.
+  const isFilterable = threads.data !== undefined && !isEmpty
   const add = (label: string) => (
     <Button kind="primary" reason={mayNot} onClick={() => setParams({ panel: 'new' })}>
       {label}
@@ -105,7 +107,7 @@ export default function Threads() {
       query={query}
       actions={<>{isEmpty ? undefined : add('New thread')}</>}
     >
-      {!isEmpty && (
+      {isFilterable && (
         <div className="mb-3">
           <AgentPicker
             project_id={project_id}
@@ -117,7 +119,7 @@ export default function Threads() {
           />
         </div>
       )}
-      <Panel>
+      <Panel key={threads.data === undefined ? 'loading' : 'list'}>
         <PagedTable
           label="Threads"
           noun="threads"

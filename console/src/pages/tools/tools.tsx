@@ -45,6 +45,8 @@ export default function Tools() {
   const numbers = statistics.data
   const mayNot = useDisabledReason('agents')
   const isEmpty = tools.data?.total === 0 && kind === undefined && status === undefined
+  // Filters come with the list: they would push what stands in its place while it loads.
+  const isFilterable = tools.data !== undefined && !isEmpty
   const add = (label: string, search: object = {}, isPrimary = true) =>
     mayNot === undefined ? (
       <ButtonLink kind={isPrimary ? 'primary' : 'plain'} {...paths.newTool(project_id, search)}>
@@ -144,7 +146,7 @@ export default function Tools() {
       query={query}
       actions={isEmpty ? undefined : add('New tool')}
     >
-      {!isEmpty && (
+      {isFilterable && (
         <div className="mb-3 flex flex-wrap items-center gap-2">
           <Choices
             label="Kind"
@@ -166,7 +168,7 @@ export default function Tools() {
         title="Use of the tools is not known"
         retry={() => void statistics.refetch()}
       />
-      <Panel>
+      <Panel key={tools.data === undefined ? 'loading' : 'list'}>
         <PagedTable
           label="Tools"
           noun="tools"
