@@ -14,7 +14,7 @@ export function useTraceAddress(): [address: string, keep: (address: string) => 
 export function traceAddressFault(address: string): string | undefined {
   if (address === '') return undefined
   if (!/^https?:\/\//i.test(address) || !URL.canParse(address)) return 'It must begin with https:// or http://.'
-  return address.includes(place) ? undefined : `It must hold ${place}, where the identifier of a trace is put.`
+  return address.includes(place) ? undefined : `It must contain ${place} in place of a trace’s identifier.`
 }
 
 /** Where a trace is; undefined where no address is known. */

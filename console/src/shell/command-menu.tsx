@@ -48,7 +48,7 @@ export function CommandMenu({ isOpen, close }: { isOpen: boolean; close: () => v
           event.preventDefault()
         }}
       />
-      <div id={list} role="listbox" aria-label="Where to, or what" className="mt-2 max-h-80 overflow-y-auto">
+      <div id={list} role="listbox" aria-label="Results" className="mt-2 max-h-80 overflow-y-auto">
         {commands.map(({ label, hint }, index) => (
           <div
             key={`${hint} ${label} ${index}`}

@@ -20,7 +20,7 @@ export function ProjectScope() {
   }, [project_id, isThere])
   if (error instanceof NotFoundError)
     return (
-      <EmptyState title="There is no such project" actions={<Link to="/projects">All projects</Link>}>
+      <EmptyState title="Project not found" actions={<Link to="/projects">All projects</Link>}>
         <p>It may have been deleted, or belong to another organization.</p>
         <ErrorBox error={error} />
       </EmptyState>

@@ -25,7 +25,7 @@ export const shortcutList: readonly [string, string][] = [
   ['x', 'Select, where several can be'],
   ['r', 'Refresh'],
   ['?', 'This list'],
-  ['Esc', 'Close what is on top'],
+  ['Esc', 'Close the top dialog or menu'],
 ]
 
 /** How long `g` waits for its second key. */

@@ -128,8 +128,7 @@ export function ConfigTab({ project_id, agent }: TabProps) {
         }}
       >
         <p>
-          A new version is made that equals the old one. Tasks that exist already keep the version that they were
-          created with.
+          This creates a new version that equals the old one. Existing tasks keep the version they were created with.
         </p>
       </ConfirmDialog>
     </div>

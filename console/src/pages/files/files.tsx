@@ -122,7 +122,7 @@ export default function Files() {
       id: 'kept',
       header: 'Expires',
       cell: ({ expires_at }) =>
-        expires_at === null ? <span className="whitespace-nowrap">its tasks go</span> : <Time at={expires_at} />,
+        expires_at === null ? <span className="whitespace-nowrap">with its tasks</span> : <Time at={expires_at} />,
     },
     {
       id: 'actions',

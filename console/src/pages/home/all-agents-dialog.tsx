@@ -48,7 +48,7 @@ export function AllAgentsDialog({
     >
       <p>
         {action === 'pause'
-          ? 'Steps that run finish, and no further ones start. New tasks wait in the queue.'
+          ? 'Running steps finish, and no new ones start. New tasks wait in the queue.'
           : 'Their waiting and queued tasks continue.'}
       </p>
     </ConfirmDialog>

@@ -102,7 +102,7 @@ export function LogsPage() {
       </header>
       {agent === undefined && filter.search !== undefined && (
         <p className="shrink-0 border-b border-line px-3 py-1 text-xs text-soft md:px-5">
-          A text is looked for in the newest {formatCount(projectLogSearch.entries)} lines that the other filters leave.
+          The text is searched in the newest {formatCount(projectLogSearch.entries)} lines that match the other filters.
           Choose an agent to search all of its lines.
         </p>
       )}

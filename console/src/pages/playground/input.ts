@@ -23,7 +23,7 @@ export function readInput(text: string, schema?: object): { input: TaskInput } |
     return { input: isMessages(value) ? value : text }
   } catch {
     return /"role"\s*:/.test(trimmed)
-      ? { fault: 'It begins like a list of messages in JSON and is none' }
+      ? { fault: 'This looks like a JSON list of messages, but it is not valid' }
       : { input: text }
   }
 }

@@ -129,7 +129,7 @@ function Shown(item: Item & { project_id: string; task_id: string | undefined })
     <p className="flex items-center gap-2 rounded-md bg-warn-soft p-2 text-warn">
       <ShieldQuestion size={14} aria-hidden />
       <span>
-        <code>{item.name}</code> {item.isOpen ? 'waits for your leave: ' : 'was answered'}
+        <code>{item.name}</code> {item.isOpen ? 'waits for your approval: ' : 'was answered'}
         {item.isOpen && item.task_id !== undefined && (
           <Link {...paths.task(item.project_id, item.task_id)}>answer it</Link>
         )}

@@ -198,7 +198,7 @@ export default function Playground() {
               }}
             >
               <Choices
-                label="What is given"
+                label="Kind of input"
                 value={isConversation ? 'conversation' : 'task'}
                 options={[
                   ['task', 'A single task'],

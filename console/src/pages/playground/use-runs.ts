@@ -30,7 +30,7 @@ export interface Run {
 /** What a task is given beside its input. */
 export type More = Pick<NewTask, 'output_schema' | 'agent_version'>
 
-/** What is given to which agent. */
+/** Kind of input to which agent. */
 export interface Given {
   agent_id: string
   thread_id: string | undefined

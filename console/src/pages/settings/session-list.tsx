@@ -26,7 +26,7 @@ const texts = {
   apps: {
     title: 'OAuth apps',
     lead: 'Every app that you let act for you by OAuth.',
-    none: 'No app acts for you. When you allow one, such as the command line by “cadre login” or an editor, it appears here with its last activity, and can be sent away.',
+    none: 'No app acts for you. When you allow one, such as the command line by “cadre login” or an editor, it appears here with its last activity, and can be revoked.',
   },
 } as const
 

@@ -58,7 +58,7 @@ function Connection({ project, id }: { project: string; id: string }) {
       </div>
       {url !== undefined && (
         <p className="mt-1 text-sm" role="status">
-          Let the service in at{' '}
+          Allow access at{' '}
           <a href={url} target="_blank" rel="noreferrer">
             {new URL(url).host}
           </a>

@@ -118,10 +118,7 @@ function Facts({ step }: { step: Step }) {
   }
   const { safety } = (step.input ?? {}) as ToolInput
   if (safety)
-    facts.push([
-      'After a crash',
-      { safe: 'made again', keyed: 'made again, with its key' }[safety] ?? 'a person is asked',
-    ])
+    facts.push(['After a crash', { safe: 'repeated', keyed: 'repeated with its key' }[safety] ?? 'a person is asked'])
   return (
     <>
       <dl className="grid grid-cols-[7rem_1fr] gap-y-1 text-sm">

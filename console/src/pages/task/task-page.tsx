@@ -93,10 +93,7 @@ export function TaskPage() {
       <div className={fullHeight}>
         <div className="p-5">
           {isGone ? (
-            <EmptyState
-              title="There is no such task"
-              actions={<A to={`/p/${project}/tasks`}>All tasks of the project</A>}
-            >
+            <EmptyState title="Task not found" actions={<A to={`/p/${project}/tasks`}>All tasks of the project</A>}>
               <p>It may have been removed with its agent, or belong to another project.</p>
               <ErrorBox error={live.error} />
             </EmptyState>

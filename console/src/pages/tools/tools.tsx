@@ -165,7 +165,7 @@ export default function Tools() {
       )}
       <ErrorBox
         error={statistics.error}
-        title="Use of the tools is not known"
+        title="Tool usage could not be loaded"
         retry={() => void statistics.refetch()}
       />
       <Panel key={tools.data === undefined ? 'loading' : 'list'}>

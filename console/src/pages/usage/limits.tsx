@@ -25,7 +25,8 @@ export function Limits({ is_enforced, limits, refusals }: Standing) {
         </p>
       )}
       <p className="mb-3 max-w-prose text-sm text-soft">
-        These are the limits of your session. Every API key and app has separate limits: ask with its key to see those.
+        These are the limits of your session. Every API key and app has separate limits: a request with its key shows
+        them.
       </p>
       {refusals.length > 0 ? (
         <section aria-label="Refused requests" className="mb-4 rounded-md border border-warn bg-warn-soft p-3 text-sm">

@@ -71,7 +71,7 @@ export default function UsagePage() {
               {
                 id: 'kept_at_least',
                 header: 'Retention',
-                cell: ({ days }) => (days === null ? 'for ever' : `${days} days`),
+                cell: ({ days }) => (days === null ? 'forever' : `${days} days`),
               },
               ...(stored === undefined
                 ? []
@@ -94,8 +94,8 @@ export default function UsagePage() {
           </p>
           <p className="mt-2 max-w-prose text-sm text-soft">
             {stored === undefined
-              ? 'Disk usage by kind is shown to owners and admins where the service has one organization: with several, PostgreSQL cannot tell them apart.'
-              : `${formatSize(stored)} in all, of every project, with indexes and with room that was freed and not used again: what is removed makes room for what comes.`}
+              ? 'Owners and admins see disk usage by kind if the service has one organization. With several, PostgreSQL cannot tell their data apart.'
+              : `${formatSize(stored)} in total for all projects, with indexes and with free space that new data will use.`}
           </p>
         </>
       )}

@@ -25,8 +25,8 @@ export function Recover({ webhook_id, isOpen, close }: { webhook_id: string; isO
   return (
     <Dialog title="Redeliver failed events" isOpen={isOpen} close={close}>
       <p className="mb-3 text-sm">
-        Events that were given up are sent again, the oldest first, under their own identifiers: a receiver that keeps
-        those does nothing twice.
+        Failed events are sent again, the oldest first, with their original identifiers, so a receiver that remembers
+        them handles each event once.
       </p>
       {recover.isError && <ErrorBox error={recover.error} />}
       <Field label="Given up in">

@@ -15,5 +15,5 @@ const [, ...waits_s] = retryWaits_s
 
 /** When a delivery that failed is tried again, and when it is given up. */
 export const retryWords =
-  `What is not answered by 2xx within 15 s is tried ${waits_s.length} times more, each about so long after the one before: ` +
-  `${waits_s.map(span).join(', ')}. Then it is given up, and can be redelivered here.`
+  `A delivery that is not answered with 2xx within 15 s is retried up to ${waits_s.length} times, after about ` +
+  `${waits_s.map(span).join(', ')}. Then it has failed, and can be redelivered here.`

@@ -5,7 +5,7 @@ import type { Webhook } from '#sdk/types.ts'
 const disabledWords = {
   requested: 'switched off',
   gone: 'it answered 410',
-  failing: 'nothing reached it for 5 days',
+  failing: 'no delivery succeeded for 5 days',
 } as const
 
 /** Whether a webhook gets events, and why not. */

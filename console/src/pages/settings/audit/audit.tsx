@@ -88,7 +88,7 @@ export default function AuditPage() {
                   <Button
                     key={name}
                     onClick={() => show({ [name]: undefined })}
-                    aria-label={`${exactFilters[name]} ${params[name]}: do not filter by it`}
+                    aria-label={`${exactFilters[name]} ${params[name]}: remove this filter`}
                     className="max-w-full"
                   >
                     <span className="text-soft">{exactFilters[name]}</span>{' '}

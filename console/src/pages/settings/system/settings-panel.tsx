@@ -27,7 +27,7 @@ export function SettingsPanel({ settings }: { settings: readonly Setting[] }) {
           commit={(next) => change({ setting: next || undefined }, { replace: true })}
         />
         <Checkbox
-          label="Only what is set"
+          label="Only settings that are set"
           checked={search.set === true}
           onChange={({ target }) => change({ set: target.checked || undefined }, { replace: true })}
         />

@@ -194,7 +194,7 @@ type Stored = Operations['getRateLimits']['result']['retention'][number]
 
 const storageColumns: Column<Stored>[] = [
   { id: 'what', header: 'Data', cell: ({ kind }) => storedKinds[kind] ?? kind },
-  { id: 'kept', header: 'Retention', cell: ({ days }) => (days === null ? 'for ever' : `${days} days`) },
+  { id: 'kept', header: 'Retention', cell: ({ days }) => (days === null ? 'forever' : `${days} days`) },
   {
     id: 'bytes',
     header: 'Disk usage',

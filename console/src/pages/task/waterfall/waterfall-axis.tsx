@@ -32,7 +32,7 @@ export function WaterfallAxis({ axis, onSpan }: { axis: TimeAxis; onSpan: (span:
       <span className="w-[45%] shrink-0 px-3 md:w-72">Step</span>
       <span
         data-brush
-        title="Draw to look at a part of the time"
+        title="Drag to zoom in"
         className="relative flex h-full min-w-0 flex-1 cursor-crosshair touch-none items-center justify-between font-mono tabular-nums select-none"
         onPointerDown={(event) => {
           if (event.button !== 0) return
