@@ -126,6 +126,20 @@ test('two tasks are chosen with the keyboard alone and compared side by side', i
   await page.context().close()
 })
 
+test('a card of a telephone leaves out what the page of its row has', inBrowser, async () => {
+  const page = await cadre.open(`/p/${project}/agents`, { screen: 'telephone' })
+  const card = page.locator(`[data-row="${agent}"]`)
+  await card.getByRole('link', { name: 'clerk' }).waitFor()
+  assert.ok(await card.locator('[data-column=model]').isVisible())
+  assert.equal(await card.locator('[data-column=created]').isVisible(), false)
+  const [label, value] = await card
+    .locator('[data-column=state] > *')
+    .evaluate((fact) => [fact.parentElement!.getBoundingClientRect().top, fact.getBoundingClientRect().top] as const)
+  assert.ok(value - label > 10, 'the label stands above its fact')
+  checkPage(page)
+  await page.context().close()
+})
+
 test('no page of a project jumps while it loads, with entries and without', inBrowser, async () => {
   const { id: empty } = await post('/api/v1/projects', { name: 'empty' })
   const { id: thread } = await post(`/api/v1/projects/${project}/threads`, { agent_id: agent })

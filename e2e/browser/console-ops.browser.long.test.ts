@@ -423,6 +423,8 @@ test('usage, limits, budgets and sessions say what they are about', inBrowser, a
   await post(`/api/v1/projects/${project}/agents/${clerk}/tasks?wait=30`, { input: 'What time is it?' })
   const page = await cadre.open(`/p/${project}/usage`, { allowed: /status of 503/ })
   await page.getByRole('cell', { name: 'clerk' }).waitFor()
+  // Said once, and not under each figure.
+  assert.equal(await page.getByText('There is no data of the previous period').count(), 1)
   await checkScreen(page, 'usage')
   const [file] = await Promise.all([page.waitForEvent('download'), button(page, 'Export CSV').click()])
   assert.equal(file.suggestedFilename().endsWith('.csv'), true)

@@ -1,5 +1,6 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import type { AgentAction, AgentState } from '#contract/resources/agent-lifecycle.ts'
+import { useDisabledReason } from '../api/disabled-reason.ts'
 import { Button } from '../ui/button.tsx'
 import { tell, tellFailure } from '../ui/toast.tsx'
 import { agentQuery } from './agent-queries.ts'
@@ -16,6 +17,7 @@ export function LifecycleButtons({
   status: AgentState
 }) {
   const queries = useQueryClient()
+  const mayNot = useDisabledReason('agents')
   const { queryKey } = agentQuery(project_id, agent_id)
   const run = useMutation({
     mutationFn: (action: AgentAction) => act(project_id, agent_id, action),
@@ -40,7 +42,7 @@ export function LifecycleButtons({
       {actions.map((action) => (
         <Button
           key={action}
-          reason={reasonAgainst(action, status)}
+          reason={mayNot ?? reasonAgainst(action, status)}
           disabled={run.isPending}
           onClick={() => run.mutate(action)}
         >

@@ -49,12 +49,19 @@ export function Button({
   )
 }
 
-/** A link that looks like a button. */
+/** A link that looks like a button. With `reason` it leads nowhere, and says why. */
 export function ButtonLink({
   kind = 'plain',
   className = '',
+  reason,
   ...props
-}: LinkProps & { className?: string; kind?: Kind; children?: ReactNode }) {
+}: LinkProps & { className?: string; kind?: Kind; children?: ReactNode; reason?: string | undefined }) {
+  if (reason !== undefined)
+    return (
+      <Button kind={kind} className={className} reason={reason}>
+        {props.children}
+      </Button>
+    )
   return <Link {...props} className={`${shape} ${sizes.normal} ${kinds[kind]} ${className}`} />
 }
 

@@ -149,7 +149,7 @@ const Row = memo(function Row<Row>({ id, row, columns, name, isChosen, isCurrent
   )
 }) as <Row>(props: RowProps<Row> & { key?: string | undefined }) => ReactNode
 
-const extra = 'max-lg:hidden'
+const extra = 'max-lg:!hidden'
 
 /** In a card the first cell is its title, short facts stand in two columns, and what can be done is in a row at its end. */
 function cardShape<Row>({ id, isWide }: Column<Row>, index: number): string {

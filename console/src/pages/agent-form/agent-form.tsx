@@ -17,6 +17,7 @@ import { broughtTo, comparable, type Draft } from './draft.ts'
 import { EnvironmentFields } from './environment-fields.tsx'
 import { JsonField } from './json-field.tsx'
 import { TryPanel } from './try-panel.tsx'
+import { useDisabledReason } from '../../api/disabled-reason.ts'
 
 /** What an agent is made of, as a form or as JSON; complaints of the API stand at the fields that they are about. */
 export function AgentForm({
@@ -99,8 +100,10 @@ export function AgentForm({
   }
   const compared = { before: comparable(before, environmentNames), after: comparable(draft, environmentNames) }
   const isChanged = differences(compared.before, compared.after).length > 0
+  const mayNot = useDisabledReason('agents')
   const reason =
-    draft.name.trim() === ''
+    mayNot ??
+    (draft.name.trim() === ''
       ? 'It needs a name'
       : jsonFault !== undefined
         ? 'The configuration is not valid JSON'
@@ -112,7 +115,7 @@ export function AgentForm({
               ? 'The output schema is not valid'
               : saved && !isChanged
                 ? 'No changes to save'
-                : undefined
+                : undefined)
   const submit = async (event: FormEvent): Promise<void> => {
     event.preventDefault()
     if (reason !== undefined || isBusy) return

@@ -1,5 +1,6 @@
 import { useState } from 'react'
 import { useAttachments, WithAttachments } from '../../task-parts/attachments.tsx'
+import { useDisabledReason } from '../../api/disabled-reason.ts'
 import { Button } from '../../ui/button.tsx'
 import { Panel } from '../../ui/page.tsx'
 import { InputField } from '../playground/input-field.tsx'
@@ -32,13 +33,16 @@ export function TryPanel({
   const read = readWithFiles(text, input_schema, attachments)
   const { runs, begin, stop, isRunning } = useRuns(project_id)
   const run = runs.at(-1)
-  const reason = isRunning
-    ? 'The last task is still running'
-    : attachments.isUploading
-      ? 'A file is being uploaded'
-      : 'fault' in read
-        ? read.fault
-        : undefined
+  const mayNot = useDisabledReason('tasks')
+  const reason =
+    mayNot ??
+    (isRunning
+      ? 'The last task is still running'
+      : attachments.isUploading
+        ? 'A file is being uploaded'
+        : 'fault' in read
+          ? read.fault
+          : undefined)
   const hint = isChanged
     ? 'Your changes are saved as a new version first.'
     : 'Runs as a normal task: stored, counted and billed.'

@@ -2,6 +2,7 @@ import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import type { AuditEntry } from '#sdk/types.ts'
 import { api } from '../../api/client.ts'
+import { permissionsQuery } from '../../api/queries.ts'
 import { paths } from '../../paths.ts'
 import { useSearchState } from '../../search-state.ts'
 import { CopyId } from '../../ui/copy.tsx'
@@ -24,11 +25,22 @@ const pageSize = 50
 export function ActivityTab({ agent }: TabProps) {
   const [search, change] = useSearchState<{ offset?: number | string | undefined }>()
   const offset = Number(search.offset ?? 0)
+  const { data: permissions } = useQuery(permissionsQuery)
+  const mayRead = permissions?.scopes.includes('admin')
   const { data, error, refetch } = useQuery({
     queryKey: ['audit', agent.id, offset],
+    enabled: mayRead === true,
     queryFn: () => api.audit.list({ target: agent.id, limit: pageSize, offset }).page({ offset }),
     placeholderData: keepPreviousData,
   })
+  if (mayRead === false)
+    return (
+      <Panel title="Activity">
+        <EmptyState title="Owners and administrators see this page">
+          <p>It is a part of the audit log. Ask an owner or administrator what changed.</p>
+        </EmptyState>
+      </Panel>
+    )
   return (
     <Panel title="Activity">
       <ErrorBox error={error} retry={() => void refetch()} />

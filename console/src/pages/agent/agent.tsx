@@ -5,6 +5,7 @@ import { useState } from 'react'
 import { LifecycleButtons } from '../../agents/lifecycle-buttons.tsx'
 import { agentQuery } from '../../agents/agent-queries.ts'
 import { api } from '../../api/client.ts'
+import { useDisabledReason } from '../../api/disabled-reason.ts'
 import { useProjectId } from '../../api/queries.ts'
 import { paths } from '../../paths.ts'
 import { useSearchState } from '../../search-state.ts'
@@ -50,6 +51,7 @@ export default function AgentPage() {
   const { data, error, refetch } = useQuery(agentQuery(project_id, agent_id))
   const navigate = useNavigate()
   const [isDeleting, setDeleting] = useState(false)
+  const mayNot = useDisabledReason('agents')
   const tab = tabs.find(({ id }) => id === search.tab) ?? tabs[0]
   if (!data) return error ? <ErrorBox error={error} retry={() => void refetch()} /> : <Skeleton />
   const { agent } = data
@@ -80,7 +82,9 @@ export default function AgentPage() {
             <span className="max-sm:hidden">
               <CopyAsCurl path={path} />
             </span>
-            <ButtonLink {...paths.editAgent(project_id, agent_id)}>Edit</ButtonLink>
+            <ButtonLink {...paths.editAgent(project_id, agent_id)} reason={mayNot}>
+              Edit
+            </ButtonLink>
             <Menu
               trigger={
                 <IconButton label="More">
@@ -89,13 +93,14 @@ export default function AgentPage() {
               }
             >
               <MenuItem
+                reason={mayNot}
                 onClick={() => void navigate({ ...paths.newAgent(project_id), search: { copy: agent_id } } as never)}
               >
                 Duplicate
               </MenuItem>
               <MenuItem onClick={keep}>Export as JSON</MenuItem>
               <MenuItem onClick={() => copyCurl(curlOf('GET', path))}>Copy as curl</MenuItem>
-              <MenuItem isDangerous onClick={() => setDeleting(true)}>
+              <MenuItem isDangerous reason={mayNot} onClick={() => setDeleting(true)}>
                 Delete
               </MenuItem>
             </Menu>

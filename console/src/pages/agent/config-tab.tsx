@@ -5,6 +5,7 @@ import { Maker } from '../../agents/maker.tsx'
 import { DiffTable } from '../../agents/diff-table.tsx'
 import { withoutValues } from '../../agents/variables.ts'
 import { api } from '../../api/client.ts'
+import { useDisabledReason } from '../../api/disabled-reason.ts'
 import { paths } from '../../paths.ts'
 import { useSearchState } from '../../search-state.ts'
 import { Button, ButtonLink } from '../../ui/button.tsx'
@@ -32,6 +33,7 @@ export function ConfigTab({ project_id, agent }: TabProps) {
   }>()
   const queries = useQueryClient()
   const [rollingTo, rollTo] = useState<number>()
+  const mayNot = useDisabledReason('agents')
   const undo = async (version: number): Promise<void> => {
     try {
       await api.agents.rollback(project_id, agent.id, { version })
@@ -67,7 +69,11 @@ export function ConfigTab({ project_id, agent }: TabProps) {
     <div className="grid grid-cols-1 items-start gap-4 xl:grid-cols-2">
       <Panel
         title="Current configuration"
-        actions={<ButtonLink {...paths.editAgent(project_id, agent.id)}>Edit</ButtonLink>}
+        actions={
+          <ButtonLink {...paths.editAgent(project_id, agent.id)} reason={mayNot}>
+            Edit
+          </ButtonLink>
+        }
       >
         <div className="space-y-2 p-4">
           <CodeBlock text={JSON.stringify(withoutValues(agent.config), undefined, 2)} label="Copy the configuration" />
@@ -202,6 +208,7 @@ function VersionLine({
   toggle: () => void
   rollBack: () => void
 }) {
+  const mayNot = useDisabledReason('agents')
   return (
     <div className="flex flex-wrap items-center gap-x-3 gap-y-1 px-4 py-2">
       <span className="font-medium">Version {version.version}</span>
@@ -214,7 +221,7 @@ function VersionLine({
       <Button kind="ghost" aria-expanded={isOpen} onClick={toggle}>
         Differences
       </Button>
-      <Button reason={version.current ? 'This is the current version' : undefined} onClick={rollBack}>
+      <Button reason={mayNot ?? (version.current ? 'This is the current version' : undefined)} onClick={rollBack}>
         Roll back
       </Button>
     </div>

@@ -5,6 +5,7 @@ import { agentStates } from '#contract/resources/agent-lifecycle.ts'
 import { tagsOf } from '../../agents/tags.ts'
 import type { Agent } from '#sdk/types.ts'
 import { api } from '../../api/client.ts'
+import { useDisabledReason } from '../../api/disabled-reason.ts'
 import { useProjectId } from '../../api/queries.ts'
 import { paths } from '../../paths.ts'
 import { useSearchState } from '../../search-state.ts'
@@ -32,6 +33,7 @@ type Search = AgentFilters & {
 export default function AgentsPage() {
   const project_id = useProjectId()
   const [search, change] = useSearchState<Search>()
+  const mayNot = useDisabledReason('agents')
   const queries = useQueryClient()
   /** As they were when they were chosen, or seen last. */
   const [chosen, choose] = useState<ReadonlyMap<string, Agent>>(new Map())
@@ -85,7 +87,7 @@ export default function AgentsPage() {
         actions={
           <>
             <CopyAsCurl path={`/api/v1/projects/${project_id}/agents`} query={query} />
-            <ButtonLink kind="primary" {...paths.newAgent(project_id)}>
+            <ButtonLink kind="primary" {...paths.newAgent(project_id)} reason={mayNot}>
               <Plus size={14} aria-hidden /> New agent
             </ButtonLink>
           </>

@@ -9,6 +9,7 @@ import { ConfirmDialog } from '../../ui/confirm-dialog.tsx'
 import { tell } from '../../ui/toast.tsx'
 import { messageOf } from '../../api/error-text.ts'
 import { paths } from '../../paths.ts'
+import { useDisabledReason } from '../../api/disabled-reason.ts'
 
 /** How it went with one agent. */
 export interface Outcome {
@@ -47,6 +48,7 @@ export function BulkBar({
   const [isDeleting, setDeleting] = useState(false)
   const [result, setResult] = useState<Result>()
   const tellWithUndo = useTellWithUndo(project_id)
+  const mayNot = useDisabledReason('agents')
 
   async function run(action: AgentAction | 'delete'): Promise<void> {
     setBusy(true)
@@ -104,7 +106,7 @@ export function BulkBar({
         return (
           <Button
             key={action}
-            reason={canAny ? undefined : `No selected agent can ${action} now`}
+            reason={mayNot ?? (canAny ? undefined : `No selected agent can ${action} now`)}
             disabled={isBusy}
             onClick={() => void run(action)}
           >
@@ -112,7 +114,7 @@ export function BulkBar({
           </Button>
         )
       })}
-      <Button kind="danger" disabled={isBusy} onClick={() => setDeleting(true)}>
+      <Button kind="danger" reason={mayNot} disabled={isBusy} onClick={() => setDeleting(true)}>
         Delete
       </Button>
       <Button kind="ghost" onClick={clear}>

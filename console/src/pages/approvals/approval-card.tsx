@@ -3,6 +3,7 @@ import { useId, useState } from 'react'
 import { Link } from '@tanstack/react-router'
 import { approvalScope, roles, sessionScopes } from '#contract/core/scopes.ts'
 import { api } from '../../api/client.ts'
+import { useDisabledReason } from '../../api/disabled-reason.ts'
 import { paths } from '../../paths.ts'
 import { Checkbox, control } from '../../ui/field.tsx'
 import { tell, tellFailure } from '../../ui/toast.tsx'
@@ -44,6 +45,7 @@ export function ApprovalCard({
   const [error, setError] = useState<unknown>()
   const [isAlways, setAlways] = useState(false)
   const field = useId()
+  const mayNot = useDisabledReason('approvals')
   const isRecovery = approval.kind === 'recovery'
   const isPending = approval.status === 'pending'
 
@@ -164,7 +166,7 @@ export function ApprovalCard({
           <ErrorBox error={error} />
         </div>
       )}
-      {isPending && !isRecovery && mode !== 'deny' && (
+      {isPending && !isRecovery && mode !== 'deny' && mayNot === undefined && (
         <Checkbox
           label={
             <span>
@@ -184,6 +186,7 @@ export function ApprovalCard({
               <Button
                 kind="primary"
                 className="min-h-11 md:min-h-8"
+                reason={mayNot}
                 disabled={isSending}
                 onClick={() => void answer({ decision: 'approve' })}
               >
@@ -191,6 +194,7 @@ export function ApprovalCard({
               </Button>
               <Button
                 className="min-h-11 md:min-h-8"
+                reason={mayNot}
                 disabled={isSending}
                 onClick={() => open(isRecovery ? 'result' : 'edit')}
               >
@@ -199,6 +203,7 @@ export function ApprovalCard({
               <Button
                 kind="danger"
                 className="col-span-2 min-h-11 md:min-h-8"
+                reason={mayNot}
                 disabled={isSending}
                 onClick={() => open('deny')}
               >

@@ -24,7 +24,7 @@ import { Time } from '../../ui/time.tsx'
 import { tell } from '../../ui/toast.tsx'
 import { TypedSearch } from '../../ui/typed-search.tsx'
 import { PageFrame } from '../parts/page-frame.tsx'
-import { useDisabledReason } from '../parts/disabled-reason.ts'
+import { useDisabledReason } from '../../api/disabled-reason.ts'
 
 const pageSize = 20
 

@@ -3,8 +3,10 @@ import { Link, useNavigate } from '@tanstack/react-router'
 import { CircleCheck } from 'lucide-react'
 import { useMemo } from 'react'
 import { agentStates } from '#contract/resources/agent-lifecycle.ts'
+import { useAgentNames } from '../../agents/agent-names.ts'
 import { agentCountQuery } from '../../agents/agent-queries.ts'
 import { api } from '../../api/client.ts'
+import { useDisabledReason } from '../../api/disabled-reason.ts'
 import { projectQuery, statusQuery, useProjectId } from '../../api/queries.ts'
 import { paths } from '../../paths.ts'
 import { useSearchState } from '../../search-state.ts'
@@ -39,6 +41,7 @@ export default function HomePage() {
   const project_id = useProjectId()
   const queries = useQueryClient()
   const [search, change] = useSearchState<{ panel?: string | undefined }>()
+  const mayNot = useDisabledReason('agents')
   const asked = panels[search.panel ?? '']
   const AllAgentsDialog = useLoaded(loadAllAgentsDialog, asked !== undefined)
   const project = useQuery(projectQuery(project_id))
@@ -57,13 +60,13 @@ export default function HomePage() {
             {!(isCounted && total === 0) && (
               <>
                 <Button
-                  reason={count('running') > 0 ? undefined : 'No agent is running'}
+                  reason={mayNot ?? (count('running') > 0 ? undefined : 'No agent is running')}
                   onClick={() => change({ panel: 'pause-all' })}
                 >
                   Pause all
                 </Button>
                 <Button
-                  reason={count('paused') > 0 ? undefined : 'No agent is paused'}
+                  reason={mayNot ?? (count('paused') > 0 ? undefined : 'No agent is paused')}
                   onClick={() => change({ panel: 'resume-all' })}
                 >
                   Resume all
@@ -218,6 +221,7 @@ function RecentTasks({ project_id }: { project_id: string }) {
     queryKey: ['project', project_id, 'tasks', 'recent'],
     queryFn: () => api.tasks.list(project_id, { limit: 6 }).page(),
   })
+  const names = useAgentNames(project_id, data?.items.map(({ agent_id }) => agent_id) ?? [])
   return (
     <Panel title="Latest tasks" actions={<Link {...paths.tasks(project_id)}>All</Link>}>
       <ErrorBox error={error} retry={() => void refetch()} />
@@ -227,7 +231,7 @@ function RecentTasks({ project_id }: { project_id: string }) {
         </p>
       )}
       <ul>
-        {data?.items.map(({ id, status, input, created_at, started_at, finished_at }) => (
+        {data?.items.map(({ id, agent_id, status, input, created_at, started_at, finished_at }) => (
           <li key={id} data-row={id} className="border-b border-line last:border-0">
             <Link
               {...paths.task(project_id, id)}
@@ -235,6 +239,7 @@ function RecentTasks({ project_id }: { project_id: string }) {
             >
               <Status state={status} />
               <span className="min-w-0 flex-1 truncate">{titleOf({ input })}</span>
+              <span className="max-w-40 truncate text-sm text-soft max-sm:hidden">{names.get(agent_id) ?? ''}</span>
               <span className="w-16 text-right text-sm text-soft tabular-nums max-sm:hidden">
                 {started_at && finished_at ? formatDuration(Date.parse(finished_at) - Date.parse(started_at)) : ''}
               </span>

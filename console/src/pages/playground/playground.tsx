@@ -26,6 +26,7 @@ import { useTestCases } from './test-cases.ts'
 import { useBlankInput, useInputSchema } from './use-input-schema.ts'
 import { useRuns, type More } from './use-runs.ts'
 import { WhichAgents } from './which-agents.tsx'
+import { useDisabledReason } from '../../api/disabled-reason.ts'
 
 /**
  * Tries an agent: its input, what it does and says, and the cost; single tasks, or a conversation. Two agents can
@@ -57,6 +58,7 @@ export default function Playground() {
   const schema = useInputSchema(project_id, agent_id, version)
   const blank = useBlankInput(schema, setText)
   const [schemaText, setSchemaText] = useState('')
+  const mayNot = useDisabledReason('tasks')
   const outputSchema = readSchema(schemaText)
   const typed: More = 'schema' in outputSchema && outputSchema.schema ? { output_schema: outputSchema.schema } : {}
   const more: More = { ...typed, ...(version === undefined ? {} : { agent_version: version }) }
@@ -65,7 +67,8 @@ export default function Playground() {
   const hasTwo = other_id !== undefined || open?.expected != null
   const names = useAgentNames(project_id, [agent_id, other_id])
   const reason =
-    agent_id === undefined
+    mayNot ??
+    (agent_id === undefined
       ? 'There is no agent'
       : isRunning || isBeginning
         ? 'It still answers'
@@ -75,7 +78,7 @@ export default function Playground() {
             ? read.fault
             : 'fault' in outputSchema
               ? 'The output schema is not valid'
-              : undefined
+              : undefined)
   const give = (threads: { thread?: string | undefined; against_thread?: string | undefined }): void => {
     if (agent_id === undefined || 'fault' in read) return
     // A message of a conversation leaves its field for the next one, once the service has it.

@@ -1,6 +1,7 @@
 import { Ban, Ellipsis, Pencil, RotateCcw } from 'lucide-react'
 import { useState, type ReactNode } from 'react'
 import { api } from '../../api/client.ts'
+import { useDisabledReason } from '../../api/disabled-reason.ts'
 import { copyCurl, curlOf } from '../../ui/copy-as-curl.tsx'
 import { saveFile } from '../../ui/save-file.ts'
 import { formatCost, formatCount, formatDuration, formatShort, formatTokens } from '../../format.ts'
@@ -50,6 +51,7 @@ export function TaskHeader({
   const [isEditing, setEditing] = useState(false)
   const [isComparing, setComparing] = useState(false)
   const [traceAddress] = useTraceAddress()
+  const mayNot = useDisabledReason('tasks')
   if (!task) return null
   const { project } = live
   const tokens = formatTokens(task.usage)
@@ -116,7 +118,7 @@ export function TaskHeader({
           {!over && (
             <Button
               onClick={() => setCanceling(true)}
-              reason={cancelReason(task)}
+              reason={mayNot ?? cancelReason(task)}
               disabled={busy !== undefined}
               kind="danger"
             >
@@ -124,11 +126,11 @@ export function TaskHeader({
             </Button>
           )}
           {over && (
-            <Button onClick={() => void retry()} disabled={busy !== undefined}>
+            <Button onClick={() => void retry()} reason={mayNot} disabled={busy !== undefined}>
               <RotateCcw size={14} aria-hidden="true" /> Retry
             </Button>
           )}
-          <Button onClick={() => setEditing(true)} aria-label="Edit and run again">
+          <Button onClick={() => setEditing(true)} reason={mayNot} aria-label="Edit and run again">
             <Pencil size={14} aria-hidden="true" /> <span className="max-sm:hidden">Edit and run again</span>
             <span className="sm:hidden">Edit</span>
           </Button>

@@ -4,6 +4,7 @@ import { useNavigate } from '@tanstack/react-router'
 import { useQuery } from '@tanstack/react-query'
 import { APIError } from '#sdk/errors.ts'
 import { api } from '../../api/client.ts'
+import { useDisabledReason } from '../../api/disabled-reason.ts'
 import { useOwnStream } from '../../api/live.tsx'
 import { ApprovalCard } from '../approvals/approval-card.tsx'
 import { AttemptsView } from './attempts-view.tsx'
@@ -66,6 +67,7 @@ export function TaskPage() {
   const setSpan = (next: Span | undefined) => setParams({ span: next && writeSpan(next) }, { replace: true })
   const filter = useStepFilter(live, { isFailed, text })
   const [retryError, setRetryError] = useState<unknown>()
+  const mayNot = useDisabledReason('tasks')
   const agent = useQuery({
     queryKey: ['agent', project, live.task?.agent_id],
     queryFn: () => api.agents.get(project, live.task!.agent_id),
@@ -225,7 +227,7 @@ export function TaskPage() {
           <StepInspector
             live={live}
             index={step}
-            retryReason={retryReason(live.task)}
+            retryReason={mayNot ?? retryReason(live.task)}
             onRetry={() => void retryFrom(step)}
             onClose={() => setParams({ step: undefined }, { replace: true })}
           />

@@ -3,6 +3,7 @@ import { Ban, Columns2, RotateCcw } from 'lucide-react'
 import { useState } from 'react'
 import { APIError } from '#sdk/errors.ts'
 import { api } from '../../api/client.ts'
+import { useDisabledReason } from '../../api/disabled-reason.ts'
 import { paths } from '../../paths.ts'
 import { Button, ButtonLink } from '../../ui/button.tsx'
 import { ConfirmDialog } from '../../ui/confirm-dialog.tsx'
@@ -65,6 +66,7 @@ export type TaskBulk = ReturnType<typeof useTaskBulk>
 export function TaskBulkBar({ project, bulk, tasks }: { project: string; bulk: TaskBulk; tasks: readonly Task[] }) {
   const { chosen, outcomes, busy } = bulk
   const [isAsking, setAsking] = useState(false)
+  const mayNot = useDisabledReason('tasks')
   const running = chosen.filter(({ finished_at }) => finished_at === null).length
   const reason = (isOpenWanted: boolean): string | undefined => {
     if (busy !== undefined) return 'In progress'
@@ -80,10 +82,10 @@ export function TaskBulkBar({ project, bulk, tasks }: { project: string; bulk: T
         checked={tasks.length > 0 && chosen.length === tasks.length}
         onChange={({ target }) => bulk.choose(target.checked ? tasks.map(({ id }) => id) : [])}
       />
-      <Button kind="danger" reason={reason(true)} onClick={() => setAsking(true)}>
+      <Button kind="danger" reason={mayNot ?? reason(true)} onClick={() => setAsking(true)}>
         <Ban size={14} aria-hidden /> Cancel
       </Button>
-      <Button reason={reason(false)} onClick={() => void bulk.retry()}>
+      <Button reason={mayNot ?? reason(false)} onClick={() => void bulk.retry()}>
         <RotateCcw size={14} aria-hidden /> Retry
       </Button>
       {chosen.length === 2 && (

@@ -34,7 +34,7 @@ export function TaskTable({ project, tasks, names, bulk, isOldestFirst, isBusy }
             <th className="max-xl:hidden">Trigger</th>
             <th aria-sort={isOldestFirst ? 'ascending' : 'descending'}>Created</th>
             <th className="number">Duration</th>
-            <th className="number max-xl:hidden">Steps</th>
+            <th className="number max-xl:!hidden">Steps</th>
             <th className="number max-lg:hidden">Tokens</th>
             <th className="number max-lg:hidden">Cost</th>
           </tr>
@@ -105,10 +105,10 @@ function Row({ project, task, agent, outcome, isSelected, toggle }: RowProps) {
       <td data-label="Duration" className="number whitespace-nowrap">
         {task.started_at === null ? '—' : formatDuration(ended - Date.parse(task.started_at))}
       </td>
-      <td data-label="Steps" className="number max-xl:hidden">
+      <td data-label="Steps" className="number max-xl:!hidden">
         {formatCount(task.usage.steps)}
       </td>
-      <td data-label="Tokens" className="number max-lg:hidden">
+      <td data-label="Tokens" className="number max-lg:!hidden">
         {formatCount(task.usage.input_tokens + task.usage.output_tokens)}
       </td>
       <td data-label="Cost" className="number min-[761px]:max-lg:hidden">

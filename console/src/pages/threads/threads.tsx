@@ -23,7 +23,7 @@ import { PagedTable } from '../../ui/paged-table.tsx'
 import { Status } from '../../ui/status.tsx'
 import { Time } from '../../ui/time.tsx'
 import { PageFrame } from '../parts/page-frame.tsx'
-import { useDisabledReason } from '../parts/disabled-reason.ts'
+import { useDisabledReason } from '../../api/disabled-reason.ts'
 
 const pageSize = 20
 

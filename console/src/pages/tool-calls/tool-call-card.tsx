@@ -2,6 +2,7 @@ import { Check, X } from 'lucide-react'
 import { useId, useState } from 'react'
 import { Link } from '@tanstack/react-router'
 import { api } from '../../api/client.ts'
+import { useDisabledReason } from '../../api/disabled-reason.ts'
 import { paths } from '../../paths.ts'
 import { control } from '../../ui/field.tsx'
 import { Time } from '../../ui/time.tsx'
@@ -39,6 +40,7 @@ export function ToolCallCard({
   const [isSending, setSending] = useState(false)
   const [error, setError] = useState<unknown>()
   const field = useId()
+  const mayNot = useDisabledReason('tool_calls')
   const isOpen = call.status === 'pending' || call.status === 'claimed'
 
   async function send(body: Parameters<typeof api.toolCalls.resolve>[2]): Promise<void> {
@@ -112,7 +114,7 @@ export function ToolCallCard({
             <Button
               kind="primary"
               disabled={isSending}
-              reason={text.trim() === '' ? 'Write the result first.' : undefined}
+              reason={mayNot ?? (text.trim() === '' ? 'Write the result first.' : undefined)}
               onClick={() => void send({ output: valueOf(text) })}
             >
               <Check size={15} aria-hidden="true" /> Give result
@@ -120,7 +122,7 @@ export function ToolCallCard({
             <Button
               kind="danger"
               disabled={isSending}
-              reason={text.trim() === '' ? 'Write what went wrong first.' : undefined}
+              reason={mayNot ?? (text.trim() === '' ? 'Write what went wrong first.' : undefined)}
               onClick={() => void send({ error: { code: 'tool_failed', message: text.trim().slice(0, 2000) } })}
             >
               <X size={15} aria-hidden="true" /> It failed

@@ -6,7 +6,7 @@ import { paths } from '../../paths.ts'
 import { useSearchText } from '../../search-state.ts'
 import { PageHeader } from '../../ui/page.tsx'
 import { tell } from '../../ui/toast.tsx'
-import { useDisabledReason } from '../parts/disabled-reason.ts'
+import { useDisabledReason } from '../../api/disabled-reason.ts'
 import { emptyDraft, weatherDraft } from './tool-draft.ts'
 import { ToolForm } from './tool-form.tsx'
 

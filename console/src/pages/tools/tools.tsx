@@ -20,7 +20,7 @@ import { Badge, Status } from '../../ui/status.tsx'
 import { Time } from '../../ui/time.tsx'
 import { Options } from '../parts/options.tsx'
 import { PageFrame } from '../parts/page-frame.tsx'
-import { useDisabledReason } from '../parts/disabled-reason.ts'
+import { useDisabledReason } from '../../api/disabled-reason.ts'
 import { safetyTones, safetyWords } from './tool-labels.ts'
 
 const pageSize = 20

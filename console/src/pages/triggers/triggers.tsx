@@ -18,7 +18,7 @@ import { Status } from '../../ui/status.tsx'
 import { Time } from '../../ui/time.tsx'
 import { tell } from '../../ui/toast.tsx'
 import { PageFrame } from '../parts/page-frame.tsx'
-import { useDisabledReason } from '../parts/disabled-reason.ts'
+import { useDisabledReason } from '../../api/disabled-reason.ts'
 import { RevealedTrigger } from './revealed.tsx'
 import { sourceNames, TriggerForm, type TriggerValues } from './trigger-form.tsx'
 

@@ -12,7 +12,7 @@ import { formatDuration } from '../../format.ts'
 import { Time } from '../../ui/time.tsx'
 import { tell } from '../../ui/toast.tsx'
 import { NextAttempt } from './next-attempt.tsx'
-import { useDisabledReason } from '../parts/disabled-reason.ts'
+import { useDisabledReason } from '../../api/disabled-reason.ts'
 import { PageFrame } from '../parts/page-frame.tsx'
 import type { DeliveryWithAttempts } from '#sdk/types.ts'
 

@@ -55,7 +55,11 @@ export default function AuditPage() {
         </Button>
       }
     >
-      {mayNot !== undefined && <p className="text-soft">{mayNot}.</p>}
+      {mayNot !== undefined && (
+        <EmptyState title={mayNot}>
+          <p>It needs the scope admin, which your role does not have. Ask an owner or administrator to change it.</p>
+        </EmptyState>
+      )}
       {mayNot === undefined && (
         <>
           <div className="mb-3 flex flex-wrap items-center gap-2">
