@@ -133,7 +133,7 @@ test('a card of a telephone leaves out what the page of its row has', inBrowser,
   assert.ok(await card.locator('[data-column=model]').isVisible())
   assert.equal(await card.locator('[data-column=created]').isVisible(), false)
   const [label, value] = await card
-    .locator('[data-column=state] > *')
+    .locator('[data-column=model] > *')
     .evaluate((fact) => [fact.parentElement!.getBoundingClientRect().top, fact.getBoundingClientRect().top] as const)
   assert.ok(value - label > 10, 'the label stands above its fact')
   checkPage(page)

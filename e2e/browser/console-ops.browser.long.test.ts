@@ -469,7 +469,7 @@ test('usage, limits, budgets and sessions say what they are about', inBrowser, a
   await checkScreen(page, 'budgets')
   await page.getByRole('link', { name: 'Retention and storage', exact: true }).click()
   await page.getByText('365 days').waitFor()
-  await page.getByText(/^[\d.]+ [kM]B in all/).waitFor()
+  await page.getByText(/^[\d.]+ [kM]B in total/).waitFor()
   await checkScreen(page, 'retention')
 
   await page.goto('/settings/sessions')

@@ -113,8 +113,8 @@ test('every other page of a project and of the organization is accessible', inBr
     ['preferences', '/settings/preferences', /^Preferences/],
     ['audit', '/settings/audit', /^Audit log/],
     ['nothing', '/nowhere', /^Page not found/],
-    ['no-project', '/p/999999999', /no such project/],
-    ['no-task', `${project}/tasks/task_${'0'.repeat(26)}`, /no such task/],
+    ['no-project', '/p/999999999', /^Project not found/],
+    ['no-task', `${project}/tasks/task_${'0'.repeat(26)}`, /^Task not found/],
   ]
   for (const [name, path, heading] of pages) {
     await goTo(page, path)
@@ -250,10 +250,21 @@ test(
       assert.equal(await shown.locator('input, textarea, select').count(), 0)
     }
 
+    // What a role may not do is disabled with the reason; a page that was opened with another role is refused by the service.
+    const { body: listed } = await cadre.send('GET', '/api/v1/auth/members')
+    const { user_id } = listed.members.find(({ name }: { name: string }) => name === 'Vera')
+    const become = (role: string) => cadre.send('PUT', `/api/v1/auth/members/${user_id}`, { body: { role } })
     await page.goto(`${project}/playground`)
     const message = page.getByRole('textbox', { name: 'Message' })
+    const send = page.getByRole('button', { name: 'Send', exact: true })
     await message.fill('Hello')
-    await page.getByRole('button', { name: 'Send', exact: true }).click()
+    assert.match((await send.getAttribute('title')) ?? '', /^It needs tasks:write/)
+    assert.equal((await become('member')).status, 200)
+    await page.reload()
+    await message.fill('Hello')
+    await page.locator('button:not([aria-disabled=true])', { hasText: /^Send$/ }).waitFor()
+    assert.equal((await become('viewer')).status, 200)
+    await send.click()
     const alert = page.getByRole('alert')
     await alert
       .getByText('In this organization owners, admins, and members have it; owners or admins give roles.')
