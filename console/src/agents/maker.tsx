@@ -25,7 +25,7 @@ export function Maker({ of, version }: { of: string; version: Pick<AgentVersion,
     queryFn: () => api.audit.list({ target: of, limit: searched }).page(),
     staleTime: 60_000,
     retry: false,
-    // Whoever has left is still in the log, which administrators read.
+    // Former members are still in the log, which administrators read.
     enabled: members.data !== undefined && member === undefined && permissions.data?.scopes.includes('admin') === true,
   })
   const named = member ?? audit.data?.items.find(({ actor }) => actor?.id === created_by)?.actor?.name
