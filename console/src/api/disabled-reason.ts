@@ -3,6 +3,7 @@ import { permissionsQuery } from './queries.ts'
 
 /** What a page lets people do, by the scope that it takes. */
 const scopes = {
+  organizations: 'organizations:write',
   projects: 'projects:write',
   agents: 'agents:write',
   tasks: 'tasks:write',
