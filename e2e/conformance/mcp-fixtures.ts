@@ -39,6 +39,8 @@ const names: Readonly<Record<string, string | ((args: Record<string, unknown>) =
   confirm_delete: 'ask_asks',
   multi_input: 'ask_asks_two',
   test_elicitation: 'ask_asks',
+  test_streaming_elicitation: 'ask_asks',
+  test_logging_tool: 'ask_steps',
   test_input_required_result_elicitation: 'ask_asks',
   test_input_required_result_request_state: 'ask_asks',
   test_input_required_result_tampered_state: 'ask_asks',

@@ -82,6 +82,7 @@ describe('the guide to models', () => {
       ANTHROPIC_API_KEY: 'sk-ant-fake',
       ANTHROPIC_BASE_URL: provider.base_url,
       CADRE_PROVIDER_LOCAL_BASE_URL: provider.base_url,
+      CADRE_EGRESS_ALLOW: 'loopback',
       CADRE_MODEL_PRICES,
       CADRE_MODEL_LIMITS,
     })
@@ -111,10 +112,19 @@ describe('the guide to models', () => {
       '\n',
     )
     const PATH = `${dirname(process.execPath)}:${process.env.PATH}`
-    const child = spawn('bash', ['-c', script.replaceAll('http://127.0.0.1:8080', service.url)], {
-      cwd,
-      env: { PATH, HOME: cwd, URL: service.url },
-    })
+    const child = spawn(
+      'bash',
+      [
+        '-c',
+        script
+          .replaceAll('http://127.0.0.1:8080', service.url)
+          .replaceAll('https://models.example.com/v1', provider.base_url),
+      ],
+      {
+        cwd,
+        env: { PATH, HOME: cwd, URL: service.url },
+      },
+    )
     let [said, complaints] = ['', '']
     child.stdout.setEncoding('utf8').on('data', (text: string) => (said += text))
     child.stderr.setEncoding('utf8').on('data', (text: string) => (complaints += text))
@@ -185,6 +195,16 @@ describe('the guide to models', () => {
     const { status, error } = answerTo('antropic/')
     assert.deepEqual([status, error.code], ['failed', 'provider_not_configured'])
     assert.match(error.message, /Configured: anthropic, builtin, local, ollama, openai\./)
+  })
+
+  it('the guide to models has a task of an organization run with its own key, and replaces that', () => {
+    const task = answerTo('"name":"team"')
+    assert.deepEqual([task.status, task.output.content], ['completed', 'Lisbon.'])
+    const keys = provider.requests.map(({ headers }) => headers.authorization).filter((key) => key?.includes('team'))
+    // The test of the provider, and the task.
+    assert.deepEqual(keys, ['Bearer sk-of-our-team', 'Bearer sk-of-our-team'])
+    const replaced = answerTo('sk-another-of-our-team')
+    assert.deepEqual([replaced.name, replaced.key_preview, replaced.api_key], ['team', '…team', undefined])
   })
 
   it('the guide to models shows the reasoning that is for people, and sends the model what is not', () => {

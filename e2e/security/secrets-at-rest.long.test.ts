@@ -191,6 +191,15 @@ describe('secrets of every kind', () => {
     const project = `/api/v1/projects/proj_${id}`
     const value = plant('credential of a project', 'canary-credential-of-a-project')
     await done('POST', `${project}/credentials`, { body: { name: 'KEY', value, allowed_hosts: ['127.0.0.1'] } })
+    const api_key = plant('key of a model provider', 'canary-key-of-a-model-provider')
+    const own = await done('POST', '/api/v1/model-providers', {
+      body: { name: 'acme', base_url: models.base_url, api_key },
+      headers: { 'idempotency-key': 'provider' },
+    })
+    await done('POST', `/api/v1/model-providers/${own.id}/test`, { body: { model: 'large' } })
+    const next = plant('next key of a model provider', 'canary-next-key-of-a-model-provider')
+    await done('PUT', `/api/v1/model-providers/${own.id}`, { body: { api_key: next } })
+    await done('GET', '/api/v1/model-providers')
     const tool = {
       name: 'weather',
       kind: 'http',

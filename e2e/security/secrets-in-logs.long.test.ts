@@ -310,6 +310,16 @@ describe('a service that logs all it can', () => {
     models.always({ do: 'status', status: 401, message: `Incorrect API key provided: ${set.OPENAI_API_KEY}` })
     assert.equal(await run('openai/gpt-5-mini', secret('what a user says', 'canary-said-by-a-user')), 'failed')
     await broken(() => send('POST', agents, { body: { name: 'fault', config: { environment_variables } } }))
+    const api_key = secret('key of a model provider', 'canary-key-of-a-model-provider')
+    const own = { name: 'acme', base_url: models.base_url, api_key }
+    const { body: added } = await send('POST', '/api/v1/model-providers', { body: own })
+    models.always({ do: 'status', status: 400, message: `Incorrect API key provided: ${api_key}` })
+    assert.equal(await run('acme/large', 'Hello'), 'failed')
+    await send('POST', `/api/v1/model-providers/${added.id}/test`, { body: { model: 'large' } })
+    const next = secret('next key of a model provider', 'canary-next-key-of-a-model-provider')
+    await broken(() => send('PUT', `/api/v1/model-providers/${added.id}`, { body: { api_key: next } }))
+    await send('PUT', `/api/v1/model-providers/${added.id}`, { body: { api_key: next } })
+    assert.equal(await run('acme/larger', 'Hello'), 'failed')
   })
 
   it('a service that logs all it can tells webhooks', async () => {

@@ -66,6 +66,7 @@ export type NewTrigger = Given<'createTrigger'>
 export type NewTool = Given<'createTool'>
 export type NewSchedule = Given<'createSchedule'>
 export type NewCredential = Given<'createCredential'>
+export type NewModelProvider = Given<'createModelProvider'>
 
 /** An operation by its id: method, path, query, body and result. */
 export type { Operations }

@@ -151,7 +151,9 @@ export async function buildApp(
   })
   app.setErrorHandler(async (error: unknown, request, reply) => {
     if (isTooLarge(error)) await discardBody(request.raw)
-    return answerProblem(http, asProblem(error, request), request, reply, errorFormatOf(request))
+    answerProblem(http, asProblem(error, request), request, reply, errorFormatOf(request))
+    // Without it Fastify answers once more, where a hook of the route is not through with the answer.
+    return reply
   })
 
   probeRoutes(app, { sql: context.auth_sql, isReady: () => !context.stopping && context.engine.isReady() })

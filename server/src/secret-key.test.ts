@@ -17,6 +17,8 @@ describe('a service with another secret key than that of its database', () => {
   let tool_agent: string
   let plain_agent: string
   let credential: string
+  let model_agent: string
+  let provider: string
 
   const make = async (body: object): Promise<string> => {
     const { body: agent } = await send('POST', `${project}/agents`, { body })
@@ -55,6 +57,12 @@ describe('a service with another secret key than that of its database', () => {
     secret_agent = await make({ name: 'secret', config: { environment_variables: { A: '1' } } })
     tool_agent = await make({ name: 'tool', config: { tools: ['weather'] } })
     plain_agent = await make({ name: 'plain' })
+    provider = (
+      await send('POST', '/api/v1/model-providers', {
+        body: { name: 'acme', base_url: 'https://models.example.com/v1', api_key: 'sk-canary' },
+      })
+    ).body.id
+    model_agent = await make({ name: 'model', config: { model: 'acme/large' } })
     for (const agent of [secret_agent, tool_agent]) assert.equal((await run(agent)).status, 'completed')
     await service.stop()
   })
@@ -83,6 +91,22 @@ describe('a service with another secret key than that of its database', () => {
     assert.deepEqual([body.status, body.error.code], ['unreadable', 'secret_unreadable'])
     const { body: list } = await send('GET', `${project}/credentials`)
     assert.equal(list.credentials[0].status, 'unreadable')
+    const { body: providers } = await send('GET', '/api/v1/model-providers')
+    const own = providers.model_providers.find(({ name }: { name: string }) => name === 'acme')
+    assert.deepEqual([own.status, own.has_key], ['unreadable', true])
+    const { body: tested } = await send('POST', `/api/v1/model-providers/${provider}/test`)
+    assert.deepEqual([tested.ok, tested.status], [false, 'unreadable'])
+  })
+
+  it('a service with another secret key than that of its database fails calls of a model provider whose key it cannot read, until it is set again', async () => {
+    const task = await run(model_agent)
+    assert.deepEqual([task.status, task.error.code, task.error.retryable], ['failed', 'secret_unreadable', false])
+    assert.match(task.error.message, /key of the model provider acme/)
+    await send('PUT', `/api/v1/model-providers/${provider}`, { body: { api_key: 'sk-new-canary' } })
+    const [stored] = await service.context.sql<{ api_key: Buffer }>`
+      select api_key from model_provider where id = ${provider}`
+    const ours = makeSecrets(CADRE_SECRET_KEY)
+    assert.equal(ours.decrypt('model-provider', stored!.api_key, provider), 'sk-new-canary')
   })
 
   it('a service with another secret key than that of its database fails tasks whose secrets it cannot read, and runs all others', async () => {

@@ -29,6 +29,7 @@ const allowed: Record<string, Cost> = {
   'task with a tool round, waited for': { statements: 8, commits: 4 },
   'chat completion': { statements: 7, commits: 2 },
   'claim of remote work': { statements: 11, commits: 1 },
+  'task with one model call by a key of the organization, waited for': { statements: 6, commits: 2 },
 }
 
 /** Other work of the service may fall into a round, the more the busier the machine; the least of so many is the request's. */
@@ -63,12 +64,13 @@ describe('hot paths', () => {
 
   before(async () => {
     model = await startFakeModelServer()
-    test = await startTestService({ CADRE_PROVIDER_FAKE_BASE_URL: model.base_url })
+    test = await startTestService({ CADRE_PROVIDER_FAKE_BASE_URL: model.base_url, CADRE_EGRESS_ALLOW: 'loopback' })
     const project = await createProject(test.send, 'hot-paths')
     agents = `${project.path}/agents`
     const script = JSON.stringify([{ tool_calls: [{ name: 'current_time', arguments: {} }] }, { text: 'Done.' }])
     for (const [name, config] of Object.entries({
       answers: { model: 'fake/model' },
+      owned: { model: 'own/model' },
       calls: { model: 'builtin/script', tools: ['current_time'], system_prompt: script },
       remote: { model: 'fake/model', runtime: { kind: 'remote', queue: 'remote' } },
     })) {
@@ -129,10 +131,18 @@ describe('hot paths', () => {
       })
     },
     'claim of remote work': async () => assert.equal((await claim()).status, 200),
+    'task with one model call by a key of the organization, waited for': async () => {
+      const { body } = await test.send('POST', `${agents}/${id['owned']}/tasks?wait=30`, { body: { input: 'Hello' } })
+      assert.equal(body.status, 'completed', JSON.stringify(body.error))
+    },
   }
 
   for (const [name, work] of Object.entries(paths))
     it(`${name}: no more statements and commits than written down`, async () => {
+      if (name.includes('by a key of the organization'))
+        await test.send('POST', '/api/v1/model-providers', {
+          body: { name: 'own', base_url: model.base_url, api_key: 'sk-x' },
+        })
       await work()
       const limit = allowed[name]!
       const cost = await costOf(work, limit)

@@ -141,13 +141,25 @@ describe('a restore without the key', () => {
     await from.sql`
       insert into trigger (id, project_id, agent_id, name, source, filter, action, priority, address_hash, secret, created_by)
       values (${trigger}, ${project_id}, ${agent_id}, 'news', 'bearer', '[]', 'start', 5, '\\x00', ${lost.encrypt('trigger-secret', 'theirs', trigger)}, 'user_1')`
+    const model_provider = newId('mprov')
+    await from.sql`
+      insert into model_provider (id, org_id, name, base_url, protocol, api_key, key_preview, created_by)
+      values (${model_provider}, ${org!.id}, 'acme', 'https://models.example.com/v1', 'chat',
+        ${lost.encrypt('model-provider', 'theirs', model_provider)}, '…eirs', 'user_1')`
     await save(from.settings, file)
 
     let dropped: DroppedSecrets | undefined
     await load(file, to.settings, { alter: async (tx) => void (dropped = await dropSecrets(tx, ours)) })
     assert.deepEqual(dropped, {
-      ...{ agents: ['agent'], credentials: ['TOKEN'], webhooks: ['https://hooks.example.com/'], triggers: ['news'] },
+      agents: ['agent'],
+      credentials: ['TOKEN'],
+      model_providers: ['acme'],
+      webhooks: ['https://hooks.example.com/'],
+      triggers: ['news'],
     })
+    assert.deepEqual(await to.sql`select name, api_key, key_preview from model_provider`, [
+      { name: 'acme', api_key: null, key_preview: null },
+    ])
     const [paused] = await to.sql<{ status: string; secret: Buffer }>`select status, secret from trigger`
     assert.equal(paused!.status, 'paused')
     assert.equal(ours.decrypt('trigger-secret', paused!.secret, trigger).length, 43)

@@ -141,8 +141,8 @@ export const sections = {
     }),
     secret_key_lost: optional('CADRE_SECRET_KEY_LOST', oneOf('acknowledged'), {
       description:
-        'Starts with another secret key than that of the database where that one is lost: credentials, environment variables of agents ' +
-        'and secrets of webhooks and triggers are then unreadable until they are set again.',
+        'Starts with another secret key than that of the database where that one is lost: credentials, keys of model providers, environment ' +
+        'variables of agents and secrets of webhooks and triggers are then unreadable until they are set again.',
       example: 'acknowledged',
     }),
     log_retention_days: setting('CADRE_LOG_RETENTION_DAYS', wholeNumber(1, 3650), '30', {
@@ -232,7 +232,7 @@ export const sections = {
     }),
     egress_allow: setting('CADRE_EGRESS_ALLOW', listOf(egressRule), '', {
       description:
-        'What webhooks, tools and sign-in by identity providers may reach besides public addresses. Unset: nothing.',
+        'What webhooks, tools, model providers of organizations and sign-in by identity providers may reach besides public addresses. Unset: nothing.',
       example: 'private,*.internal.example.com',
     }),
   },

@@ -49,11 +49,8 @@ const errorFormats: Partial<Record<ErrorFormat, Render>> = {
   mcp: (problem, { request_id }) => {
     const { kind, message, status, details } = problem
     const data = { code: problems[kind].agents, ...(details === undefined ? {} : { details }), request_id }
-    return answer(problem, {
-      jsonrpc: '2.0',
-      id: null,
-      error: { code: status >= 500 ? -32603 : -32600, message, data },
-    })
+    const code = kind === 'invalid_json' ? -32700 : status >= 500 ? -32603 : -32600
+    return answer(problem, { jsonrpc: '2.0', id: null, error: { code, message, data } })
   },
   a2a: (problem) => {
     const { status, error } = a2aRpcError(problem)

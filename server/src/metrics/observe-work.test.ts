@@ -42,6 +42,27 @@ describe('a call of a model', () => {
   })
 })
 
+it('a call of a provider of an organization is counted by its name where many have that name, and under no name of its choice', async () => {
+  const call: Model['call'] = async () => ({ usage: { input_tokens: 1, output_tokens: 1, cached_tokens: 0 } }) as never
+  const own = { key: 'mprov_1@1', is_elsewhere: false }
+  const models = new Map(['anthropic', 'acme'].map((provider) => [provider, { provider, own, call }]))
+  const source = observeModels(
+    {
+      resolve: () => assert.fail(),
+      with: (given) => ({ resolve: (name) => ({ model: given.models.get(name)!, name }) }),
+    },
+    meters,
+  ).with!({ models, disabled: [] })
+  for (const name of models.keys()) {
+    const { model } = source.resolve(name)
+    assert.equal(model.provider, name)
+    assert.equal(model.own, own)
+    await model.call({ model: name, signal: new AbortController().signal } as ModelRequest)
+  }
+  const all = await counted(meters.cadre_model_calls_total)
+  assert.deepEqual([all['anthropic answered'], all['organization answered'], all['acme answered']], [1, 1, undefined])
+})
+
 describe('a call of a tool', () => {
   it('a call of a tool is counted by its kind and how it ended, never by its name', async () => {
     const make = (name: string, kind: Tool['kind'], call: () => Promise<ToolAnswer>): Tool => ({

@@ -10,7 +10,7 @@ function logged(...entries: object[]): string[] {
 /** The same for what a program does with its `log`, which knows some secrets of the configuration. */
 function loggedBy(text: string, secrets: string[] = []): string[] {
   const program = `
-    import { makeLog } from ${JSON.stringify(new URL('./log.ts', import.meta.url).href)}
+    import { keepOut, makeLog } from ${JSON.stringify(new URL('./log.ts', import.meta.url).href)}
     const log = makeLog('info', ${JSON.stringify(secrets)})
     ${text}`
   const { stderr } = spawnSync(process.execPath, ['--input-type=module', '--eval', program], { encoding: 'utf8' })
@@ -58,6 +58,22 @@ describe('a line of the log', () => {
     assert.deepEqual(one, ['[redacted]', '[redacted]', '[redacted]', 'short'])
     assert.deepEqual([err.message, msg], ['refused: [redacted]', 'kept short'])
     assert.doesNotMatch(line, /canary/)
+  })
+
+  it('a line of the log has none of the secrets that were read since the service started', () => {
+    const [before = '', after = '', again = ''] = loggedBy(
+      `log.info('the canary-of-a-provider')
+      keepOut(log, ['canary-of-a-provider', 'short'])
+      setImmediate(() => {
+        log.info('the canary-of-a-provider and short')
+        keepOut(log, ['a-second-canary'])
+        setImmediate(() => log.info('the canary-of-a-provider and a-second-canary'))
+      })`,
+    )
+    assert.deepEqual(
+      [before, after, again].map((line) => JSON.parse(line).msg),
+      ['the [redacted]', 'the [redacted] and short', 'the [redacted] and [redacted]'],
+    )
   })
 
   it('a line of the log tells an error with its causes, and nothing else that hangs on it', () => {

@@ -143,6 +143,12 @@ async function fill(
   }
   const { id: webhook_id } = await make('/api/v1/webhooks', hook)
   await make(`${project}/files`, { any: 'file' })
+  await make('/api/v1/model-providers', {
+    name: 'acme',
+    base_url: `${outside.url}/own/v1`,
+    api_key: 'the-key-of-a-model-provider',
+    projects: [`proj_${project_id}`],
+  })
   await make(`${project}/credentials`, {
     name: 'TOKEN',
     value: 'the value of a credential',

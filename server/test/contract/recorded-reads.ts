@@ -59,6 +59,7 @@ const rows: Record<string, string> = {
   user_id: 'select user_id from member',
   client_id: 'select client_id from oauth_client',
   webhook_id: 'select id as webhook_id from webhook',
+  model_provider_id: 'select id as model_provider_id from model_provider',
   'delivery_id webhook_id': 'select webhook_id, id as delivery_id from delivery',
 }
 

@@ -128,8 +128,8 @@ export function ConfigFields({
   onSchemaFault: (member: SchemaMember, fault: string | undefined) => void
   change: (config: Config) => void
 }) {
-  const { providers } = useModelProviders()
-  const byDefault = providers.data?.model_providers.find(({ is_default }) => is_default)
+  const { providers } = useModelProviders(project_id)
+  const byDefault = providers.data?.find(({ is_default }) => is_default)
   const notes = dialNotes(dialsOf(config), byDefault?.name)
   const hintOf = (member: DialNote['member'], hint: string): ReactNode => (
     <DialHint hint={hint} notes={notes.filter((note) => note.member === member)} />

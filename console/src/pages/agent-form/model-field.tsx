@@ -11,7 +11,7 @@ import { useModelProviders } from './model-providers.ts'
 const tones = { reachable: 'good', refused: 'bad', unreachable: 'bad', unreadable: 'bad' } as const
 
 /**
- * The model: typed, or chosen from those that providers list. Owners and admins see which providers answer; others are
+ * The model: typed, or chosen from those that providers list. Who may read the organization sees which providers answer; others are
  * offered the models that agents of the project use.
  */
 export function ModelField({
@@ -25,16 +25,16 @@ export function ModelField({
   fault: ReactNode
   onChange: (model: string) => void
 }) {
-  const { providers, isKnown, isAdmin } = useModelProviders()
+  const { providers, isKnown, maySee } = useModelProviders(project_id)
   const used = useQuery({
     queryKey: ['project', project_id, 'agents', 'models'],
     queryFn: async () => {
       const { items } = await api.agents.list(project_id, { limit: 100 }).page()
       return [...new Set(['builtin/echo', ...items.map(({ config }) => config.model)])]
     },
-    enabled: isKnown && !isAdmin,
+    enabled: isKnown && !maySee,
   })
-  const known = providers.data?.model_providers
+  const known = providers.data
   const offered = known?.flatMap(({ models }) => models) ?? used.data ?? []
   const named = known && providerOf(known, value)
   return (

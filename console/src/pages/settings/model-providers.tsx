@@ -1,19 +1,26 @@
-import { useQuery } from '@tanstack/react-query'
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
+import { projectId } from '#contract/core/project-id.ts'
 import { nativeProviders } from '#contract/models/native-providers.ts'
-import type { ModelProvider } from '#sdk/types.ts'
+import type { ModelProvider, NewModelProvider } from '#sdk/types.ts'
 import { api } from '../../api/client.ts'
-import { permissionsQuery } from '../../api/queries.ts'
+import { permissionsQuery, projectsQuery } from '../../api/queries.ts'
 import { formatCount } from '../../format.ts'
 import { paths } from '../../paths.ts'
+import { useSearchText } from '../../search-state.ts'
+import { Button } from '../../ui/button.tsx'
 import { CodeBlock, CopyButton } from '../../ui/copy.tsx'
-import { EmptyState } from '../../ui/empty-state.tsx'
+import { Dialog } from '../../ui/dialog.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
 import { Facts, Panel } from '../../ui/page.tsx'
 import { Skeleton } from '../../ui/skeleton.tsx'
 import { Badge, Status } from '../../ui/status.tsx'
 import { Time } from '../../ui/time.tsx'
+import { tell } from '../../ui/toast.tsx'
+import { useDisabledReason } from '../../api/disabled-reason.ts'
 import { PageFrame } from '../parts/page-frame.tsx'
+import { OwnProviderActions } from './own-provider.tsx'
+import { ProviderForm } from './provider-form.tsx'
 
 function kindName(kind: ModelProvider['kind']): string {
   if (kind === 'builtin') return 'Built in, for tests'
@@ -23,13 +30,29 @@ function kindName(kind: ModelProvider['kind']): string {
 /** Where models come from, whether it answers, and who depends on it. */
 export default function ModelProviders() {
   const path = '/api/v1/model-providers'
+  const [params, setParams] = useSearchText()
+  const queries = useQueryClient()
   const { data: permissions } = useQuery(permissionsQuery)
-  const isAdmin = permissions?.scopes.includes('admin') === true
+  const mayNot = useDisabledReason('organizations')
+  const close = () => {
+    setParams({ panel: undefined })
+    create.reset()
+  }
+  const create = useMutation({
+    mutationFn: (body: NewModelProvider) => api.modelProviders.create(body),
+    // What was sent holds the key: nothing keeps it.
+    gcTime: 0,
+    onSuccess: ({ name }) => {
+      tell(`${name} is added. Test it to see whether its key works`)
+      close()
+      return queries.invalidateQueries({ queryKey: ['model-providers'] })
+    },
+  })
   const providers = useQuery({
     queryKey: ['model-providers', 'page'],
     queryFn: () => api.modelProviders.list(),
     refetchInterval: 30_000,
-    enabled: isAdmin,
+    enabled: permissions?.permissions.organizations.read === true,
   })
   const { data, error, isPending, refetch } = providers
   return (
@@ -45,24 +68,24 @@ export default function ModelProviders() {
         )
       }
       path={path}
+      actions={
+        <Button kind="primary" reason={mayNot} onClick={() => setParams({ panel: 'new' })}>
+          Add a provider
+        </Button>
+      }
     >
-      {permissions && !isAdmin && (
-        <EmptyState title="Owners and administrators see this page">
-          <p>It needs the scope admin, which your role does not have. Ask an owner or administrator to change it.</p>
-        </EmptyState>
-      )}
-      {isPending && isAdmin && <Skeleton label="Checking the providers" />}
+      {isPending && <Skeleton label="Checking the providers" />}
       <ErrorBox error={error} retry={() => void refetch()} />
       {data && (
         <div className="space-y-4">
           {data.model_providers.map((provider) => (
-            <Provider key={provider.name} provider={provider} />
+            <Provider key={provider.own?.id ?? provider.name} provider={provider} refused={mayNot} />
           ))}
-          <Panel title="Add a provider">
+          <Panel title="Providers of the service">
             <div className="space-y-3 p-4">
               <p className="text-soft">
-                Providers are settings of the service, so that their keys stay with its operator. Set these variables
-                and restart the service:
+                A provider for all organizations is a setting of the service, and its key stays with the operator. Set
+                these variables and restart the service:
               </p>
               <CodeBlock
                 text={[
@@ -78,12 +101,26 @@ export default function ModelProviders() {
           </Panel>
         </div>
       )}
+      <Dialog title="Add a model provider" isOpen={params.panel === 'new'} close={close} refused={mayNot}>
+        <div className="mb-3 empty:hidden">
+          <ErrorBox error={create.error} />
+        </div>
+        <ProviderForm error={create.error} isBusy={create.isPending} submit={(body) => create.mutate(body)} />
+      </Dialog>
     </PageFrame>
   )
 }
 
-function Provider({ provider }: { provider: ModelProvider }) {
-  const { name, kind, is_default, has_key, status, error, models, checked_at } = provider
+/** The names of the projects that may use a provider. */
+function Projects({ ids }: { ids: readonly string[] | null }) {
+  const { data } = useQuery({ ...projectsQuery, enabled: ids !== null })
+  if (ids === null) return 'all'
+  if (ids.length === 0) return <span className="text-warn">none: no agent can use it</span>
+  return ids.map((id) => data?.items.find((project) => projectId(project.id) === id)?.name ?? id).join(', ')
+}
+
+function Provider({ provider, refused }: { provider: ModelProvider; refused: string | undefined }) {
+  const { name, own, kind, is_default, has_key, status, error, models, checked_at } = provider
   const { agents, agents_total, last_failure } = provider
   return (
     <Panel
@@ -91,6 +128,7 @@ function Provider({ provider }: { provider: ModelProvider }) {
       actions={
         <span className="flex items-center gap-2">
           {is_default && <Badge tone="info">default</Badge>}
+          {kind !== 'builtin' && <Badge>{own ? 'of the organization' : 'of the service'}</Badge>}
           <Status state={status} />
         </span>
       }
@@ -100,7 +138,22 @@ function Provider({ provider }: { provider: ModelProvider }) {
           <dt>Kind</dt>
           <dd>{kindName(kind)}</dd>
           <dt>Key</dt>
-          <dd>{kind === 'builtin' ? 'needs none' : has_key ? 'set' : 'not set'}</dd>
+          <dd>
+            {kind === 'builtin' ? 'needs none' : has_key ? 'set' : 'not set'}
+            {own?.key_preview && <code className="ml-2">{own.key_preview}</code>}
+          </dd>
+          {own && (
+            <>
+              <dt>Base URL</dt>
+              <dd>
+                <code className="break-all">{own.base_url}</code>
+              </dd>
+              <dt>Projects</dt>
+              <dd>
+                <Projects ids={own.projects} />
+              </dd>
+            </>
+          )}
           <dt>Checked</dt>
           <dd>
             <Time at={checked_at} />
@@ -137,30 +190,33 @@ function Provider({ provider }: { provider: ModelProvider }) {
             )}
           </dd>
         </Facts>
-        <div className="min-w-0">
-          <p className="mb-1 font-medium">
-            {models.length === 0 ? 'No models listed' : `${formatCount(models.length)} models`}
-          </p>
-          {models.length === 0 ? (
-            <p className="text-soft">
-              {status === 'reachable'
-                ? `You can still use one as ${name}/model.`
-                : 'Models appear once the provider responds.'}
+        <div className="min-w-0 space-y-4">
+          {own && <OwnProviderActions own={own} refused={refused} />}
+          <div>
+            <p className="mb-1 font-medium">
+              {models.length === 0 ? 'No models listed' : `${formatCount(models.length)} models`}
             </p>
-          ) : (
-            <ul
-              tabIndex={0}
-              aria-label={`Models of ${name}`}
-              className="max-h-48 overflow-y-auto rounded-md border border-line px-3 py-1"
-            >
-              {models.map((model) => (
-                <li key={model} className="flex items-center justify-between gap-2">
-                  <code className="min-w-0 break-all">{model}</code>
-                  <CopyButton text={model} label={`Copy ${model}`} />
-                </li>
-              ))}
-            </ul>
-          )}
+            {models.length === 0 ? (
+              <p className="text-soft">
+                {status === 'reachable'
+                  ? `You can still use one as ${name}/model.`
+                  : 'Models appear once the provider responds.'}
+              </p>
+            ) : (
+              <ul
+                tabIndex={0}
+                aria-label={`Models of ${name}`}
+                className="max-h-48 overflow-y-auto rounded-md border border-line px-3 py-1"
+              >
+                {models.map((model) => (
+                  <li key={model} className="flex items-center justify-between gap-2">
+                    <code className="min-w-0 break-all">{model}</code>
+                    <CopyButton text={model} label={`Copy ${model}`} />
+                  </li>
+                ))}
+              </ul>
+            )}
+          </div>
         </div>
       </div>
     </Panel>

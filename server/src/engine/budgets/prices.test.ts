@@ -45,6 +45,12 @@ it("an operator's price comes first, and null takes one away", () => {
   assert.equal(prices.of('openai/gpt-4o-mini'), null)
 })
 
+it("a provider of an organization has the list's prices where it is reached at the address that the list is for", () => {
+  const prices = makePrices({ own: none, elsewhere: ['openai'] })
+  assert.equal(prices.of('openai/gpt-4o-mini', false)?.input, 0.15)
+  assert.equal(prices.of('anthropic/claude-opus-5-5', true), null)
+})
+
 it('a table of prices in another form is refused', () => {
   const price = { input: 1, output: 1 }
   for (const json of [

@@ -261,6 +261,11 @@ describe('the journal', () => {
         values ('webhook_1', ${org_id}, 'https://example.com', '{}', '', 'user_1', ${task_id})`,
       sees: ({ subscriptions }) => (assert.deepEqual(subscriptions, ['task.*']), {}),
     },
+    'a change of the model providers of its organization': {
+      change: ({ spender: { org_id } }) => sql`
+        update organization set model_providers_version = model_providers_version + 1 where id = ${org_id}`,
+      sees: ({ providers_version }) => (assert.equal(providers_version, 1), {}),
+    },
     'the last tokens of its credential': {
       change: ({ agent_id }) => sql`
         insert into token_usage (subject, hour, tokens)

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { TaskState, type StreamResponse, type Task } from '@a2a-js/sdk'
 import type { Client } from '@a2a-js/sdk/client'
+import { pino } from 'pino'
 import { startTestService, type TestService } from '../../../test/harness.ts'
 import {
   a2aClient,
@@ -16,10 +17,13 @@ import { createAgent, createProject } from '../../../test/fixtures.ts'
 let service: TestService
 let project: string
 const agents: Record<string, string> = {}
+/** Warnings and errors of the service. */
+const logged: string[] = []
 const script = (...steps: unknown[]): string => JSON.stringify(steps)
 
 before(async () => {
-  service = await startTestService({ CADRE_DOORS: 'a2a' })
+  const log = pino({ level: 'warn' }, { write: (line) => void logged.push(line) })
+  service = await startTestService({ CADRE_DOORS: 'a2a' }, { log })
   project = (await createProject(service.send, 'remote')).path
   const published = { doors: { a2a: { published: true } } }
   const model = 'builtin/script'
@@ -363,6 +367,11 @@ describe('errors', () => {
     assert.deepEqual(await http('/message:send', { method: 'POST', body: '{}' }), [400, 'INVALID_PARAMS'])
     assert.deepEqual(await http('/tasks?pageSize=1000'), [400, 'INVALID_PARAMS'])
     assert.equal((await http('/nothing'))[0], 404)
+    // Each is answered once: a second answer is a warning of the server.
+    assert.deepEqual(
+      logged.filter((line) => line.includes('already sent')),
+      [],
+    )
   })
 
   it('errors of credentials and scopes are those of HTTP', async () => {

@@ -126,7 +126,22 @@ describe('tools of /mcp', () => {
     const received: any[] = []
     const params = { name: 'ask_script', arguments: { input: script({ delay_ms: 100 }, { text: 'x' }) } }
     const answer: any = await client.callTool(params, { onprogress: (progress) => void received.push(progress) })
-    assert.ok(received[0].message.includes(answer.structuredContent.task_id), JSON.stringify(received))
+    const { task_id } = answer.structuredContent
+    assert.ok(received[0].message.includes(task_id), JSON.stringify(received))
+  })
+
+  it('tools of /mcp tell every step once, also of a task that is over when it is looked at', async (t) => {
+    const client = await connect(t)
+    const input = script({ tool_calls: [{ name: 'current_time', arguments: {} }] }, { text: 'x' })
+    const { structuredContent } = await call(client, 'ask_script', { input })
+    const told: number[] = []
+    const params = { name: 'wait_task', arguments: { task_id: structuredContent.task_id } }
+    await client.callTool(params, { onprogress: ({ progress }) => void told.push(progress) })
+    assert.equal(told.length, 3)
+    assert.deepEqual(
+      told,
+      [...new Set(told)].toSorted((a, b) => a - b),
+    )
   })
 
   it('tools of /mcp answer failures as errors of the tool', async (t) => {
@@ -379,6 +394,17 @@ describe('refusals of /mcp', () => {
     const odd = { ...message, method: 'tools/call', params: { name: 'get_task', arguments: { task_id: 'a\u0000' } } }
     const nul = await service.send('POST', '/mcp', { body: odd, headers: accept })
     assert.deepEqual([nul.status, nul.body.jsonrpc], [400, '2.0'])
+    const bytes = Buffer.from('{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":"?"}}')
+    bytes[bytes.indexOf('?')] = 0xff
+    const common = { ...accept, 'content-type': 'application/json', authorization: `Bearer ${service.owner.api_key}` }
+    for (const [headers, code] of [
+      [common, -32700],
+      [{ ...common, 'content-encoding': 'gzip' }, -32600],
+    ] as const) {
+      const answer = await fetch(`${service.url}/mcp`, { method: 'POST', headers, body: bytes })
+      const { error } = (await answer.json()) as any
+      assert.deepEqual([answer.status, error.code], [400, code])
+    }
     const clientInfo = { name: 'x', version: 7 }
     for (const [method, params] of Object.entries({
       initialize: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo },

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer'
 import { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { isObject } from '#contract/core/merge-patch.ts'
@@ -112,11 +113,18 @@ function hasBearer({ headers }: FastifyRequest): boolean {
   return headers.authorization !== undefined
 }
 
-/** The message of a request, where it can be read: what cannot is the library's to refuse. */
-function readMessage({ body }: FastifyRequest): unknown {
+/**
+ * The message of a request, where it can be read: what cannot is the library's to refuse. But bytes that are no UTF-8 it would take as
+ * another text, and a body with an encoding as one without.
+ */
+function readMessage({ body, headers }: FastifyRequest): unknown {
+  const bytes = (body as Buffer | undefined) ?? Buffer.alloc(0)
+  if (headers['content-encoding'] !== undefined)
+    throw invalid({ field: 'Content-Encoding', message: 'is not supported', code: 'invalid_format' })
+  if (!isUtf8(bytes)) throw new Problem('invalid_json', undefined, { message: 'The body is not UTF-8.' })
   let message: unknown
   try {
-    message = JSON.parse((body as Buffer | undefined)?.toString() ?? '')
+    message = JSON.parse(bytes.toString())
   } catch {
     return undefined
   }

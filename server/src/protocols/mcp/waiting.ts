@@ -22,7 +22,11 @@ export async function waitForTask(
   { seconds, signal, progress, after = 0 }: Waiting,
 ): Promise<TaskRow | undefined> {
   let row = await findTask(sql, key)
-  if (!row || seconds === 0 || (await isSettled(row))) return row
+  if (!row || seconds === 0) return row
+  if (await isSettled(row)) {
+    if (progress) await sendProgress(after, row, progress)
+    return row
+  }
   let wake = Promise.withResolvers<void>()
   const closing = new AbortController()
   const over = AbortSignal.any([signal, closing.signal, AbortSignal.timeout(Math.ceil(seconds * 1000))])
@@ -44,9 +48,11 @@ export async function waitForTask(
   try {
     while (!over.aborted) {
       wake = Promise.withResolvers<void>()
-      if (progress) seen = await sendProgress(seen, progress)
       row = await findTask(sql, key)
-      if (!row || (await isSettled(row))) return row
+      const isOver = !row || (await isSettled(row))
+      // Up to the row that was read: so the client is notified of each step of a task that is over, and once.
+      if (progress && row) seen = await sendProgress(seen, row, progress)
+      if (isOver) return row
       await wake.promise
     }
     return (await findTask(sql, key)) ?? row
@@ -55,12 +61,12 @@ export async function waitForTask(
     over.removeEventListener('abort', look)
   }
 
-  async function sendProgress(after: number, to: Progress): Promise<number> {
+  async function sendProgress(after: number, { last_sequence }: TaskRow, to: Progress): Promise<number> {
     const events = await listTaskEvents(sql, key.id, { after, limit: 500 })
     for (const { sequence, type, data } of events) {
-      if (type === 'step.started')
+      if (type === 'step.started' && sequence <= last_sequence)
         to(sequence, `${String(data['type'])} ${typeof data['name'] === 'string' ? data['name'] : ''}`.trim())
     }
-    return events.at(-1)?.sequence ?? after
+    return Math.min(last_sequence, events.at(-1)?.sequence ?? after)
   }
 }

@@ -177,4 +177,85 @@ describe('model providers of an organization', () => {
     assert.deepEqual([task.status, task.error.code], ['failed', 'provider_not_configured'])
     assert.match(task.error.message, /Configured: builtin, ollama, shared\.$/)
   })
+
+  it('a provider that asks one organization to wait is asked by the others', async () => {
+    const [a, b] = [await makeOrganization(), await makeOrganization()]
+    for (const { send } of [a, b]) await add(send, { name: 'acme', base_url: models.base_url, api_key: 'sk-x' })
+    models.next({ do: 'status', status: 429, headers: { 'retry-after': '60' } })
+    const { body: waiting } = await a.send('POST', `${a.project}/agents/${a.agent}/tasks`, { body: { input: 'Hi' } })
+    await eventually(async () => {
+      const { body } = await a.send('GET', `${a.project}/tasks/${waiting.id}`)
+      return body.status === 'failed' || body.wait?.reason === 'provider'
+    })
+    assert.equal((await run(b.send, b)).status, 'completed')
+  })
+
+  it('reasoning that a provider of the service wrote is not sent to the one of the organization with its name', async () => {
+    const { send, ...of } = await makeOrganization('shared/large')
+    const { body: thread } = await send('POST', `${of.project}/threads`, { body: { agent_id: of.agent } })
+    const ask = async () =>
+      (
+        await send('POST', `${of.project}/agents/${of.agent}/tasks?wait=30`, {
+          body: { input: 'Hi', thread_id: thread.id },
+        })
+      ).body
+    ofService.always({ do: 'answer', reasoning: [{ text: 'a thought of the service' }], text: 'Hello.' })
+    for (let i = 0; i < 2; i++) assert.equal((await ask()).status, 'completed')
+    const thoughts = ({ body }: { body: object }): boolean => JSON.stringify(body).includes('a thought of the service')
+    assert.ok(thoughts(ofService.requests.at(-1)!), 'it goes back to the one that wrote it')
+    await add(send, { name: 'shared', base_url: models.base_url, api_key: 'sk-x' })
+    assert.equal((await ask()).status, 'completed')
+    assert.ok(!thoughts(models.requests.at(-1)!))
+    assert.ok(JSON.stringify(models.requests.at(-1)!.body).includes('Hello.'))
+  })
+
+  it('the gateway of remote workers calls models with the key of the organization', async () => {
+    const { send, project } = await makeOrganization()
+    await add(send, { name: 'acme', base_url: models.base_url, api_key: 'sk-of-the-gateway' })
+    const config = { model: 'acme/large', runtime: { kind: 'remote', queue: 'q' } }
+    const { body: agent } = await send('POST', `${project}/agents`, { body: { name: 'remote', config } })
+    await send('POST', `${project}/agents/${agent.id}/tasks`, { body: { input: 'Go.' } })
+    const { body: claimed } = await send('POST', `${project}/work/claim`, { body: { queues: ['q'], wait: 20 } })
+    const reply = await fetch(`${services[1]!.url}${project}/work/v1/chat/completions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${claimed.work.lease.token}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ model: 'acme/large', messages: [{ role: 'user', content: 'Hi' }] }),
+    })
+    assert.equal(reply.status, 200, await reply.text())
+    assert.equal(models.requests.at(-1)!.headers.authorization, 'Bearer sk-of-the-gateway')
+  })
+
+  it('a provider of an organization is listed with its agents beside those of the service, for members without its key', async () => {
+    const { send, ...of } = await makeOrganization()
+    const provider = await add(send, { name: 'acme', base_url: models.base_url, api_key: 'sk-canary-that-is-listed' })
+    const { status, body } = await send('GET', '/api/v1/model-providers')
+    assert.equal(status, 200)
+    const listed = body.model_providers.find(({ own }: { own: unknown }) => own !== null)
+    assert.deepEqual(listed.own, provider)
+    assert.deepEqual([listed.name, listed.agents_total, listed.agents[0].id], ['acme', 1, of.agent])
+    assert.ok(body.model_providers.some(({ name, own }: any) => name === 'shared' && own === null))
+    const { body: one } = await send('GET', `/api/v1/model-providers/${provider.id}`)
+    assert.deepEqual(one, provider)
+    assert.ok(!JSON.stringify([body, one]).includes('sk-canary'))
+    assert.equal((await run(send, of)).usage.cost_usd, null)
+  })
+
+  it('a test of a provider tells in words whether it answers, its key is good and a model of it answers', async () => {
+    const { send } = await makeOrganization()
+    const { id } = await add(send, { name: 'acme', base_url: models.base_url, api_key: 'sk-that-is-refused' })
+    const test = async (body?: object) => (await send('POST', `/api/v1/model-providers/${id}/test`, { body })).body
+    const listed = await test()
+    assert.deepEqual([listed.ok, listed.status, listed.error], [true, 'reachable', null])
+    const answered = await test({ model: 'large' })
+    assert.deepEqual([answered.ok, answered.status, answered.error], [true, 'reachable', null])
+    models.next({ do: 'status', status: 401, message: 'Incorrect API key provided: sk-that-is-refused' })
+    const refused = await test({ model: 'large' })
+    assert.deepEqual([refused.ok, refused.status], [false, 'refused'])
+    assert.ok(refused.error !== null && !refused.error.includes('sk-that-is-refused'), refused.error)
+    await services[0]!.context.sql`update model_provider set base_url = 'http://10.255.255.1/v1' where id = ${id}`
+    for (const body of [undefined, { model: 'large' }]) {
+      const forbidden = await test(body)
+      assert.match(forbidden.error, /not a public address/)
+    }
+  })
 })
