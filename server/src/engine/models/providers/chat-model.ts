@@ -1,4 +1,3 @@
-import { version } from '../../../version.ts'
 import type { OpenModel, ProviderNetwork } from './adapter.ts'
 import { type ChatToolCall, readChatStream } from './chat-stream.ts'
 import type { Provider } from './provider.ts'
@@ -27,7 +26,7 @@ export async function openChatModel(
   const url = `${base_url.replace(/\/$/, '')}/chat/completions`
   const headers = {
     'content-type': 'application/json',
-    'user-agent': `cadre/${version}`,
+    'user-agent': 'cadre',
     ...(api_key === undefined ? {} : { authorization: `Bearer ${api_key}` }),
   }
   const library = new OpenAICompatibleChatLanguageModel(model, {
