@@ -132,6 +132,7 @@ describe('every operation', () => {
       '/api/v1/projects/{project_id}/tools/preview',
       '/api/v1/projects/{project_id}/tools/try',
       '/api/v1/projects/{project_id}/credentials/{credential_id}/authorize',
+      '/api/v1/model-providers/{model_provider_id}/test',
     ]
     // A claim gives another call each time, and a heartbeat a later end of the lease.
     const leasing = [

@@ -43,8 +43,11 @@ export async function countByMetadata(
   return row?.tasks ?? 0
 }
 
-/** Events and log entries of a task are written within this time after its end. */
-const eventsLate_seconds = 600
+/**
+ * Events and log entries of a task are written within this time after its end. Identifiers of events may be as much older than the
+ * task: they are made by the clock of a process, before the statement that stores both.
+ */
+const eventsApart_seconds = 600
 
 /**
  * Removes tasks that have ended, with all that is kept of what they said and did. Events that webhooks were sent keep who and
@@ -57,14 +60,14 @@ export async function removeTasks(tx: Sql, { ids, org_id }: { ids: readonly stri
     from (
       select min(created_at) as since, max(finished_at) as until from task where id = any(${all})
     ) span
-    where e.org_id = ${org_id} and e.id >= id_floor('evt', span.since)
-      and e.id < id_floor('evt', span.until + make_interval(secs => ${eventsLate_seconds})) and e.data -> 'task' ->> 'id' = any(${all})`
+    where e.org_id = ${org_id} and e.id >= id_floor('evt', span.since - make_interval(secs => ${eventsApart_seconds}))
+      and e.id < id_floor('evt', span.until + make_interval(secs => ${eventsApart_seconds})) and e.data -> 'task' ->> 'id' = any(${all})`
   await tx`
     delete from file f where f.task_id = any(${all})
       and not exists (select from task_file n where n.file_id = f.id and n.task_id <> all(${all}))`
   await tx`
     delete from agent_log l using task t where t.id = any(${all}) and l.agent_id = t.agent_id and l.task_id = t.id
-      and l.timestamp >= t.created_at and l.timestamp < t.finished_at + make_interval(secs => ${eventsLate_seconds})`
+      and l.timestamp >= t.created_at and l.timestamp < t.finished_at + make_interval(secs => ${eventsApart_seconds})`
   await tx`delete from delegation where child_task_id = any(${all})`
   await deleteEndedTasks(tx, all)
 }
