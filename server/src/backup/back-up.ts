@@ -3,7 +3,7 @@ import pg from 'pg'
 import { to as copyTo } from 'pg-copy-streams'
 import { delayedJobsQuery } from '../engine/queue/queue.ts'
 import { openConnection, type Connection } from '../platform/postgres/connection.ts'
-import type { DatabaseOptions } from '../platform/postgres/database.ts'
+import { isConnectionLost, type DatabaseOptions } from '../platform/postgres/database.ts'
 import { migrationStatus } from '../platform/postgres/migrate.ts'
 import { openArchiveWriter, type TableSize } from './archive-writer.ts'
 import { BackupError, isRefusal } from './backup-error.ts'
@@ -78,7 +78,9 @@ export async function backUp(options: BackupOptions): Promise<Backup> {
   } catch (error) {
     output.destroy()
     if (signal.aborted) throw signal.reason
-    if (isRefusal(error)) throw new BackupError(`PostgreSQL ended the backup: ${error.message}.`, error)
+    // What PostgreSQL says at the end of a connection comes too late where nothing was asked just then.
+    if (error instanceof Error && (isRefusal(error) || isConnectionLost(error)))
+      throw new BackupError(`PostgreSQL ended the backup: ${error.message}.`, error)
     throw error
   } finally {
     signal.removeEventListener('abort', stop)
