@@ -36,7 +36,7 @@ export function checkedProvider(egress: Egress, { name, base_url, protocol, hasK
       message: `a provider named ${name} is spoken to in ${protocols.join(' or ')}`,
       code: 'invalid_choice',
     })
-  const provider = ownProvider({ name, base_url: base_url?.replace(/\/+$/, ''), protocol })
+  const provider = ownProvider({ name, base_url: base_url?.replace(/(?<!\/)\/+$/, ''), protocol })
   if (!provider)
     throw invalid({ field: 'base_url', message: `is required: no address of "${name}" is known`, code: 'required' })
   if (base_url === undefined && !hasKey)
