@@ -86,8 +86,13 @@ const memory_bytes = async (): Promise<number> => {
 }
 const deliveriesOf = async ({ id }: RegisteredWebhook, query = ''): Promise<any[]> =>
   (await send('GET', `/api/v1/webhooks/${id}/deliveries?limit=100${query}`)).body.deliveries
+/** The oldest delivery of a webhook, with its attempts. */
 const firstOf = async (hook: RegisteredWebhook): Promise<any> => {
-  const { id } = (await deliveriesOf(hook)).at(-1)
+  const listed = async (page: number) =>
+    (await send('GET', `/api/v1/webhooks/${hook.id}/deliveries?limit=1&page=${page}`)).body
+  const { pagination } = await listed(1)
+  // More may have come meanwhile: they are on the first pages.
+  const { id } = (await listed(pagination.total)).deliveries[0]
   return (await send('GET', `/api/v1/webhooks/${hook.id}/deliveries/${id}`)).body
 }
 const ofKind = (kind: string): RegisteredWebhook[] => hooks.filter(({ path }) => path.startsWith(kind))
