@@ -142,7 +142,10 @@ describe('cadre restore', () => {
     const { env, client } = await external()
     await client.query(`begin; select pg_advisory_xact_lock(hashtext('cadre migrations'))`)
     const waits = async (): Promise<number | null> =>
-      (await client.query(`select from pg_locks where locktype = 'advisory' and not granted`)).rowCount
+      (
+        await client.query(`select from pg_locks l join pg_database d on d.oid = l.database and d.datname = current_database()
+        where l.locktype = 'advisory' and not l.granted`)
+      ).rowCount
     const command = startCommand(env, ['restore', file])
     await eventually(async () => (await waits()) === 1, 30_000)
     command.process.kill('SIGINT')

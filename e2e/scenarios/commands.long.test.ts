@@ -126,7 +126,9 @@ describe('commands on a PostgreSQL of the operator’s', () => {
     await client.query(`begin; select pg_advisory_xact_lock(hashtext('cadre migrations'))`)
     const command = startCommand(env, ['migrate'])
     await eventually(async () => {
-      const { rowCount } = await client.query(`select 1 from pg_locks where locktype = 'advisory' and not granted`)
+      const { rowCount } =
+        await client.query(`select 1 from pg_locks l join pg_database d on d.oid = l.database and d.datname = current_database()
+        where l.locktype = 'advisory' and not l.granted`)
       return rowCount === 1
     }, 30_000)
     command.process.kill('SIGINT')

@@ -330,7 +330,9 @@ describe('a restore', () => {
         alter: async () => {
           migrating = migrate(to.sql)
           await eventually(async () => {
-            const waiting = await to.sql`select from pg_locks where locktype = 'advisory' and not granted`
+            const waiting =
+              await to.sql`select from pg_locks l join pg_database d on d.oid = l.database and d.datname = current_database()
+        where l.locktype = 'advisory' and not l.granted`
             return waiting.length > 0
           })
         },
