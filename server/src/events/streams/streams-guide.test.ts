@@ -3,6 +3,7 @@ import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { it } from 'node:test'
 import { promisify } from 'node:util'
+import { setTimeout as delay } from 'node:timers/promises'
 import { createParser } from 'eventsource-parser'
 import { liveEventTypes } from '#contract/tasks/task-lifecycle.ts'
 import type { Frame } from '../../../test/event-stream.ts'
@@ -12,6 +13,9 @@ import { createProject } from '../../../test/fixtures.ts'
 
 const guide = readFileSync(new URL('../../../../docs/guides/streams.md', import.meta.url), 'utf8')
 const examples = [...guide.matchAll(/```sh\n(.*?)```/gs)].map(([, text = '']) => text)
+
+/** Between two tasks: what a shell prints in five seconds has to fit into the megabyte that is kept of it. */
+const pause_ms = 25
 
 it('the guide of the streams does what it says', async (t) => {
   const test = await shareTestService()
@@ -49,8 +53,11 @@ it('the guide of the streams does what it says', async (t) => {
 
   let isWatched = true
   const watching = say(whole).finally(() => (isWatched = false))
-  // When it has begun only the shell knows: there are tasks as long as it watches.
-  while (isWatched) await test.send('POST', `${agents}/${agent.id}/tasks?wait=1`, { body: { input: 'Hello.' } })
+  // When it has begun only the shell knows: there are tasks as long as it watches, but no more than it can take.
+  while (isWatched) {
+    await test.send('POST', `${agents}/${agent.id}/tasks?wait=1`, { body: { input: 'Hello.' } })
+    await Promise.race([watching, delay(pause_ms)])
+  }
   const seen = framesOf(await watching)
   assert.equal(seen[0]!.type, 'project.snapshot')
   assert.ok(seen.some(({ type }) => type === 'task.completed'))
