@@ -13,7 +13,7 @@ import { freeSlots, limitKeysOf, isKeyHeld, lockLimits } from '../queue/concurre
 import { segmentParts, type NewSegment } from './new-segments.ts'
 import { taskColumns, type TaskRow } from '../journal/stored-task.ts'
 import type { NewJob, Queue } from '../queue/queue.ts'
-import { hasTaskSubscription, subscriptionsIn, taskOutbox } from '../journal/task-outbox.ts'
+import { hasTaskSubscription, subscriptionsIn, taskOutbox, type PublishedTask } from '../journal/task-outbox.ts'
 import { noUsage, withCaller } from '../journal/task-rows.ts'
 import { nextRow, outboxEvents, writtenBy } from '../journal/task-changes.ts'
 import type { AgentConfig, Caller, LockedTask, TaskChange, TaskLimits, TaskWork } from '../task.ts'
@@ -328,19 +328,25 @@ export async function insertClaimed(
   )
 }
 
-/** The event of a task's creation for webhooks, where one has subscribed to it. */
+/** The event of a new task for webhooks, where one has subscribed to it. */
 function createdEvent(task: NewTask): NewEvent[] {
   const { agent } = task
   const { standing } = agent
   if (!standing?.subscriptions) return []
-  const { id, project_id, version: agent_version } = agent
-  const published = {
-    ...{ id: task.id, project_id, agent_id: id, agent_version, agent_name: standing.name },
-    ...{ thread_id: null, retried_from: null, status: 'queued' as const },
-  }
-  const event = { sequence: 1, type: 'task.created' as const, data: {} }
-  const scope = { org_id: standing.org_id, project_id, agent_id: id }
-  return taskOutbox(published, standing.subscriptions, [event]).map((one) => ({ ...one, scope }))
+  const { id: agent_id, project_id, version: agent_version } = agent
+  const published = { ...{ id: task.id, project_id, agent_id, agent_version }, agent_name: standing.name }
+  const beginning = { thread_id: null, retried_from: null, status: 'queued' as const }
+  return creationEvents({ ...published, ...beginning }, standing.org_id, { subscriptions: standing.subscriptions })
+}
+
+function creationEvents(
+  task: PublishedTask,
+  org_id: string,
+  { subscriptions, from_step }: { subscriptions: readonly string[]; from_step?: number | undefined },
+): NewEvent[] {
+  const event = { sequence: 1, type: 'task.created' as const, data: { from_step } }
+  const scope = { org_id, project_id: task.project_id, agent_id: task.agent_id }
+  return taskOutbox(task, subscriptions, [event]).map((one) => ({ ...one, scope }))
 }
 
 /** How long a claim lets its task run, by the times that the claim was decided with. */
@@ -432,9 +438,7 @@ function createdEvents({ subscribed, ...row }: StoredRow, created: readonly { ta
   if (subscribed === null) return []
   const { org_id, agent_name } = subscribed
   const from_step = created.find(({ task }) => task.id === row.id)?.task.retry_of?.from_step
-  const event = { sequence: 1, type: 'task.created' as const, data: { from_step } }
-  const scope = { org_id, project_id: row.project_id, agent_id: row.agent_id }
-  return taskOutbox({ ...row, agent_name }, subscriptionsOf(event.type), [event]).map((one) => ({ ...one, scope }))
+  return creationEvents({ ...row, agent_name }, org_id, { subscriptions: subscriptionsOf('task.created'), from_step })
 }
 
 function newRow(task: NewTask, { sent, slot, due_at, backlog, thread_position }: Admission) {

@@ -131,15 +131,9 @@ async function send(
 /** An answer as the libraries take it. */
 async function toResponse(answer: Answer): Promise<Response> {
   const { status, headers, body } = answer
-  if (!isOk(status)) return new Response(body ? webStream(body) : null, { status, headers })
-  const complaint = await readComplaint(answer)
-  if (complaint) {
-    return new Response(complaint.text, {
-      status: complaint.status,
-      headers: { 'content-type': 'application/json' },
-    })
-  }
-  return new Response(body ? webStream(body) : null, { status, headers })
+  const complaint = isOk(status) ? await readComplaint(answer) : undefined
+  if (!complaint) return new Response(body ? webStream(body) : null, { status, headers })
+  return new Response(complaint.text, { status: complaint.status, headers: { 'content-type': 'application/json' } })
 }
 
 /** The body of an answer that is a stream. Throws `ProviderRefusal` for any other. */

@@ -44,11 +44,23 @@ export interface FreshTask {
   take: () => readonly TaskEvent[] | undefined
 }
 
+/** What of a task's row its first event tells. */
+interface MadeTask {
+  status: TaskState
+  agent_id: string
+  agent_version: number
+  created_at: string
+}
+
 /**
- * Notes what happens to a task from before it is made. `take` gives that and ends the noting: who calls it watches from then on;
- * undefined where another process has something to tell. `end` where no caller will take it.
+ * Makes a task, and notes what happens to it from before that. `take` gives all its events and ends the noting: who calls it watches
+ * from then on; undefined where another process has something to tell. `end` where no caller will take them. Throws what `make` throws.
  */
-export function recordTask(hub: Hub, task_id: string): Pick<FreshTask, 'take'> & { end: () => void } {
+export async function recordMaking<Row extends MadeTask>(
+  hub: Hub,
+  task_id: string,
+  make: () => Promise<Row>,
+): Promise<{ row: Row; take: FreshTask['take']; end: () => void }> {
   const events: TaskEvent[] = []
   let isWhole = true
   const end = hub.watch(task_id, {
@@ -56,16 +68,23 @@ export function recordTask(hub: Hub, task_id: string): Pick<FreshTask, 'take'> &
     events: (some) => void events.push(...some),
     look: () => void (isWhole = false),
   })
-  const take: FreshTask['take'] = () => {
+  try {
+    const row = await make()
+    const { created_at, status, agent_id, agent_version } = row
+    // Who makes a task does not publish its first event.
+    const first: TaskEvent = {
+      ...{ sequence: 1, task_id, type: 'task.created', created_at },
+      data: { status, agent_id, agent_version },
+    }
+    const take: FreshTask['take'] = () => {
+      end()
+      return isWhole ? [first, ...events.filter(({ sequence }) => sequence > first.sequence)] : undefined
+    }
+    return { row, take, end }
+  } catch (error) {
     end()
-    return isWhole ? events : undefined
+    throw error
   }
-  return { take, end }
-}
-
-/** The events of a task of which `first` is not published by who makes it; undefined where the others are not known. */
-export function withFirst(first: TaskEvent, others: readonly TaskEvent[] | undefined): TaskEvent[] | undefined {
-  return others && [first, ...others.filter(({ sequence }) => sequence > first.sequence)]
 }
 
 /**

@@ -6,8 +6,7 @@ import { saidOf } from '../../engine/conversation/conversation.ts'
 import { judgeInput } from '../../engine/tools/schemas/schema-judge.ts'
 import type { Loading } from '../../http/handle.ts'
 import { Batcher } from '../../platform/batcher.ts'
-import { recordTask, withFirst, type FreshTask } from '../../events/streams/streams.ts'
-import type { TaskEvent } from '../../events/streams/streams-hub.ts'
+import { recordMaking, type FreshTask } from '../../events/streams/streams.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 import { makeLoadAsked, type AskedAgent } from '../../resources/tasks/asked-agents.ts'
 import { areRepeated, claimRequest, hashOfRequest, recordRequest, type AskedRequest } from '../door-requests.queries.ts'
@@ -158,19 +157,10 @@ export async function openOnce(
   const of = await judged()
   const task = plainTask(loading, of, { credential_id, hash, process_id })
   if (task && engine.mayShare(task)) {
-    const { take, end: forget } = recordTask(engine.hub, task.id)
-    try {
-      const row = await engine.create(task)
-      const made = foundOf(row, task)
-      const { status, agent_id, agent_version, created_at } = row
-      const data = { status, agent_id, agent_version }
-      const first: TaskEvent = { sequence: 1, task_id: row.id, type: 'task.created', created_at, data }
-      const fresh = { take: () => withFirst(first, take()), forget }
-      return { response_id: made.id, task_id: row.id, record: row.request_record ?? null, made, fresh }
-    } catch (error) {
-      forget()
-      throw error
-    }
+    const { row, take, end: forget } = await recordMaking(engine.hub, task.id, () => engine.create(task))
+    const made = foundOf(row, task)
+    const record = row.request_record ?? null
+    return { response_id: made.id, task_id: row.id, record, made, fresh: { take, forget } }
   }
   return sql.begin(async (tx) => {
     const opened = await segment(tx, of)

@@ -1,8 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { isFinished } from '#contract/tasks/task-lifecycle.ts'
 import type { Context } from '../../context.ts'
-import { awaitTask, recordTask, streamTask, withFirst, type FreshTask } from '../../events/streams/streams.ts'
-import type { TaskEvent } from '../../events/streams/streams-hub.ts'
+import { awaitTask, recordMaking, streamTask, type FreshTask } from '../../events/streams/streams.ts'
 import { untilClosed } from '../../http/connection/until-closed.ts'
 import { Answer, type Loading } from '../../http/handle.ts'
 import { Batcher } from '../../platform/batcher.ts'
@@ -66,19 +65,9 @@ export function makeWatch({ sql, engine, database }: Pick<Context, 'sql' | 'engi
 
   const making: Watch['making'] = async (request, task_id, make) => {
     if (!wantsStream(request)) return make()
-    const { take, end } = recordTask(engine.hub, task_id)
-    try {
-      const row = await make()
-      const { created_at, agent_id, agent_version, status } = row
-      const data = { status, agent_id, agent_version }
-      const first: TaskEvent = { sequence: 1, task_id, type: 'task.created', created_at, data }
-      const snapshot = { task: taskView(row), status, last_sequence: 1 }
-      made.set(request, { snapshot, end, take: () => withFirst(first, take()) })
-      return row
-    } catch (error) {
-      end()
-      throw error
-    }
+    const { row, take, end } = await recordMaking(engine.hub, task_id, make)
+    made.set(request, { snapshot: { task: taskView(row), status: row.status, last_sequence: 1 }, take, end })
+    return row
   }
 
   const waited: Watch['waited'] = async (watching, answer, reply) => {
