@@ -8,7 +8,7 @@ import { openQueue } from '../src/engine/queue/queue.ts'
 import type { FirstOwner } from '../src/first-start.ts'
 import { migrate } from '../src/platform/postgres/migrate.ts'
 import { openDatabase, sqlState, type Sql } from '../src/platform/postgres/database.ts'
-import { startService, type Service } from '../src/service.ts'
+import type { Service } from '../src/service.ts'
 import { testServer } from './postgres.ts'
 
 /** A service for one test file, on a new database. */
@@ -111,11 +111,13 @@ export interface StartOptions {
 }
 
 /** Starts a service on a database, with the secret key of all tests unless another one is said. */
-export function startOn(
+export async function startOn(
   connection: pg.ClientConfig,
   env: Environment = {},
   { timeoutMultiplier = 5, log }: StartOptions = {},
 ): Promise<Service> {
+  // Loading the service takes a second of a processor, which tests of other processes need not spend.
+  const { startService } = await import('../src/service.ts')
   const config = readConfig({
     PORT: '0',
     CADRE_RATE_LIMITS_SCALE: '10000',
