@@ -7,7 +7,16 @@ import type { ClientConfig } from 'pg'
 
 const root = new URL('..', import.meta.url).pathname
 
-/** A service as a separate process, started as a newcomer starts it. */
+/** The variable with the folder of the program that a run has compiled, for the processes that run its tests. */
+export const programVariable = 'CADRE_TEST_PROGRAM'
+
+const compiled = process.env[programVariable]
+/** The command `cadre` that tests run: of the program that the run has compiled, or else of the checkout. */
+export const cadreScript = join(compiled ?? root, 'cadre.mjs')
+/** The command line that starts the service, without the words that follow. */
+const serve = [process.execPath, ...(compiled === undefined ? ['start.mjs'] : [cadreScript, 'serve'])] as const
+
+/** A service as a separate process, started as users start it. */
 export interface RunningService {
   process: ChildProcess
   /** Where it listens, as it printed it. */
@@ -29,7 +38,7 @@ interface StartOptions {
 const startsMax = 3
 
 /**
- * Starts `node start.mjs` and waits until it says that it is ready. Rejects with its output if it ends before. One that
+ * Starts the service and waits until it says that it is ready. Rejects with its output if it ends before. One that
  * ends because its database did not answer in time is started again, as any supervisor would: the machine of a test may
  * stand still for seconds.
  */
@@ -45,7 +54,7 @@ export async function startProcess(env: Record<string, string>, options: StartOp
 
 async function startOnce(
   env: Record<string, string>,
-  { ready_ms = 90_000, args = [], command = [process.execPath, 'start.mjs', ...args] }: StartOptions,
+  { ready_ms = 90_000, args = [], command = [...serve, ...args] }: StartOptions,
 ): Promise<RunningService> {
   const child = launch(env, command)
   let text = ''
@@ -73,9 +82,9 @@ async function startOnce(
   }
 }
 
-/** Runs `node start.mjs` to its end and gives what it printed: for starts that are refused. */
+/** Runs the service to its end and gives what it printed: for starts that are refused. */
 export async function refusedStart(env: Record<string, string>): Promise<{ code: number | null; output: string }> {
-  const child = launch(env, [process.execPath, 'start.mjs'])
+  const child = launch(env, [...serve])
   let output = ''
   child.stdout!.on('data', (chunk: Buffer) => (output += chunk.toString()))
   child.stderr!.on('data', (chunk: Buffer) => (output += chunk.toString()))
@@ -94,7 +103,7 @@ export function startCommand(
   env: Record<string, string>,
   argv: readonly string[],
   input = '',
-  script = 'cadre.mjs',
+  script = cadreScript,
 ): RunningCommand {
   const child = launch(env, [process.execPath, script, ...argv], 'pipe')
   const said = { stdout: '', stderr: '' }

@@ -3,10 +3,12 @@ import { once } from 'node:events'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { programVariable } from '../e2e/process.ts'
 import { testServer, testServerVariable } from '../server/test/postgres.ts'
 import { buildConsoleIfStale } from './console-build.mjs'
 import { cpuTime } from './tests/cpu-time.ts'
 import { inBrowser, planTests, type TestPlan } from './tests/plan.ts'
+import { makeProgram } from './tests/program.ts'
 import { makeTemporaryFolder } from './tests/temporary.ts'
 
 /**
@@ -79,7 +81,12 @@ async function main(): Promise<number> {
   process.env['TMPDIR'] = temporary.path
   const server = await testServer()
   try {
-    const env = { [testServerVariable]: JSON.stringify(server.connection) }
+    const env: NodeJS.ProcessEnv = { [testServerVariable]: JSON.stringify(server.connection) }
+    // A short run starts processes from the sources.
+    if (isLong && files.some((file) => /^(e2e|cli)\//.test(file))) {
+      env[programVariable] = join(temporary.path, 'program')
+      await makeProgram(env[programVariable])
+    }
     const results = await runAll(plan, env, files.length <= filesInFull)
     const failed = results.filter(({ passed }) => !passed)
     if (results.length > slowestShown) printSlowest(results)

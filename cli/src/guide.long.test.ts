@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { it, type TestContext } from 'node:test'
 import { promisify } from 'node:util'
+import { cadreScript } from '../../e2e/process.ts'
 import { shareTestService } from '../../server/test/shared-service.ts'
 
 const root = new URL('../..', import.meta.url)
@@ -23,7 +24,7 @@ async function follow(t: TestContext, path: string): Promise<string> {
     await service.stop()
     await rm(home, { recursive: true })
   })
-  const cadre = `cadre() { "${process.execPath}" "${root.pathname}cadre.mjs" "$@"; }`
+  const cadre = `cadre() { "${process.execPath}" "${cadreScript}" "$@"; }`
   const line = ['set -eo pipefail', cadre, ...examplesOf(path)].join('\n')
   const env = { PATH: process.env.PATH, HOME: home, URL: service.url, KEY: service.owner.api_key }
   const { stdout } = await promisify(execFile)('bash', ['-c', line], { cwd: home, env })

@@ -8,6 +8,7 @@ import { it } from 'node:test'
 import { promisify } from 'node:util'
 import { eventually, startTestService } from '../../server/test/harness.ts'
 import { createAgent, createProject } from '../../server/test/fixtures.ts'
+import { cadreScript } from '../process.ts'
 
 const root = new URL('../..', import.meta.url).pathname
 
@@ -64,7 +65,7 @@ it('the tool, the program and the requests of the guide to tools on your side ru
     mode: 0o755,
   })
   const args = argv.map((word) => word.replace('$PROJECT', env.PROJECT))
-  const cli = fork(join(root, 'cadre.mjs'), args, {
+  const cli = fork(cadreScript, args, {
     cwd: folder,
     env: { ...env, HOME: folder, XDG_CONFIG_HOME: folder },
     execArgv: [],

@@ -9,6 +9,7 @@ import { promisify } from 'node:util'
 import { readConfig } from '../../server/src/config/config.ts'
 import { eventually, startTestService } from '../../server/test/harness.ts'
 import { createProject } from '../../server/test/fixtures.ts'
+import { cadreScript } from '../process.ts'
 
 const root = new URL('../..', import.meta.url).pathname
 const guide = readFileSync(join(root, 'docs/guides/files.md'), 'utf8')
@@ -40,7 +41,7 @@ it('the examples of the guide to files run as they stand', { timeout: 240_000 },
         : text,
       `printf '%s' '${mark}'`,
     ])
-  const cadre = `cadre() { node ${JSON.stringify(join(root, 'cadre.mjs'))} "$@"; }`
+  const cadre = `cadre() { node ${JSON.stringify(cadreScript)} "$@"; }`
   const env = {
     PATH: `${dirname(process.execPath)}:${process.env.PATH}`,
     HOME: folder,

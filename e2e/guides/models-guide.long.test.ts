@@ -18,6 +18,7 @@ import {
   startFakeModelServer,
 } from '../../server/test/fake-models/fake-model-server.ts'
 import { startTestService, type TestService } from '../../server/test/harness.ts'
+import { cadreScript } from '../process.ts'
 
 const root = new URL('../../', import.meta.url)
 const guide = readFileSync(new URL('docs/guides/models.md', root), 'utf8')
@@ -107,7 +108,7 @@ describe('the guide to models', () => {
         ? `cat > invoice.ts <<'PROGRAM'\n${text}PROGRAM\nPROJECT=$PROJECT AGENT=$AGENT node invoice.ts`
         : text,
     )
-    const cadre = `cadre() { CADRE_BASE_URL="$URL" CADRE_API_KEY="$KEY" CADRE_PROJECT="$PROJECT" node "${new URL('cadre.mjs', root).pathname}" "$@"; }`
+    const cadre = `cadre() { CADRE_BASE_URL="$URL" CADRE_API_KEY="$KEY" CADRE_PROJECT="$PROJECT" node "${cadreScript}" "$@"; }`
     const script = ['set -eo pipefail', cadre, ...commands.flatMap((text) => [text, `printf '%s' '${mark}'`])].join(
       '\n',
     )

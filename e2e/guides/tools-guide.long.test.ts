@@ -8,6 +8,7 @@ import { it } from 'node:test'
 import { promisify } from 'node:util'
 import { startTestService } from '../../server/test/harness.ts'
 import { createProject } from '../../server/test/fixtures.ts'
+import { cadreScript } from '../process.ts'
 
 const root = new URL('../..', import.meta.url).pathname
 
@@ -34,7 +35,7 @@ it('the tool on your machine of the guide to tools runs as it stands', async (t)
   const [said] = (await once(tool.stdout, 'data')) as [Buffer]
   const address = said.toString().trim()
 
-  const script = `cadre() { "${process.execPath}" "${join(root, 'cadre.mjs')}" "$@"; }\n${commands}`
+  const script = `cadre() { "${process.execPath}" "${cadreScript}" "$@"; }\n${commands}`
   const env = {
     ...process.env,
     HOME: folder,

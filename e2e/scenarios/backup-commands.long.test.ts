@@ -9,7 +9,7 @@ import { clientSql } from '../../server/src/platform/postgres/database.ts'
 import { insertTestAgent } from '../../server/test/fixtures.ts'
 import { eventually } from '../../server/test/harness.ts'
 import { makeInstallations, otherKey, refuse, succeed, type Installations } from './installations.ts'
-import { startCommand } from '../process.ts'
+import { cadreScript, startCommand } from '../process.ts'
 
 let installations: Installations
 let folder: string
@@ -33,7 +33,7 @@ describe('cadre backup', () => {
 
   /** Its output is bytes. */
   const streaming = () =>
-    spawn(process.execPath, ['cadre.mjs', 'backup', '-o', '-'], {
+    spawn(process.execPath, [cadreScript, 'backup', '-o', '-'], {
       cwd: new URL('../..', import.meta.url).pathname,
       env: { PATH: process.env.PATH, ...env },
       stdio: ['ignore', 'pipe', 'pipe'],

@@ -11,7 +11,7 @@ import { stripVTControlCharacters } from 'node:util'
 import { eventually, startTestService, type TestService } from '../../../server/test/harness.ts'
 import { skipInShortRun } from '../../../server/test/long-run.ts'
 import { OAuthDriver } from '../../../server/test/oauth.ts'
-import { runCommand, startCommand } from '../../../e2e/process.ts'
+import { cadreScript, runCommand, startCommand } from '../../../e2e/process.ts'
 import { createProject } from '../../../server/test/fixtures.ts'
 
 const root = new URL('../../..', import.meta.url).pathname
@@ -47,7 +47,7 @@ after(async () => {
 
 /** A command at a pseudo-terminal of util-linux. */
 function terminal(t: TestContext, line: string, columns = 120) {
-  const args = ['-qfec', `stty cols ${columns} rows 40; exec ${process.execPath} cadre.mjs ${line}`, '/dev/null']
+  const args = ['-qfec', `stty cols ${columns} rows 40; exec ${process.execPath} ${cadreScript} ${line}`, '/dev/null']
   const child = spawn('script', args, { cwd: root, env: { PATH: process.env.PATH, ...env } })
   t.after(() => child.kill('SIGKILL'))
   let text = ''
