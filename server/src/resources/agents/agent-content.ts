@@ -50,15 +50,16 @@ export function applyBody(
   merged.model ??= default_model
   // A schema that is half of one and half of another is neither.
   for (const name of schemaMembers) if (isObject(patch[name])) merged[name] = patch[name]
+  const { environment_variables, ...config } = merged
+  const environment = isObject(environment_variables) ? environment_variables : {}
   const [first, ...others] = [
-    ...check(whole, { config: merged, metadata }),
+    // As it will be answered: an environment without variables is no part of it.
+    ...check(whole, { config: withEnvironment(config, environment), metadata }),
     // Only those that are given: what is stored already need not be tried again.
     ...schemaMembers.flatMap((name) => schemaIssues(`config.${name}`, patch[name])),
   ]
   if (first) throw invalid(first, ...others)
 
-  const { environment_variables, ...config } = merged
-  const environment = isObject(environment_variables) ? environment_variables : {}
   const encrypted = (): Buffer | null =>
     Object.keys(environment).length === 0
       ? null
@@ -137,6 +138,6 @@ export function auditedAgent(secrets: Secrets, row: AgentRow) {
 }
 
 /** A configuration with its environment variables, as the two are given and answered. */
-export function withEnvironment(config: Record<string, unknown>, environment: Record<string, string>) {
+export function withEnvironment(config: Record<string, unknown>, environment: Record<string, unknown>) {
   return Object.keys(environment).length > 0 ? { ...config, environment_variables: environment } : config
 }

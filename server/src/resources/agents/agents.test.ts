@@ -103,6 +103,10 @@ describe('the bounds of an agent (decision D50)', () => {
   const config = (members: object) => ({ config: members })
   const many = (count: number, value: (i: number) => unknown) =>
     Object.fromEntries(Array.from({ length: count }, (_, i) => [`k${i}`, value(i)]))
+  const configOf = (bytes: number) => {
+    const members = { model: 'm', tools: [], blob: '' }
+    return { ...members, blob: 'x'.repeat(bytes - JSON.stringify(members).length) }
+  }
   const taken: [string, object][] = [
     ['a name of 100 code points', { name: '😀'.repeat(100) }],
     ['a name with everything but control characters', { name: ' a\u00a0"<b>/\\ü\u2028\u200d👩‍💻 ' }],
@@ -121,7 +125,7 @@ describe('the bounds of an agent (decision D50)', () => {
     ['100 environment variables', config({ environment_variables: many(100, () => 'x') })],
     ['an environment variable of 32,768', config({ environment_variables: { A: 'x'.repeat(32_768) } })],
     ['environment names of 128', config({ environment_variables: { ['_'.repeat(128)]: '', a1: '', Z: '' } })],
-    ['config of 256 KiB', config({ blob: 'x'.repeat(262_144 - 100) })],
+    ['config of 256 KiB', config(configOf(262_144))],
     ['64 members of metadata', { metadata: many(64, (i) => i) }],
     ['a metadata key of 64', { metadata: { ['😀'.repeat(64)]: 1 } }],
     ['metadata of 16 KiB', { metadata: { a: 'x'.repeat(16_384 - 8) } }],
@@ -208,10 +212,10 @@ describe('the bounds of an agent (decision D50)', () => {
       'config.environment_variables',
       'invalid_format',
     ],
-    ['config of more than 256 KiB', config({ blob: 'x'.repeat(262_144) }), 'config', 'too_long'],
+    ['config of a byte more than 256 KiB', config(configOf(262_145)), 'config', 'too_long'],
     ['65 members of metadata', { metadata: many(65, (i) => i) }, 'metadata', 'too_long'],
     ['a metadata key of 65', { metadata: { ['k'.repeat(65)]: 1 } }, 'metadata', 'too_long'],
-    ['metadata of more than 16 KiB', { metadata: { a: 'x'.repeat(16_384) } }, 'metadata', 'too_long'],
+    ['metadata of a byte more than 16 KiB', { metadata: { a: 'x'.repeat(16_384 - 7) } }, 'metadata', 'too_long'],
   ]
   for (const [what, body, field, code] of refused) {
     it(`the bounds of an agent refuse ${what}, on creation and on update alike`, async () => {
