@@ -78,8 +78,26 @@ test('a missing parameter or a scope that cannot be given goes back to the app a
     'invalid_scope',
     'known, but not registered for this app',
   )
-  assert.match((await errorOf(web, { response_type: 'token' })).hash, /error=unsupported_response_type/)
   assert.equal((await errorOf(web, { prompt: 'none' })).searchParams.get('error'), 'login_required')
+})
+
+test('a response type of the implicit grant is refused in the query of the redirect URI, as one of no grant is', async () => {
+  const paged = await driver.client('paged', { redirect_uri: 'https://paged.example/cb?page=1' })
+  for (const client of [web, paged])
+    for (const response_type of ['token', 'id_token token', 'nonsense']) {
+      const response = await driver.ask(client, { response_type })
+      const back = new URL(response.headers.get('location') ?? '')
+      const told = Object.fromEntries(back.searchParams)
+      assert.deepEqual([response.status, back.hash], [303, ''], back.href)
+      assert.ok(told.error_description)
+      assert.deepEqual(told, {
+        ...(client === paged ? { page: '1' } : {}),
+        error: 'unsupported_response_type',
+        error_description: told.error_description,
+        state: 'st-1',
+        iss: service.url,
+      })
+    }
 })
 
 test('PKCE: plain is refused, public apps must, a short challenge is refused', async () => {

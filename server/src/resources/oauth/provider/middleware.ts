@@ -133,9 +133,22 @@ function shapeAnswer(ctx: KoaContextWithOIDC, providerRequest: ProviderRequest):
   for (const name of corsHeaders) ctx.remove(name)
   ctx.set(providerRequest.cors)
   dropSessionCookie(ctx)
+  answerInQuery(ctx)
   if (ctx.status !== 200) return
   if (ctx.oidc?.route === 'revocation') ctx.body = { message: 'Token revoked successfully' }
   if (ctx.oidc?.route === 'discovery') ctx.body = plainOAuth(ctx.body as Record<string, unknown>)
+}
+
+/**
+ * Whatever response type is asked for, errors go to the query of the redirect URI (RFC 6749 §3.1.1, §4.1.2.1); the
+ * library takes the fragment for types of the implicit grant, which is not served.
+ */
+function answerInQuery(ctx: KoaContextWithOIDC): void {
+  const target = URL.parse(ctx.response.get('location'))
+  if (!target?.hash.startsWith('#error=') || ctx.query.response_mode !== undefined) return
+  for (const [name, value] of new URLSearchParams(target.hash.slice(1))) target.searchParams.append(name, value)
+  target.hash = ''
+  ctx.redirect(target.href)
 }
 
 /** The library's session ends with the request (store.ts), so its cookie would only travel. */
