@@ -173,6 +173,14 @@ describe('a query', () => {
 
   it('text must be well-formed and without U+0000 (decision D15)', async () => {
     assert.equal(await faultB('/api/v1/hello?name=a%00b'), 'name')
+    for (const bytes of ['%ff', 'a%C3', '%C0%80', '%ED%A0%80', '%EF%BF%BD%80', '%zz%80'])
+      assert.equal(await faultB(`/api/v1/hello?&&name=${bytes}`), 'name', bytes)
+    for (const [bytes, name] of Object.entries({
+      '%EF%BF%BD': '\ufffd',
+      '%EF%BF%BD%': '\ufffd%',
+      '%F0%9F%98%80': '😀',
+    }))
+      assert.equal((await test.send('GET', `/api/v1/hello?&&name=${bytes}`)).body.message, `Hello, ${name}!`)
     assert.equal(await faultB('/api/v1/projects?search=%00'), 'search')
   })
 

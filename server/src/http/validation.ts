@@ -130,10 +130,16 @@ export function readQuery(search: string): { values: Record<string, string>; nam
   const values: Record<string, string> = Object.create(null)
   const issues = new Map<string, Issue>()
   const seen = new Set<string>()
-  for (const [field, value] of new URLSearchParams(search)) {
+  // As URLSearchParams divides it.
+  const pieces = search
+    .slice(1)
+    .split('&')
+    .filter((piece) => piece !== '')
+  for (const [i, [field, value]] of [...new URLSearchParams(search)].entries()) {
+    const isClean = isCleanText(value) && (!value.includes('\ufffd') || isUtf8(pieces[i]!))
     const message = seen.has(field)
       ? 'must not be repeated'
-      : isCleanText(value)
+      : isClean
         ? undefined
         : 'must be well-formed Unicode without U+0000'
     if (message) issues.set(field, { field, message, code: 'invalid_format' })
@@ -141,6 +147,16 @@ export function readQuery(search: string): { values: Record<string, string>; nam
     seen.add(field)
   }
   return { values, names: seen, issues: [...issues.values()] }
+}
+
+/** Whether the bytes that a piece of a query encodes are UTF-8: URLSearchParams puts U+FFFD in the place of others. */
+function isUtf8(piece: string): boolean {
+  try {
+    decodeURIComponent(piece.replaceAll(/%(?![0-9a-f]{2})/gi, '%25'))
+    return true
+  } catch {
+    return false
+  }
 }
 
 /** Query parameters have text only: turns it into the types that the schema names, without guessing (decision D16). */
