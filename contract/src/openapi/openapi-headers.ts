@@ -34,7 +34,7 @@ const rates = Object.keys(headerComponents).filter((name) => name.startsWith('X-
 /** Headers that an answer of this status carries; those the operation adds come with their own description. */
 export function headersOf(operation: Operation, status: number, added: Record<string, string> = {}): Json {
   const names = [...always, ...rateHeaders(operation, status)]
-  if (status === 429 || status === 503) names.push('Retry-After')
+  if (status === 429 || status === 503 || (status === 409 && isIdempotent(operation))) names.push('Retry-After')
   if (status === 401) names.push('WWW-Authenticate')
   if (operation.revisioned && status < 300 && operation.method !== 'DELETE') names.push('ETag')
   if (isIdempotent(operation) && status < 300) names.push('Idempotency-Replayed')

@@ -111,7 +111,7 @@ describe('a request that is repeated with its Idempotency-Key', () => {
     assert.deepEqual((await post('/api/v1/projects', { name: 'at-once' })).body, made[0]!.body)
   })
 
-  it('a request that is repeated with its Idempotency-Key while the first one runs is a conflict, in the code of its family', async () => {
+  it('a request that is repeated with its Idempotency-Key while the first one runs is a conflict in the code of its family, to be tried again in a second', async () => {
     const waiting = async (): Promise<boolean> => {
       const rows =
         await test.sql`select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query like '%insert into%'`
@@ -128,8 +128,13 @@ describe('a request that is repeated with its Idempotency-Key', () => {
         await eventually(waiting)
         const second = await post(path, body, { headers: { 'idempotency-key': `${key} ${table}` } })
         assert.deepEqual(
-          [second.status, second.body.error.code, second.body.error.details.conflicting_field],
-          [409, code, 'Idempotency-Key'],
+          [
+            second.status,
+            second.body.error.code,
+            second.body.error.details.conflicting_field,
+            second.headers.get('retry-after'),
+          ],
+          [409, code, 'Idempotency-Key', '1'],
         )
       })
       assert.deepEqual([(await first).status, isReplay(await first)], [201, false])

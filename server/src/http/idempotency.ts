@@ -167,7 +167,8 @@ async function lockAndFind(tx: Sql, secrets: Secrets, requests: readonly Idempot
   return requests.map((request, i) => {
     const conflict = { conflicting_field: 'Idempotency-Key', conflicting_value: request.key }
     // A transaction that already has a lock gets it again, so its own requests are distinguished here.
-    if (!locks[i]!.is_free || names.indexOf(names[i]!) !== i) return new Problem('request_in_progress', conflict)
+    if (!locks[i]!.is_free || names.indexOf(names[i]!) !== i)
+      return new Problem('request_in_progress', conflict, { headers: { 'retry-after': '1' } })
     const row = byPlace.get(i)
     if (row && !row.hash.equals(hashOf(request))) return new Problem('idempotency_key_reused', conflict)
     return row && { status: row.status, body: JSON.parse(secrets.decrypt(label, row.body, names[i]!)) }
