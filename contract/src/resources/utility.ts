@@ -70,6 +70,8 @@ export const getStatus = defineOperation({
   problems: [],
 })
 
+const docsTag = { ETag: 'Names the document, for `If-None-Match`.' }
+
 export const getDocs = defineOperation({
   ...common,
   id: 'getDocs',
@@ -87,7 +89,9 @@ export const getDocs = defineOperation({
       description: 'An OpenAPI document.',
       schema: FreeObject,
       example: { openapi: '3.0.3', info: { title: 'Cadre', version: '1.0.0' }, paths: {} },
+      headers: docsTag,
     },
+    { status: 304, description: 'It is known: `If-None-Match` names it.', headers: docsTag },
   ],
   problems: [],
 })

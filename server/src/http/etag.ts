@@ -5,10 +5,20 @@ export function etag(revision: number): string {
   return `"${revision}"`
 }
 
+/** Whether `If-None-Match` names this tag, compared weakly (RFC 9110, 13.1.2): the answer is 304 then. */
+export function isKnown(header: string | undefined, tag: string): boolean {
+  if (header === undefined) return false
+  return header.trim() === '*' || header.split(',').some((one) => withoutWeakness(one.trim()) === withoutWeakness(tag))
+}
+
+function withoutWeakness(tag: string): string {
+  return tag.replace(/^W\//, '')
+}
+
 /** Throws 412 where `If-Match` names another revision than the current one; without the header nothing is checked. */
 export function requireMatch(header: string | undefined, revision: number): void {
   if (header === undefined || header.trim() === '*') return
-  const tags = header.split(',').map((tag) => tag.trim().replace(/^W\//, ''))
+  const tags = header.split(',').map((tag) => withoutWeakness(tag.trim()))
   if (tags.includes(etag(revision))) return
   throw new Problem('precondition_failed', {
     conflicting_field: 'If-Match',

@@ -18,6 +18,7 @@ import { notFound } from '#contract/core/problems.ts'
 import type { Context } from '../../context.ts'
 import { untilClosed } from '../../http/connection/until-closed.ts'
 import { renderProblem } from '../../http/error-formats.ts'
+import { isKnown } from '../../http/etag.ts'
 import { toProblem } from '../../http/errors.ts'
 import { Answer, handle, handleChosen, type Handling, type Loading, type Served } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
@@ -72,9 +73,7 @@ function cardRoutes(app: FastifyInstance, http: HttpContext, { sql, config, publ
     const tag = `"${createHash('sha256').update(JSON.stringify(body)).digest('base64url').slice(0, 27)}"`
     header('etag', tag)
     header('cache-control', `public, max-age=${cardAge_seconds}`)
-    const known = request.headers['if-none-match']
-    const isKnown = known?.split(',').some((one) => one.trim().replace(/^W\//, '') === tag)
-    return isKnown ? new Answer(304, undefined) : new Answer(200, body)
+    return isKnown(request.headers['if-none-match'], tag) ? new Answer(304, undefined) : new Answer(200, body)
   }
   handle(app, http, operations.getAgentCard, {
     run: async (handling) => answered(await requirePublished(sql, handling.params['agent_id']!, null), handling),

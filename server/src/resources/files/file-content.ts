@@ -1,6 +1,7 @@
 import { isImageType } from '#contract/resources/files.ts'
 import { Problem } from '#contract/core/problems.ts'
 import type { FileRow } from '../../engine/files/file-rows.ts'
+import { isKnown } from '../../http/etag.ts'
 
 /** What of a file is sent: all of it, a part, or nothing because it is known. */
 export interface ContentAnswer {
@@ -53,11 +54,6 @@ export function contentAnswer(file: FileRow, request: ContentRequest): ContentAn
       'content-range': `bytes ${start}-${end - 1}/${bytes}`,
     },
   }
-}
-
-function isKnown(header: string | undefined, tag: string): boolean {
-  if (header === undefined) return false
-  return header.trim() === '*' || header.split(',').some((one) => one.trim().replace(/^W\//, '') === tag)
 }
 
 /** Undefined where no range is asked for that can be served. */

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import Fastify, { type FastifyInstance } from 'fastify'
 import { compressedOnce } from '../../http/connection/encoding.ts'
+import { isKnown } from '../../http/etag.ts'
 
 /** The reference page: everything comes from this origin, and the page may connect to no other. */
 const policy = [
@@ -62,7 +63,7 @@ export function referenceRoutes(app: FastifyInstance): void {
   app.get('/docs/scalar.js', async (request, reply) => {
     const { body, etag } = await (script ??= readScript())
     reply.headers({ etag, 'cache-control': 'public, max-age=3600' })
-    if (request.headers['if-none-match'] === etag) return reply.code(304).send()
+    if (isKnown(request.headers['if-none-match'], etag)) return reply.code(304).send()
     return reply.type('text/javascript; charset=utf-8').send(await compressed(request, reply, body))
   })
 }

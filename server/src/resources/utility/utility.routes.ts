@@ -3,9 +3,10 @@ import { getDocs, getStatus, hello } from '#contract/resources/utility.ts'
 import type { Context } from '../../context.ts'
 import { isBehind } from '../../events/webhooks/webhook-backlog.queries.ts'
 import { compressedOnce } from '../../http/connection/encoding.ts'
-import { handle } from '../../http/handle.ts'
+import { isKnown } from '../../http/etag.ts'
+import { Answer, handle } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
-import { publishedDocument } from './docs.ts'
+import { publishedDocument, publishedTag } from './docs.ts'
 
 /** Greeting, status and document (spec 4.5, decisions D101–D103). */
 export function utilityRoutes(app: FastifyInstance, http: HttpContext, context: Context): void {
@@ -30,6 +31,14 @@ export function utilityRoutes(app: FastifyInstance, http: HttpContext, context: 
     docs.addHook<string>('onSend', async (request, reply, body) =>
       reply.statusCode === 200 ? compressed(request, reply, body) : body,
     )
-    handle(docs, http, getDocs, { run: async () => publishedDocument(context.public_url()) })
+    handle(docs, http, getDocs, {
+      run: async ({ request, header }) => {
+        const url = context.public_url()
+        const tag = publishedTag(url)
+        header('etag', tag)
+        header('cache-control', 'no-cache')
+        return isKnown(request.headers['if-none-match'], tag) ? new Answer(304, undefined) : publishedDocument(url)
+      },
+    })
   })
 }

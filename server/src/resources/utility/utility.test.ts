@@ -97,6 +97,23 @@ describe('the document (decision D103)', () => {
     }
   })
 
+  it('the document is not sent again to those who know it', async () => {
+    const get = (known?: string) =>
+      fetch(`${test.url}/api/v1/docs`, { headers: known === undefined ? {} : { 'if-none-match': known } })
+    const first = await get()
+    const tag = first.headers.get('etag') ?? ''
+    await first.body?.cancel()
+    assert.match(tag, /^W\/"[\w-]{22}"$/)
+    for (const known of [tag, tag.slice(2), `"other", ${tag}`, '*']) {
+      const { status, headers, body } = await get(known)
+      assert.deepEqual([status, headers.get('etag'), body], [304, tag, null], known)
+      assert.match(headers.get('x-request-id') ?? '', /^req_/)
+    }
+    const other = await get('"other"')
+    await other.body?.cancel()
+    assert.equal(other.status, 200)
+  })
+
   it('the document names the address under which the service is known', async () => {
     const known = await startTestService({ CADRE_PUBLIC_URL: 'https://cadre.example.com' })
     try {
