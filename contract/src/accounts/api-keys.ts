@@ -12,6 +12,7 @@ import {
   OffsetPagination,
   offsetPaginationExample,
   offsetQuery,
+  revisionHeader,
   Timestamp,
 } from '../core/schemas.ts'
 import { scopes } from '../core/scopes.ts'
@@ -128,6 +129,7 @@ export const createApiKey = defineOperation({
       description: 'The key with its secret.',
       schema: CreatedKey,
       example: { ...created, key: 'cadre_1a2b3c4d5e6f708192a3b4c5d6e7f809' },
+      headers: revisionHeader,
     },
   ],
   problems: ['insufficient_scope'],
@@ -168,6 +170,7 @@ export const getApiKey = defineOperation({
   description: 'A key with its usage. Requests are counted by the hour.',
   scope: 'api_keys:read',
   bucket: 'api_keys.read',
+  revisioned: true,
   responses: [
     {
       status: 200,
@@ -202,6 +205,7 @@ export const updateApiKey = defineOperation({
     queues: Type.Optional(queueList),
   }),
   body_example: { name: 'ci-eu', scopes: ['agents:read'] },
+  revisioned: true,
   responses: [
     {
       status: 200,
@@ -345,6 +349,7 @@ export const deleteApiKey = defineOperation({
   description: 'Takes effect with the next request, everywhere.',
   scope: 'api_keys:write',
   bucket: 'api_keys.write',
+  revisioned: true,
   responses: [
     {
       status: 200,

@@ -143,3 +143,6 @@ export function boundedJson(schema: TSchema, bytes: number): object {
 /** In paths: `proj_42` or `42` (decision D30). */
 export const projectParameter = { description: 'The project: `proj_42` or `42`.', example: 'proj_42' }
 export const agentParameter = { description: 'The agent.', example: 'agent_01jcm3x5v8f9a2b4c6d8e0g2h4' }
+
+/** The header of an answer that tells of one resource in a revision (decision D99). */
+export const revisionHeader = { ETag: 'The revision, for `If-Match`.' }

@@ -1,7 +1,14 @@
 import Type from 'typebox'
-import { Agent, agentExample, AgentConfig, ofAgent, revision } from './agents.ts'
+import { Agent, agentExample, AgentConfig, ofAgent } from './agents.ts'
 import { defineOperation, type Operation } from '../core/operation.ts'
-import { Named, OffsetPagination, offsetPaginationExample, offsetQuery, Timestamp } from '../core/schemas.ts'
+import {
+  Named,
+  OffsetPagination,
+  offsetPaginationExample,
+  offsetQuery,
+  revisionHeader,
+  Timestamp,
+} from '../core/schemas.ts'
 
 const versionNumber = Type.Integer({
   minimum: 0,
@@ -102,7 +109,7 @@ export const rollbackAgent = defineOperation({
       description: 'The agent.',
       schema: Agent,
       example: { ...agentExample, status: 'updating' },
-      headers: revision,
+      headers: revisionHeader,
     },
   ],
   problems: ['project_not_found', 'agent_not_found', 'agent_version_not_found'],

@@ -16,6 +16,7 @@ import {
   offsetPaginationExample,
   offsetQuery,
   projectParameter,
+  revisionHeader,
   Timestamp,
 } from '../core/schemas.ts'
 import { contextDefaults, efforts, maxTokensDefault, promptCaches, serviceTiers } from '../models/model-dials.ts'
@@ -440,7 +441,6 @@ export const ofAgent = {
   path: `${base}/{agent_id}`,
   params: { project_id: projectParameter, agent_id: agentParameter },
 } as const
-export const revision = { ETag: 'The revision, for `If-Match`.' }
 
 export const listAgents = defineOperation({
   ...ofProject,
@@ -513,7 +513,9 @@ export const createAgent = defineOperation({
     config: agentExample.config,
     metadata: { team: 'support' },
   },
-  responses: [{ status: 201, description: 'The agent.', schema: Agent, example: agentExample, headers: revision }],
+  responses: [
+    { status: 201, description: 'The agent.', schema: Agent, example: agentExample, headers: revisionHeader },
+  ],
   problems: ['project_not_found', 'agent_conflict'],
 })
 
@@ -544,7 +546,7 @@ export const getAgent = defineOperation({
           avg_response_time: 1.84,
         },
       },
-      headers: revision,
+      headers: revisionHeader,
     },
   ],
   problems: ['project_not_found', 'agent_not_found'],
@@ -576,7 +578,7 @@ export const updateAgent = defineOperation({
       description: 'The agent.',
       schema: Agent,
       example: { ...agentExample, status: 'updating' },
-      headers: revision,
+      headers: revisionHeader,
     },
   ],
   problems: ['project_not_found', 'agent_not_found', 'agent_conflict'],
@@ -636,7 +638,7 @@ function action<const Verb extends AgentAction>(verb: Verb) {
         description: 'The state that the agent is in now.',
         schema: Named('AgentActionResult', Confirmation({ agent_id: Type.String(), status: Choice(agentStates) })),
         example: { message: done, agent_id: agentExample.id, status },
-        headers: revision,
+        headers: revisionHeader,
       },
     ],
     problems: ['project_not_found', 'agent_not_found', 'resource_conflict'],

@@ -9,6 +9,7 @@ import {
   PagePagination,
   pageQuery,
   projectParameter,
+  revisionHeader,
   Timestamp,
   TimestampInput,
 } from '../core/schemas.ts'
@@ -50,7 +51,7 @@ export const createProject = defineOperation({
   scope: 'projects:write',
   body: Type.Object({ name: projectName }),
   body_example: { name: example.name },
-  responses: [{ status: 201, description: 'The project.', schema: Project, example }],
+  responses: [{ status: 201, description: 'The project.', schema: Project, example, headers: revisionHeader }],
   problems: ['invalid_project_name', 'project_name_taken'],
 })
 
@@ -116,6 +117,7 @@ export const getProject = defineOperation({
   summary: 'Read a project',
   description: 'One project of the organization.',
   scope: 'projects:read',
+  revisioned: true,
   responses: [{ status: 200, description: 'The project.', schema: Project, example }],
   problems: ['project_not_found'],
 })
@@ -132,6 +134,7 @@ export const updateProject = defineOperation({
   scope: 'projects:write',
   body: Type.Object({ name: projectName }),
   body_example: { name: 'support-eu' },
+  revisioned: true,
   responses: [
     { status: 200, description: 'The project.', schema: Project, example: { ...example, name: 'support-eu' } },
   ],
@@ -149,6 +152,7 @@ export const deleteProject = defineOperation({
   description: 'Only a project without agents.',
   scope: 'projects:write',
   administrators: true,
+  revisioned: true,
   responses: [
     {
       status: 200,

@@ -13,6 +13,7 @@ import {
   PagePagination,
   pagePaginationExample,
   pageQuery,
+  revisionHeader,
   Timestamp,
   TimestampInput,
 } from '../core/schemas.ts'
@@ -26,8 +27,6 @@ export const disabledReasons = ['requested', 'gone', 'failing'] as const
 
 /** How long the secret before the current one signs too (decision D96). */
 export const secretOverlap_hours = 24
-
-const revision = { ETag: 'The revision, for `If-Match`.' }
 
 const filters = Type.Unsafe<Record<string, unknown[]>>(
   boundedJson(
@@ -177,7 +176,7 @@ export const createWebhook = defineOperation({
       description: 'The webhook.',
       schema: Named('CreatedWebhook', Type.Object(registered)),
       example: createdExample,
-      headers: revision,
+      headers: revisionHeader,
     },
   ],
   callbacks: { event: webhookDelivery },
@@ -237,7 +236,7 @@ export const getWebhook = defineOperation({
   description: 'One webhook of the organization, without its secret.',
   scope: 'projects:read',
   revisioned: true,
-  responses: [{ status: 200, description: 'The webhook.', schema: Webhook, example, headers: revision }],
+  responses: [{ status: 200, description: 'The webhook.', schema: Webhook, example, headers: revisionHeader }],
   problems: ['webhook_not_found'],
 })
 
@@ -266,7 +265,7 @@ export const updateWebhook = defineOperation({
       description: 'The webhook.',
       schema: Webhook,
       example: { ...example, events: ['agent.failed', 'task.*'], updated_at: '2026-11-20T10:00:00.000Z' },
-      headers: revision,
+      headers: revisionHeader,
     },
   ],
   problems: ['webhook_not_found'],
@@ -334,7 +333,7 @@ export const rotateWebhookSecret = defineOperation({
         previous_secret_expires_at: '2026-11-21T10:00:00.000Z',
         updated_at: '2026-11-20T10:00:00.000Z',
       },
-      headers: revision,
+      headers: revisionHeader,
     },
   ],
   problems: ['webhook_not_found'],

@@ -15,6 +15,11 @@ function withoutWeakness(tag: string): string {
   return tag.replace(/^W\//, '')
 }
 
+/** The revision of a row whose `updated_at` advances by a millisecond at least with every change. */
+export function timeRevision({ created_at, updated_at }: { created_at: string; updated_at?: string | null }): number {
+  return Date.parse(updated_at ?? created_at)
+}
+
 /** Throws 412 where `If-Match` names another revision than the current one; without the header nothing is checked. */
 export function requireMatch(header: string | undefined, revision: number): void {
   if (header === undefined || header.trim() === '*') return

@@ -5,6 +5,7 @@ import { operations as everyOperation } from '#contract/operations.ts'
 import { expandScopes, hasScope, requiredScope, roleAllows, scopesOfRole, type Scope } from '#contract/core/scopes.ts'
 import { recordAudit } from '../../events/audit/audit.ts'
 import { insufficientScope } from '../../http/access/authorize.ts'
+import { etag, requireMatch, timeRevision } from '../../http/etag.ts'
 import { handle } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
 import { timestamp, offsetPagination } from '../../http/pagination.ts'
@@ -26,7 +27,7 @@ import {
 /** API keys (spec 4.1, decisions D52–D60). */
 export function apiKeyRoutes(app: FastifyInstance, http: HttpContext): void {
   handle(app, http, operations.createApiKey, {
-    run: async ({ sql, principal, body, actor }) => {
+    run: async ({ sql, principal, body, actor, header }) => {
       const scopes = grantableScopes(principal, body.scopes)
       const expires_at = timestamp(body.expires_at) ?? null
       const key = newApiKey()
@@ -42,6 +43,7 @@ export function apiKeyRoutes(app: FastifyInstance, http: HttpContext): void {
         await recordAudit(tx, actor, { action: 'api_key.created', target: created.id, after: created })
         return created
       })
+      header('etag', etag(timeRevision(row)))
       const { key_preview: _, ...shown } = row
       return { ...shown, key }
     },
@@ -57,7 +59,10 @@ export function apiKeyRoutes(app: FastifyInstance, http: HttpContext): void {
 
   handle(app, http, operations.getApiKey, {
     load: ({ sql, principal, params }) => requireApiKey(sql, principal, params.key_id!),
-    run: async ({ sql, loaded }) => ({ ...loaded, usage_stats: await findUsage(sql, loaded.id) }),
+    run: async ({ sql, loaded, header }) => {
+      header('etag', etag(timeRevision(loaded)))
+      return { ...loaded, usage_stats: await findUsage(sql, loaded.id) }
+    },
   })
 
   handle(app, http, operations.getApiKeyActivity, {
@@ -70,7 +75,7 @@ export function apiKeyRoutes(app: FastifyInstance, http: HttpContext): void {
 
   handle(app, http, operations.updateApiKey, {
     load: ({ sql, principal, params }) => requireApiKey(sql, principal, params.key_id!),
-    run: async ({ sql, principal, body, loaded, actor }) => {
+    run: async ({ sql, principal, body, loaded, actor, header, request }) => {
       const { name, queues } = body
       if ([name, body.description, body.scopes, queues].every((member) => member === undefined)) {
         throw invalid({ field: 'body', message: 'name, description, scopes or queues is required', code: 'required' })
@@ -83,9 +88,11 @@ export function apiKeyRoutes(app: FastifyInstance, http: HttpContext): void {
       }
       return sql.begin(async (tx) => {
         const before = await findApiKey(tx, principal, loaded.id, { lock: true })
+        if (before) requireMatch(request.headers['if-match'], timeRevision(before))
         const row = before && (await updateApiKey(tx, principal, loaded.id, content))
         if (!row) throw notFound('api_key_not_found', 'api_key', loaded.id)
         await recordAudit(tx, actor, { action: 'api_key.updated', target: row.id, before, after: row })
+        header('etag', etag(timeRevision(row)))
         return row
       })
     },
@@ -93,8 +100,10 @@ export function apiKeyRoutes(app: FastifyInstance, http: HttpContext): void {
 
   handle(app, http, operations.deleteApiKey, {
     load: ({ sql, principal, params }) => requireApiKey(sql, principal, params.key_id!),
-    run: ({ sql, principal, loaded, actor }) =>
+    run: ({ sql, principal, loaded, actor, request }) =>
       sql.begin(async (tx) => {
+        const before = await findApiKey(tx, principal, loaded.id, { lock: true })
+        if (before) requireMatch(request.headers['if-match'], timeRevision(before))
         const revoked = await revokeApiKey(tx, principal, loaded.id)
         if (!revoked) throw notFound('api_key_not_found', 'api_key', loaded.id)
         await recordAudit(tx, actor, { action: 'api_key.revoked', target: loaded.id, before: recorded(loaded) })

@@ -439,3 +439,26 @@ describe('use of a key (decision D58)', () => {
     assert.equal((await test.send('GET', `${path}/${id}`)).body.usage_stats.total_requests, 0)
   })
 })
+
+describe('the revision of a key (decision D99)', () => {
+  it('the revision of a key is in ETag, is not changed by use, and If-Match refuses an older one', async () => {
+    const { key } = await newUser()
+    const created = await create({}, { key })
+    const one = `${path}/${created.body.id}`
+    const first = created.headers.get('etag')!
+    assert.match(first, /^"\d+"$/)
+    assert.equal((await test.send('GET', '/api/v1/hello', { key: created.body.key })).status, 200)
+    assert.equal((await test.send('GET', one, { key })).headers.get('etag'), first)
+    const change = (name: string, tag: string) =>
+      test.send('PUT', one, { key, body: { name }, headers: { 'if-match': tag } })
+    const changed = await change('second', first)
+    const second = changed.headers.get('etag')!
+    assert.deepEqual([changed.status, second === first], [200, false])
+    assert.equal((await test.send('GET', one, { key })).headers.get('etag'), second)
+    const revoke = (tag: string) => test.send('DELETE', one, { key, headers: { 'if-match': tag } })
+    for (const { status, body } of [await change('third', first), await revoke(first)])
+      assert.deepEqual([status, body.error.code, body.error.details.current], [412, 'precondition_failed', second])
+    assert.equal((await test.send('GET', one, { key })).body.name, 'second')
+    assert.equal((await revoke(second)).status, 200)
+  })
+})

@@ -64,14 +64,12 @@ export async function renameProject(sql: Sql, id: number, name: string): Promise
   })
 }
 
-/** Deletes a project that has no agents. Its row is locked first, so that no agent can be created meanwhile. */
-export async function deleteEmptyProject(sql: Sql, id: number): Promise<'deleted' | 'not_empty' | 'gone'> {
-  const [locked] = await sql`select 1 from project where id = ${id} for update`
-  if (!locked) return 'gone'
-  const [agent] = await sql`select 1 from agent where project_id = ${id} limit 1`
-  if (agent) return 'not_empty'
-  await sql`delete from project where id = ${id}`
-  return 'deleted'
+/** Deletes a project that has no agents; whether it had none. The transaction has locked it, so that no agent can be created meanwhile. */
+export async function deleteEmptyProject(tx: Sql, id: number): Promise<boolean> {
+  const [agent] = await tx`select 1 from agent where project_id = ${id} limit 1`
+  if (agent) return false
+  await tx`delete from project where id = ${id}`
+  return true
 }
 
 function taken<T>(name: string, statement: () => Promise<T>): Promise<T> {

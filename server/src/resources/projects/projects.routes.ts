@@ -12,6 +12,7 @@ import {
 import type { Context } from '../../context.ts'
 import { recordAudit } from '../../events/audit/audit.ts'
 import { emit } from '../../events/outbox.ts'
+import { etag, requireMatch, timeRevision } from '../../http/etag.ts'
 import { handle } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
 import { timestamp, pagePagination } from '../../http/pagination.ts'
@@ -30,9 +31,10 @@ import {
 /** Projects (spec 4.5, decisions D30–D32 and D100). */
 export function projectRoutes(app: FastifyInstance, http: HttpContext, _context: Context): void {
   handle(app, http, createProject, {
-    run: ({ sql, principal, body, actor }) =>
+    run: ({ sql, principal, body, actor, header }) =>
       sql.begin(async (tx) => {
         const project = await insertProject(tx, principal.org_id, body.name)
+        header('etag', etag(timeRevision(project)))
         await emit(
           tx,
           'project.created',
@@ -72,16 +74,21 @@ export function projectRoutes(app: FastifyInstance, http: HttpContext, _context:
 
   handle(app, http, getProject, {
     load: ({ sql, params, principal }) => requireProject(sql, params.project_id!, principal),
-    run: async ({ loaded }) => loaded,
+    run: async ({ loaded, header }) => {
+      header('etag', etag(timeRevision(loaded)))
+      return loaded
+    },
   })
 
   handle(app, http, updateProject, {
     load: ({ sql, params, principal }) => requireProject(sql, params.project_id!, principal),
-    run: ({ sql, params, principal, body, loaded, actor }) =>
+    run: ({ sql, params, principal, body, loaded, actor, header, request }) =>
       sql.begin(async (tx) => {
         const before = await lockProject(tx, loaded.id)
+        if (before) requireMatch(request.headers['if-match'], timeRevision(before))
         const project = before && (await renameProject(tx, loaded.id, body.name))
         if (!project) throw projectNotFound(params.project_id!)
+        header('etag', etag(timeRevision(project)))
         if (project.name === before.name) return project
         await emit(
           tx,
@@ -101,11 +108,12 @@ export function projectRoutes(app: FastifyInstance, http: HttpContext, _context:
 
   handle(app, http, deleteProject, {
     load: ({ sql, params, principal }) => requireProject(sql, params.project_id!, principal),
-    run: ({ sql, params, principal, loaded, loaded: { id, name }, actor }) =>
+    run: ({ sql, params, principal, loaded, loaded: { id, name }, actor, request }) =>
       sql.begin(async (tx) => {
-        const result = await deleteEmptyProject(tx, id)
-        if (result === 'gone') throw projectNotFound(params.project_id!)
-        if (result === 'not_empty')
+        const before = await lockProject(tx, id)
+        if (!before) throw projectNotFound(params.project_id!)
+        requireMatch(request.headers['if-match'], timeRevision(before))
+        if (!(await deleteEmptyProject(tx, id)))
           throw new Problem('project_not_empty', { field: 'project_id', issue: 'the project still has agents' })
         await emit(
           tx,

@@ -365,3 +365,29 @@ describe('reading, renaming and deleting a project (decision D100)', () => {
     }
   })
 })
+
+describe('the revision of a project (decision D99)', () => {
+  it('the revision of a project is in ETag, and If-Match lets one of many through who read the same', async () => {
+    const { key } = await newOrganization()
+    const created = await create('revised', key)
+    const path = `/api/v1/projects/${created.body.id}`
+    const first = created.headers.get('etag')!
+    assert.match(first, /^"\d+"$/)
+    assert.equal((await test.send('GET', path, { key })).headers.get('etag'), first)
+    const rename = (name: string, tag: string) =>
+      test.send('PUT', path, { key, body: { name }, headers: { 'if-match': tag } })
+    const replies = await Promise.all(Array.from({ length: 8 }, (_, i) => rename(`revised-${i}`, first)))
+    const [changed, ...others] = replies.filter(({ status }) => status === 200)
+    assert.deepEqual([others.length, replies.filter(({ status }) => status === 412).length], [0, 7])
+    const second = changed!.headers.get('etag')!
+    assert.notEqual(second, first)
+    const remove = (tag: string) => test.send('DELETE', path, { key, headers: { 'if-match': tag } })
+    const refused = await remove(first)
+    assert.deepEqual(
+      [refused.status, refused.body.error.code, refused.body.error.details.current],
+      [412, 'PRECONDITION_FAILED', second],
+    )
+    assert.deepEqual((await test.send('GET', path, { key })).body, changed!.body)
+    assert.equal((await remove(second)).status, 200)
+  })
+})

@@ -6,7 +6,7 @@ import * as operations from '#contract/resources/webhooks.ts'
 import type { Context } from '../../context.ts'
 import { recordAudit } from '../../events/audit/audit.ts'
 import { giveUpPending, makeDue } from '../../events/webhooks/endpoint-lease-rows.ts'
-import { etag, requireMatch } from '../../http/etag.ts'
+import { etag, requireMatch, timeRevision } from '../../http/etag.ts'
 import { handle, type Loading } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
 import { timestamp, pagePagination } from '../../http/pagination.ts'
@@ -56,7 +56,7 @@ export function webhookRoutes(app: FastifyInstance, http: HttpContext, { egress,
         return made
       })
       if (!row) throw tooMany()
-      header('etag', revisionOf(row))
+      header('etag', etag(timeRevision(row)))
       const { url, events, filters, status, created_at, updated_at } = row
       return { id, url, events, filters, status, created_at, updated_at }
     },
@@ -86,7 +86,7 @@ export function webhookRoutes(app: FastifyInstance, http: HttpContext, { egress,
   handle(app, http, operations.getWebhook, {
     load: loadWebhook,
     run: async ({ loaded, header }) => {
-      header('etag', revisionOf(loaded))
+      header('etag', etag(timeRevision(loaded)))
       return loaded
     },
   })
@@ -104,7 +104,7 @@ export function webhookRoutes(app: FastifyInstance, http: HttpContext, { egress,
       if (url !== undefined) checkUrl(egress, url)
       const row = await sql.begin(async (tx) => {
         const before = await lockWebhook(tx, loaded.id)
-        requireMatch(request.headers['if-match'], revisionNumber(before))
+        requireMatch(request.headers['if-match'], timeRevision(before))
         const replacing = another(secret, before)
         const changed = await changeWebhook(tx, before, {
           url,
@@ -126,7 +126,7 @@ export function webhookRoutes(app: FastifyInstance, http: HttpContext, { egress,
         }
         return changed
       }, 'forceIndexPlan')
-      header('etag', revisionOf(row))
+      header('etag', etag(timeRevision(row)))
       return row
     },
   })
@@ -136,7 +136,7 @@ export function webhookRoutes(app: FastifyInstance, http: HttpContext, { egress,
     run: async ({ sql, loaded, request, actor }) => {
       await sql.begin(async (tx) => {
         const before = await lockWebhook(tx, loaded.id)
-        requireMatch(request.headers['if-match'], revisionNumber(before))
+        requireMatch(request.headers['if-match'], timeRevision(before))
         await deleteWebhook(tx, loaded.id)
         await recordAudit(tx, actor, { action: 'webhook.deleted', target: loaded.id, before: audited(before) })
       })
@@ -150,7 +150,7 @@ export function webhookRoutes(app: FastifyInstance, http: HttpContext, { egress,
       const made = body.secret === undefined ? newSecret() : undefined
       const row = await sql.begin(async (tx) => {
         const before = await lockWebhook(tx, loaded.id)
-        requireMatch(request.headers['if-match'], revisionNumber(before))
+        requireMatch(request.headers['if-match'], timeRevision(before))
         const secret = another(made ?? body.secret, before)
         // The secret that it has already, given again: as after a lost answer, nothing is to be done.
         if (!secret) return before
@@ -160,7 +160,7 @@ export function webhookRoutes(app: FastifyInstance, http: HttpContext, { egress,
         await recordAudit(tx, actor, { action: 'webhook.secret_rotated', target: loaded.id, detail })
         return changed
       })
-      header('etag', revisionOf(row))
+      header('etag', etag(timeRevision(row)))
       return {
         message: 'Secret rotated',
         webhook_id: row.id,
@@ -198,15 +198,6 @@ function unique(events: readonly string[]): string[] {
 
 function newSecret(): string {
   return `whsec_${randomBytes(secretLength_bytes).toString('base64')}`
-}
-
-/** `updated_at` advances by a millisecond at least with every change, so it is the revision. */
-function revisionNumber({ updated_at }: WebhookRow): number {
-  return Date.parse(updated_at)
-}
-
-function revisionOf(row: WebhookRow): string {
-  return etag(revisionNumber(row))
 }
 
 function tooMany() {
