@@ -25,10 +25,10 @@ import { makeFiles, type ObjectStore } from './engine/files/file-store.ts'
 import { openS3Store } from './engine/files/s3-store.ts'
 import { startMaintenance } from './maintenance/maintenance.ts'
 import { startMetrics } from './metrics/metrics.ts'
-import { openDatabase, type Sql } from './platform/postgres/database.ts'
+import { openDatabase } from './platform/postgres/database.ts'
 import { migrate } from './platform/postgres/migrate.ts'
 import { makeEgress } from './platform/egress/safe-fetch.ts'
-import { makeSecrets, WrongSecretKeyAtStart, type Secrets } from './platform/crypto/secrets.ts'
+import { makeSecrets } from './platform/crypto/secrets.ts'
 import { startAgentProvisioner } from './resources/agents/agent-provisioner.ts'
 import { type Role, servesApi, works } from './roles.ts'
 import { reportInternalErrors } from './resources/audit/internal-errors.ts'
@@ -39,6 +39,7 @@ import { sweepFiles } from './resources/files/files.queries.ts'
 import { sweepInvitations } from './resources/members/invitations.queries.ts'
 import { sweepOAuth } from './resources/oauth/oauth.queries.ts'
 import { sweepWebhookSecrets } from './resources/webhooks/webhooks.queries.ts'
+import { compareSecretKey } from './secret-key/database-key.ts'
 import { version } from './version.ts'
 import { makeTracing } from './platform/tracing/make-tracing.ts'
 
@@ -146,7 +147,7 @@ async function start(
     log,
   })
   started.defer(() => metrics.stop())
-  const secrets = makeSecrets(secret_key)
+  const secrets = makeSecrets(secret_key, config.secret_key_fallback)
   await compareSecretKey(sql, secrets, { isLost: config.secret_key_lost === 'acknowledged', log })
   const first_owner = servesApi(role) ? await createFirstOwner({ sql, config, keep: keepCredentials }) : undefined
   let port = config.port
@@ -299,29 +300,6 @@ function isForThisMachine({ host, public_url, trusted_proxies }: Config): boolea
   const here = ['127.0.0.1', '[::1]', '::1', 'localhost']
   const known = public_url === undefined ? undefined : URL.parse(public_url)?.hostname
   return here.includes(host) && trusted_proxies.length === 0 && (known === undefined || here.includes(known))
-}
-
-/**
- * Compares the secret key with the one that the database's secrets are encrypted with. Throws `WrongSecretKeyAtStart` where they differ,
- * unless the operator says that the old one is lost: then this key is the database's from now on, and what was encrypted with the
- * old one stays unreadable until it is set again.
- */
-async function compareSecretKey(
-  sql: Sql,
-  { key_id }: Secrets,
-  { isLost, log }: { isLost: boolean; log: Logger },
-): Promise<void> {
-  const name = 'key_id'
-  await sql`insert into service_secret (name, value) values (${name}, ${Buffer.from(key_id)}) on conflict (name) do nothing`
-  const [row] = await sql<{ value: Buffer }>`select value from service_secret where name = ${name}`
-  const database_key_id = row?.value.toString() ?? key_id
-  if (database_key_id === key_id) return
-  if (!isLost) throw new WrongSecretKeyAtStart(database_key_id, key_id)
-  await sql`update service_secret set value = ${Buffer.from(key_id)} where name = ${name} and value = ${row!.value}`
-  log.error(
-    { key_id, lost_key_id: database_key_id },
-    'The secret key of this database was replaced, as CADRE_SECRET_KEY_LOST says; stored secrets are unreadable until they are set again',
-  )
 }
 
 function databaseAddress(url: string | undefined): { host: string; port: number } | undefined {

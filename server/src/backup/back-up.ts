@@ -50,7 +50,8 @@ export async function backUp(options: BackupOptions): Promise<Backup> {
     if (secret_key && content.key_id !== null && content.key_id !== secret_key.key_id) {
       throw new BackupError(
         `The secret key here (${secret_key.key_id}) is not the one of this database (${content.key_id}), so it is no use in ` +
-          'its backup. Set CADRE_SECRET_KEY to the one that the service is started with.',
+          'its backup. Set CADRE_SECRET_KEY to the one that the service is started with. Where that replaces the one of the database, ' +
+          'run `cadre secret-key rotate` first.',
       )
     }
     const delayed = await selectDelayed(source)

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { givenUpMax, giveUpPending } from '../events/webhooks/endpoint-lease-rows.ts'
 import type { Sql } from '../platform/postgres/database.ts'
 import type { Secrets } from '../platform/crypto/secrets.ts'
+import { secretLabels } from '../platform/crypto/secret-labels.ts'
 
 /** What was removed from restored data because its key is lost: listed, so that the operator can set it again. */
 export interface DroppedSecrets {
@@ -35,7 +36,7 @@ export async function dropSecrets(tx: Sql, secrets: Secrets): Promise<DroppedSec
     where id in (select org_id from model_provider)`
   const webhooks = await tx<{ id: string; url: string }>`select id, url from webhook order by id`
   for (const { id } of webhooks) {
-    const secret = secrets.encrypt('webhook-secret', randomBytes(32).toString('base64url'), id)
+    const secret = secrets.encrypt(secretLabels.webhook, randomBytes(32).toString('base64url'), id)
     await tx`
       update webhook set secret = ${secret}, push_headers = null, previous_secret = null, previous_secret_until = null,
         status = 'disabled', disabled_reason = 'requested', disabled_at = coalesce(disabled_at, now()) where id = ${id}`
@@ -44,7 +45,7 @@ export async function dropSecrets(tx: Sql, secrets: Secrets): Promise<DroppedSec
   const triggers = await tx<{ id: string; name: string }>`
     update trigger set status = 'paused', previous_secret = null, previous_secret_until = null returning id, name`
   for (const { id } of triggers) {
-    const secret = secrets.encrypt('trigger-secret', randomBytes(32).toString('base64url'), id)
+    const secret = secrets.encrypt(secretLabels.trigger, randomBytes(32).toString('base64url'), id)
     await tx`update trigger set secret = ${secret} where id = ${id}`
   }
   // Made anew by the next start: the signing key of OAuth, and whose key this is.

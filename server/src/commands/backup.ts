@@ -5,11 +5,11 @@ import { filesOutside } from '../backup/files-outside.ts'
 import { archiveFile, openOutputFile, standardOutput } from '../backup/output-file.ts'
 import { count, makeProgress, megabytes } from '../backup/progress.ts'
 import type { Config } from '../config/config.ts'
-import { findSecretKey } from '../platform/embedded-postgres/data-folder.ts'
 import { makeSecrets } from '../platform/crypto/secrets.ts'
 import { version } from '../version.ts'
 import { CommandError, defineCommand, UsageError } from './command.ts'
 import { withInstallation } from './installation.ts'
+import { keyHere } from './secret-keys.ts'
 
 /** `cadre backup`: everything that a restore needs, but for the key. */
 export const backup = defineCommand({
@@ -87,9 +87,11 @@ export const backup = defineCommand({
   },
 })
 
-async function findKey({ secret_key, data_dir }: Config): Promise<{ text: string; key_id: string }> {
-  const text = secret_key ?? (await findSecretKey(data_dir))
-  if (text === undefined)
-    throw new CommandError(`No secret key to include: ${data_dir} has no secret.key, and CADRE_SECRET_KEY is not set.`)
-  return { text, key_id: makeSecrets(text).key_id }
+async function findKey(config: Config): Promise<{ text: string; key_id: string }> {
+  const here = await keyHere(config)
+  if (!here)
+    throw new CommandError(
+      `No secret key to include: ${config.data_dir} has no secret.key, and CADRE_SECRET_KEY is not set.`,
+    )
+  return { text: here.text, key_id: makeSecrets(here.text).key_id }
 }

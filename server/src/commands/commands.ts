@@ -22,6 +22,14 @@ export const serverCommands = {
     summary: 'Load a backup into an empty database.',
     load: async () => (await import('./restore.ts')).restore,
   },
+  'secret-key status': {
+    summary: 'Show which secret keys the database is encrypted with.',
+    load: async () => (await import('./secret-key-status.ts')).secretKeyStatus,
+  },
+  'secret-key rotate': {
+    summary: 'Encrypt everything in the database with the new secret key.',
+    load: async () => (await import('./secret-key-rotate.ts')).secretKeyRotate,
+  },
   'config check': {
     summary: 'Check the settings and list each with its value and source.',
     load: async () => (await import('./config-check.ts')).configCheck,

@@ -5,12 +5,13 @@ import { filesOutside } from '../backup/files-outside.ts'
 import { count, makeProgress } from '../backup/progress.ts'
 import { prepareRehearsal } from '../backup/rehearse.ts'
 import { requireEmpty, requireKnownMigrations, restore as restoreArchive } from '../backup/restore.ts'
-import { chooseSecretKey, type KnownKey } from '../backup/secret-key.ts'
+import { chooseSecretKey } from '../backup/secret-key.ts'
 import { type Config, readConfig } from '../config/config.ts'
-import { findSecretKey, openDataFolder } from '../platform/embedded-postgres/data-folder.ts'
+import { openDataFolder } from '../platform/embedded-postgres/data-folder.ts'
 import { makeSecrets } from '../platform/crypto/secrets.ts'
 import { CommandError, defineCommand } from './command.ts'
 import { withInstallation } from './installation.ts'
+import { keyHere, keysHere } from './secret-keys.ts'
 
 /** `cadre restore <file>`: a backup becomes an installation again. */
 export const restore = defineCommand({
@@ -54,7 +55,7 @@ export const restore = defineCommand({
       const isDropping = options['without-secrets']
       const key = isDropping
         ? undefined
-        : chooseSecretKey(content, await keyHere(config), `${config.data_dir}/secret.key`)
+        : chooseSecretKey(content, await keysHere(config), `${config.data_dir}/secret.key`)
       let dropped: DroppedSecrets | undefined
       let outside: string | undefined
       const need = { alone: true, make: true, schema: 'any' } as const
@@ -98,13 +99,6 @@ export const restore = defineCommand({
     }
   },
 })
-
-/** The key that the service would be started with, were it started now. */
-async function keyHere({ secret_key, data_dir }: Config): Promise<KnownKey | undefined> {
-  if (secret_key !== undefined) return { text: secret_key, from: 'CADRE_SECRET_KEY' }
-  const text = await findSecretKey(data_dir)
-  return text === undefined ? undefined : { text, from: `${data_dir}/secret.key` }
-}
 
 async function keepKey({ data_dir }: Config, key: string): Promise<void> {
   const folder = await openDataFolder(data_dir, { exclusive: false })

@@ -139,6 +139,11 @@ export const sections = {
         'Unset: made at the first start and kept in the data folder.',
       example: '`openssl rand -base64 32` prints a good one',
     }),
+    secret_key_fallback: secret('CADRE_SECRET_KEY_FALLBACK', characters(32, 1024), {
+      description:
+        'A second secret key, which only reads: the one before `CADRE_SECRET_KEY` while that is replaced, ' +
+        'or the one that comes next. The guide to production has the steps.',
+    }),
     secret_key_lost: optional('CADRE_SECRET_KEY_LOST', oneOf('acknowledged'), {
       description:
         'Starts with another secret key than that of the database where that one is lost: credentials, keys of model providers, environment ' +

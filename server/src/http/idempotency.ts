@@ -7,6 +7,7 @@ import { newId } from '../platform/ids.ts'
 import { Batcher, batchOrEach } from '../platform/batcher.ts'
 import { renderProblem, type ErrorAnswer } from './error-formats.ts'
 import type { Secrets } from '../platform/crypto/secrets.ts'
+import { secretLabels } from '../platform/crypto/secret-labels.ts'
 
 /** How long an answer is kept for its Idempotency-Key (decision D98). */
 export const idempotencyRetention_hours = 24
@@ -14,9 +15,6 @@ export const idempotencyRetention_hours = 24
 /** How many requests share a transaction at most, and how many such transactions there are at a time. */
 const groupMax = 64
 const concurrency = 2
-
-/** Label of the key that encrypts kept answers. */
-const label = 'idempotent-answer'
 
 /** A JSON answer with its status: what is kept, and given again. */
 export interface StoredAnswer {
@@ -171,7 +169,12 @@ async function lockAndFind(tx: Sql, secrets: Secrets, requests: readonly Idempot
       return new Problem('request_in_progress', conflict, { headers: { 'retry-after': '1' } })
     const row = byPlace.get(i)
     if (row && !row.hash.equals(hashOf(request))) return new Problem('idempotency_key_reused', conflict)
-    return row && { status: row.status, body: JSON.parse(secrets.decrypt(label, row.body, names[i]!)) }
+    return (
+      row && {
+        status: row.status,
+        body: JSON.parse(secrets.decrypt(secretLabels.idempotent_answer, row.body, names[i]!)),
+      }
+    )
   })
 }
 
@@ -183,7 +186,7 @@ async function keep(
   if (answered.length === 0) return
   const requests = answered.map(({ request }) => request)
   const bodies = answered.map(({ request, answer }) =>
-    secrets.encrypt(label, JSON.stringify(answer.body), nameOf(request)),
+    secrets.encrypt(secretLabels.idempotent_answer, JSON.stringify(answer.body), nameOf(request)),
   )
   await tx`
     insert into idempotency (subject, key, hash, status, body)
@@ -207,11 +210,11 @@ export async function forgetAnswers(tx: Sql, secrets: Secrets, task_ids: readonl
     for update`
   for (const { subject, key, status, body } of rows) {
     const name = `${subject} ${key}`
-    const decrypted = JSON.parse(secrets.decrypt(label, body, name)) as unknown
+    const decrypted = JSON.parse(secrets.decrypt(secretLabels.idempotent_answer, body, name)) as unknown
     const left = withoutTasks(decrypted, new Set(ids))
     if (left === decrypted) continue
     const answer = left === undefined ? erasedAnswer() : { status, body: left }
-    const kept = secrets.encrypt(label, JSON.stringify(answer.body), name)
+    const kept = secrets.encrypt(secretLabels.idempotent_answer, JSON.stringify(answer.body), name)
     await tx`update idempotency set status = ${answer.status}, body = ${kept} where subject = ${subject} and key = ${key}`
   }
 }

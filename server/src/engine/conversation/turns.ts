@@ -1,9 +1,7 @@
 import type { Logger } from 'pino'
 import type { Secrets } from '../../platform/crypto/secrets.ts'
 import type { ModelMessage, ProviderTurn } from '../models/model.ts'
-
-/** Label of the key that encrypts turns of models; the agent's id is the associated data. */
-const turnLabel = 'model-turn'
+import { secretLabels } from '../../platform/crypto/secret-labels.ts'
 
 /** Turns of models as they are kept: encrypted, so that reasoning that only its provider may read is nowhere in the clear. */
 export interface Turns {
@@ -21,14 +19,17 @@ export interface StoredMessage extends ModelMessage {
 export function makeTurns(secrets: Secrets, log: Logger): Turns {
   const read = (agent_id: string, encrypted: string): ProviderTurn | undefined => {
     try {
-      return JSON.parse(secrets.decrypt(turnLabel, Buffer.from(encrypted, 'base64'), agent_id)) as ProviderTurn
+      return JSON.parse(
+        secrets.decrypt(secretLabels.model_turn, Buffer.from(encrypted, 'base64'), agent_id),
+      ) as ProviderTurn
     } catch (error) {
       log.warn({ err: error, agent_id }, "a model's turn cannot be decrypted; it goes back without its reasoning")
       return undefined
     }
   }
   return {
-    seal: (agent_id, turn) => secrets.encrypt(turnLabel, JSON.stringify(turn), agent_id).toString('base64'),
+    seal: (agent_id, turn) =>
+      secrets.encrypt(secretLabels.model_turn, JSON.stringify(turn), agent_id).toString('base64'),
     open: (agent_id, messages) =>
       messages.map(({ encrypted_turn, ...message }) => {
         const turn = encrypted_turn === undefined ? undefined : read(agent_id, encrypted_turn)

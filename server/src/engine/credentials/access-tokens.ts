@@ -12,7 +12,7 @@ import { unlessAborted } from '../../platform/unless-aborted.ts'
 import { CredentialUnavailable } from './credential-unavailable.ts'
 import type { IssuerClient } from './issuer-client.ts'
 import { IssuerFailure } from './issuer-failure.ts'
-import { oauthLabels, type OAuthTokens } from './oauth-settings.ts'
+import type { OAuthTokens } from './oauth-settings.ts'
 import {
   endRenewals,
   findTokenRow,
@@ -21,6 +21,7 @@ import {
   takeLease,
   type TokenRow,
 } from './token-rows.queries.ts'
+import { secretLabels } from '../../platform/crypto/secret-labels.ts'
 
 /** An access token, and which set of its credential it belongs to. */
 export interface AccessToken {
@@ -232,7 +233,7 @@ function isReplaced(issued: string | undefined, before: string): boolean {
 }
 
 export function sealTokens(secrets: Pick<Secrets, 'encrypt'>, credential_id: string, tokens: OAuthTokens): Buffer {
-  return secrets.encrypt(oauthLabels.tokens, JSON.stringify(tokens), credential_id)
+  return secrets.encrypt(secretLabels.tokens, JSON.stringify(tokens), credential_id)
 }
 
 /** The client's secret; undefined of a public client. Throws where it was stored under another secret key. */
@@ -240,7 +241,7 @@ export function readSecret(
   secrets: Pick<Secrets, 'decrypt'>,
   { credential_id, client_secret }: Pick<TokenRow, 'credential_id' | 'client_secret'>,
 ): string | undefined {
-  return client_secret === null ? undefined : secrets.decrypt(oauthLabels.client_secret, client_secret, credential_id)
+  return client_secret === null ? undefined : secrets.decrypt(secretLabels.client_secret, client_secret, credential_id)
 }
 
 /** What is stored under another secret key cannot be read: the credential counts as missing, which is logged. */
@@ -252,7 +253,7 @@ function readTokens(
     readSecret(secrets, row)
     if (row.tokens === null) return undefined
     // Only this service can have encrypted it, so it has the form in which it was encrypted.
-    return JSON.parse(secrets.decrypt(oauthLabels.tokens, row.tokens, row.credential_id)) as OAuthTokens
+    return JSON.parse(secrets.decrypt(secretLabels.tokens, row.tokens, row.credential_id)) as OAuthTokens
   } catch (error) {
     log.warn({ err: error, credential_id: row.credential_id }, 'a credential of a project cannot be read')
     return 'unreadable'

@@ -22,10 +22,3 @@ export interface OAuthTokens {
   access_token: string
   refresh_token?: string | undefined
 }
-
-/** Labels of the keys that encrypt; the credential's id is the associated data. */
-export const oauthLabels = {
-  client_secret: 'credential-client-secret',
-  tokens: 'credential-tokens',
-  verifier: 'credential-verifier',
-} as const

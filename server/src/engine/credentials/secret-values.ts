@@ -2,9 +2,7 @@ import type { AllowedHosts } from './allowed-hosts.ts'
 import type { Logger } from 'pino'
 import type { Sql } from '../../platform/postgres/database.ts'
 import type { Secrets } from '../../platform/crypto/secrets.ts'
-
-/** Label of the key that encrypts credentials; the credential's id is the associated data. */
-export const credentialLabel = 'project-credential'
+import { secretLabels } from '../../platform/crypto/secret-labels.ts'
 
 /** A value, and where it may be sent. */
 export interface CredentialValue {
@@ -30,7 +28,7 @@ export async function readCredentials(
     select id, name, value, allowed_hosts from credential where project_id = ${project_id} and type = 'secret' and name = any(${[...new Set(names)]})`
   for (const { id, name, value, allowed_hosts } of rows) {
     try {
-      values.set(name, { value: secrets.decrypt(credentialLabel, value, id), allowed_hosts })
+      values.set(name, { value: secrets.decrypt(secretLabels.credential, value, id), allowed_hosts })
     } catch (error) {
       unreadable.push(name)
       log.warn({ err: error, credential_id: id }, 'a credential of a project cannot be read')

@@ -1,4 +1,4 @@
-import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
 import type { Secrets } from '../../platform/crypto/secrets.ts'
 
 /** What leases are given out for; a token of one kind is none of the other. */
@@ -22,7 +22,5 @@ export function newLeaseToken(secrets: Secrets, kind: LeaseKind): string {
 /** Whether this service made a token: others are guesses, and not leases that have ended. */
 export function isOurs(secrets: Secrets, kind: LeaseKind, token: string): boolean {
   const [, nonce = '', mac = ''] = tokenForm.exec(token) ?? []
-  const given = Buffer.from(mac, 'base64url')
-  const expected = secrets.hmac(kind, nonce)
-  return given.length === expected.length && timingSafeEqual(given, expected)
+  return secrets.isHmac(kind, nonce, Buffer.from(mac, 'base64url'))
 }

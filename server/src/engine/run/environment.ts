@@ -1,7 +1,5 @@
 import type { Secrets } from '../../platform/crypto/secrets.ts'
-
-/** Label of the key that encrypts environment variables; the agent's id is the associated data. */
-export const environmentLabel = 'agent-environment'
+import { secretLabels } from '../../platform/crypto/secret-labels.ts'
 
 /** The environment variables of an agent, in the clear. Throws where the secret key is not the one they were kept with. */
 export function readEnvironment(
@@ -11,5 +9,5 @@ export function readEnvironment(
 ): Record<string, string> {
   return environment === null
     ? {}
-    : (JSON.parse(secrets.decrypt(environmentLabel, environment, agent_id)) as Record<string, string>)
+    : (JSON.parse(secrets.decrypt(secretLabels.agent_environment, environment, agent_id)) as Record<string, string>)
 }

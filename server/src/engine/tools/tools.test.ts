@@ -10,10 +10,10 @@ import { type Database, jsonb, openDatabase, type Sql } from '../../platform/pos
 import { newId } from '../../platform/ids.ts'
 import { makeSecrets } from '../../platform/crypto/secrets.ts'
 import { schemaError } from './arguments.ts'
-import { credentialLabel } from '../credentials/secret-values.ts'
 import { makeSandboxes } from './sandbox/sandbox.ts'
 import { engineTools, ToolError, type ToolScope, type ToolSource } from './tool.ts'
 import { makeTools } from './tools.ts'
+import { secretLabels } from '../../platform/crypto/secret-labels.ts'
 
 const log = pino({ level: 'silent' })
 const secrets = makeSecrets('a secret key for tests, 32 characters')
@@ -44,7 +44,7 @@ async function keep(name: string, value: string): Promise<void> {
   const id = newId('cred')
   await sql`
     insert into credential (id, project_id, name, value, created_by)
-    values (${id}, ${agent.project_id}, ${name}, ${secrets.encrypt(credentialLabel, value, id)}, 'user_x')`
+    values (${id}, ${agent.project_id}, ${name}, ${secrets.encrypt(secretLabels.credential, value, id)}, 'user_x')`
 }
 
 async function register(
@@ -174,7 +174,7 @@ describe('secrets of a tool', () => {
 
   it('secrets of a tool that cannot be read are named, so that the task does not run without them, and told in the log', async () => {
     const id = newId('cred')
-    const foreign = makeSecrets('another secret key of 32 characters.').encrypt(credentialLabel, 'value', id)
+    const foreign = makeSecrets('another secret key of 32 characters.').encrypt(secretLabels.credential, 'value', id)
     await sql`
       insert into credential (id, project_id, name, value, created_by)
       values (${id}, ${agent.project_id}, 'FOREIGN', ${foreign}, 'user_x')`

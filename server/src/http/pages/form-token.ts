@@ -1,4 +1,3 @@
-import { timingSafeEqual } from 'node:crypto'
 import type { Secrets } from '../../platform/crypto/secrets.ts'
 
 /** Tokens in HTML forms that prove that the form was ours and this browser's (decision S2). */
@@ -9,15 +8,11 @@ export interface FormTokens {
   verify(token: string | undefined, form: string, ...bound: string[]): boolean
 }
 
-export function formTokens(secrets: Pick<Secrets, 'hmac'>): FormTokens {
+export function formTokens(secrets: Pick<Secrets, 'hmac' | 'isHmac'>): FormTokens {
+  const label = 'form token'
   // As JSON no two lists of parts read the same.
-  const sign = (parts: string[]): Buffer => secrets.hmac('form token', JSON.stringify(parts))
   return {
-    issue: (...parts) => sign(parts).toString('base64url'),
-    verify(token, ...parts) {
-      const given = Buffer.from(token ?? '', 'base64url')
-      const wanted = sign(parts)
-      return given.length === wanted.length && timingSafeEqual(given, wanted)
-    },
+    issue: (...parts) => secrets.hmac(label, JSON.stringify(parts)).toString('base64url'),
+    verify: (token, ...parts) => secrets.isHmac(label, JSON.stringify(parts), Buffer.from(token ?? '', 'base64url')),
   }
 }

@@ -61,6 +61,23 @@ describe('secrets', () => {
     assert.throws(() => makeSecrets('k'.repeat(31)), RangeError)
   })
 
+  it('secrets reads and verifies also with a fallback key, and encrypts and signs with the first one alone', () => {
+    const next = makeSecrets('the key that comes next, of 32 characters', key)
+    const alone = makeSecrets('the key that comes next, of 32 characters')
+    assert.equal(next.decrypt('a', secrets.encrypt('a', 'text', 'row'), 'row'), 'text')
+    assert.equal(alone.decrypt('a', next.encrypt('a', 'text', 'row'), 'row'), 'text')
+    assert.deepEqual([next.key_id, alone.key_id, secrets.key_id].map(next.reads), [true, true, true])
+    assert.equal(alone.reads(secrets.key_id), false)
+    assert.deepEqual(next.signingKeys('cookie'), [...alone.signingKeys('cookie'), ...secrets.signingKeys('cookie')])
+    const [ours, theirs] = [next.hmac('a', 'text'), secrets.hmac('a', 'text')]
+    assert.deepEqual(ours, alone.hmac('a', 'text'))
+    assert.deepEqual(
+      [ours, theirs, Buffer.alloc(32), Buffer.alloc(0)].map((mac) => next.isHmac('a', 'text', mac)),
+      [true, true, false, false],
+    )
+    assert.deepEqual([alone.isHmac('a', 'text', theirs), next.isHmac('b', 'text', ours)], [false, false])
+  })
+
   it('secrets signs by label, the same in every process', () => {
     assert.deepEqual(makeSecrets(key).hmac('cursor', 'text'), secrets.hmac('cursor', 'text'))
     assert.notDeepEqual(secrets.hmac('cursor', 'text'), secrets.hmac('csrf', 'text'))

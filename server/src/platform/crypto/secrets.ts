@@ -1,4 +1,4 @@
-import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto'
+import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes, timingSafeEqual } from 'node:crypto'
 
 /** The shortest secret key, in characters. */
 export const secretKeyLengthMin = 32
@@ -7,6 +7,8 @@ export const secretKeyLengthMin = 32
 export interface Secrets {
   /** Tells keys apart without telling anything about them: 8 hexadecimal digits, to be compared at the start. */
   key_id: string
+  /** Whether values that were encrypted with the key of this id can be decrypted. */
+  reads(key_id: string): boolean
   /**
    * Encrypts `text` (AES-256-GCM). `aad` is the id of the row that will hold it: the same bytes in another row, or under
    * another label, cannot be decrypted. Twice the same text gives different bytes.
@@ -14,9 +16,11 @@ export interface Secrets {
   encrypt(label: string, text: string, aad: string): Buffer
   /** The text again. Throws `WrongSecretKey` or `DamagedSecret`. */
   decrypt(label: string, encrypted: Uint8Array, aad: string): string
-  /** HMAC-SHA256 of `text`, 32 bytes. Compare with `timingSafeEqual`. */
+  /** HMAC-SHA256 of `text`, 32 bytes. `isHmac` checks it. */
   hmac(label: string, text: string): Buffer
-  /** A key for a library that signs (cookies): 43 base64url characters, the newest first. */
+  /** Whether `mac` is the HMAC of `text`, in constant time; with the fallback key too. */
+  isHmac(label: string, text: string, mac: Uint8Array): boolean
+  /** Keys for a library that signs (cookies): 43 base64url characters each; the first one signs, all verify. */
   signingKeys(label: string): string[]
 }
 
@@ -25,7 +29,7 @@ export class WrongSecretKey extends Error {
   constructor(written: string, ours: string) {
     super(
       `A stored secret was encrypted with another CADRE_SECRET_KEY (key ${written}; this one is ${ours}). ` +
-        'Start with the key that this database was made with.',
+        'Start with that key, or set CADRE_SECRET_KEY_FALLBACK to it.',
     )
     this.name = 'WrongSecretKey'
   }
@@ -37,6 +41,7 @@ export class WrongSecretKeyAtStart extends Error {
     super(
       `The secrets of this database are encrypted with the secret key ${database_key_id}, and this process has the key ${key_id}. ` +
         'Set CADRE_SECRET_KEY to the first one, or put the file secret.key that the service had back into its data folder. ' +
+        'To replace that key, set CADRE_SECRET_KEY_FALLBACK to it. ' +
         'If that key is lost, start once with CADRE_SECRET_KEY_LOST=acknowledged: stored secrets are then unreadable and must be set again.',
     )
     this.name = 'WrongSecretKeyAtStart'
@@ -51,43 +56,45 @@ export class DamagedSecret extends Error {
   }
 }
 
-/** Layout of an encrypted value: format (1 byte), key id (4), nonce (12), tag (16), cipher text. */
+/** Layout of an encrypted value: format (1 byte), key id (4), nonce (12), tag (16), cipher text. `encrypted-columns.ts` reads the key id. */
 const format = 1
 const nonceAt = 5
 const tagAt = 17
 const textAt = 33
 
+/** One secret key, and what is derived from it (HKDF-SHA256). */
+interface Key {
+  id: Buffer
+  derive(use: string, label: string): Buffer
+}
+
 /**
- * Derives every key from `secretKey` (HKDF-SHA256). It is taken as it is, text of at least 32 characters, and should
- * be random: derivation does not slow down guessing. Throws a `RangeError` for a shorter one.
+ * Encrypts and signs with keys derived from `secretKey`; decrypts and verifies also with those of `fallback`, so that one can be
+ * replaced while the service runs. Each is taken as it is, text of at least 32 characters, and should be random: derivation does not
+ * slow down guessing. Throws a `RangeError` for a shorter one.
  */
-export function makeSecrets(secretKey: string): Secrets {
-  if ([...secretKey].length < secretKeyLengthMin) {
-    throw new RangeError(`The secret key must have at least ${secretKeyLengthMin} characters.`)
-  }
-  const keys = new Map<string, Buffer>()
-  const derive = (use: string, label: string): Buffer => {
-    const info = `${use} ${label}`
-    const key = keys.get(info) ?? Buffer.from(hkdfSync('sha256', secretKey, 'cadre', info, 32))
-    keys.set(info, key)
-    return key
-  }
-  const key_id = derive('identify', 'key').subarray(0, 4)
+export function makeSecrets(secretKey: string, fallback?: string): Secrets {
+  const key = makeKey(secretKey)
+  const keys = fallback === undefined || fallback === secretKey ? [key] : [key, makeKey(fallback)]
+  const hmacOf = ({ derive }: Key, label: string, text: string): Buffer =>
+    createHmac('sha256', derive('hmac', label)).update(text).digest()
 
   return {
-    key_id: key_id.toString('hex'),
+    key_id: key.id.toString('hex'),
+    reads: (key_id) => keys.some(({ id }) => id.toString('hex') === key_id),
     encrypt(label, text, aad) {
       const nonce = randomBytes(12)
-      const cipher = createCipheriv('aes-256-gcm', derive('encrypt', label), nonce).setAAD(Buffer.from(aad))
+      const cipher = createCipheriv('aes-256-gcm', key.derive('encrypt', label), nonce).setAAD(Buffer.from(aad))
       const encrypted = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()])
-      return Buffer.concat([Buffer.of(format), key_id, nonce, cipher.getAuthTag(), encrypted])
+      return Buffer.concat([Buffer.of(format), key.id, nonce, cipher.getAuthTag(), encrypted])
     },
     decrypt(label, encrypted, aad) {
       const bytes = Buffer.from(encrypted.buffer, encrypted.byteOffset, encrypted.byteLength)
       if (bytes.length < textAt || bytes[0] !== format) throw new DamagedSecret(label)
       const written = bytes.subarray(1, nonceAt)
-      if (!written.equals(key_id)) throw new WrongSecretKey(written.toString('hex'), key_id.toString('hex'))
-      const decipher = createDecipheriv('aes-256-gcm', derive('encrypt', label), bytes.subarray(nonceAt, tagAt), {
+      const own = keys.find(({ id }) => id.equals(written))
+      if (!own) throw new WrongSecretKey(written.toString('hex'), key.id.toString('hex'))
+      const decipher = createDecipheriv('aes-256-gcm', own.derive('encrypt', label), bytes.subarray(nonceAt, tagAt), {
         authTagLength: 16,
       })
         .setAAD(Buffer.from(aad))
@@ -98,7 +105,26 @@ export function makeSecrets(secretKey: string): Secrets {
         throw new DamagedSecret(label)
       }
     },
-    hmac: (label, text) => createHmac('sha256', derive('hmac', label)).update(text).digest(),
-    signingKeys: (label) => [derive('sign', label).toString('base64url')],
+    hmac: (label, text) => hmacOf(key, label, text),
+    isHmac: (label, text, mac) =>
+      keys.some((one) => {
+        const expected = hmacOf(one, label, text)
+        return mac.length === expected.length && timingSafeEqual(mac, expected)
+      }),
+    signingKeys: (label) => keys.map(({ derive }) => derive('sign', label).toString('base64url')),
   }
+}
+
+function makeKey(text: string): Key {
+  if ([...text].length < secretKeyLengthMin) {
+    throw new RangeError(`The secret key must have at least ${secretKeyLengthMin} characters.`)
+  }
+  const derived = new Map<string, Buffer>()
+  const derive = (use: string, label: string): Buffer => {
+    const info = `${use} ${label}`
+    const key = derived.get(info) ?? Buffer.from(hkdfSync('sha256', text, 'cadre', info, 32))
+    derived.set(info, key)
+    return key
+  }
+  return { id: derive('identify', 'key').subarray(0, 4), derive }
 }

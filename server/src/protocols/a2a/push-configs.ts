@@ -7,6 +7,7 @@ import type { Sql } from '../../platform/postgres/database.ts'
 import { insertPush, listPushes, deletePush, type PushRow } from './push-configs.queries.ts'
 import { badMember } from './problems.ts'
 import type { AskedPush } from './read-message.ts'
+import { secretLabels } from '../../platform/crypto/secret-labels.ts'
 
 /** Whose task a configuration is of. */
 interface PushOwner {
@@ -46,8 +47,8 @@ export async function storePush(
     url: asked.url,
     scheme: authentication?.scheme ?? null,
     // What the receiver knows: it can check the signature with it.
-    secret: secrets.encrypt('webhook-secret', token || authentication?.credentials || newId('wh'), webhook_id),
-    headers: secrets.encrypt('push-headers', JSON.stringify(headersOf(asked)), webhook_id),
+    secret: secrets.encrypt(secretLabels.webhook, token || authentication?.credentials || newId('wh'), webhook_id),
+    headers: secrets.encrypt(secretLabels.push_headers, JSON.stringify(headersOf(asked)), webhook_id),
   }
   await insertPush(tx, row)
   return pushView({ ...row, config_id: id })

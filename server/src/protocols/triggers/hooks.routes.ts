@@ -14,11 +14,12 @@ import { userAgentOf } from '../../http/access/user-agent.ts'
 import type { HttpContext } from '../../http/http-context.ts'
 import { hashOf } from '../../platform/crypto/hash-of.ts'
 import { newId } from '../../platform/ids.ts'
-import { isAddress, secretLabel } from './proofs.ts'
+import { isAddress } from './proofs.ts'
 import { readBody } from './read-body.ts'
 import { judgeDelivery, takeDelivery, type Delivery } from './take-delivery.ts'
 import { findByAddress, noteError, noteRefusal, triggerNotFound, type FoundTrigger } from './triggers.queries.ts'
 import { isNear, verify, type Received } from './verify.ts'
+import { secretLabels } from '../../platform/crypto/secret-labels.ts'
 
 /** Where other systems deliver: without a credential of the service, so every check is this file's. */
 export function hookRoutes(app: FastifyInstance, http: HttpContext, context: Context): void {
@@ -34,7 +35,7 @@ export function hookRoutes(app: FastifyInstance, http: HttpContext, context: Con
         hmac: trigger.hmac,
         secrets: [trigger.secret, trigger.previous_secret]
           .filter((one) => one !== null)
-          .map((one) => secrets.decrypt(secretLabel, one, trigger.id)),
+          .map((one) => secrets.decrypt(secretLabels.trigger, one, trigger.id)),
       }
       const refusal = verify(expected, received, Date.now())
       if (refusal !== undefined) throw await refuse(context, http, trigger, request, refusal)

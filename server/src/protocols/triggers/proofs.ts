@@ -2,9 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { TriggerSource } from '#contract/doors/trigger-sources.ts'
 import { hashOf } from '../../platform/crypto/hash-of.ts'
 import type { Secrets } from '../../platform/crypto/secrets.ts'
-
-/** Under which secrets of triggers are encrypted. */
-export const secretLabel = 'trigger-secret'
+import { secretLabels } from '../../platform/crypto/secret-labels.ts'
 
 /** Bytes of the secret part of an address: 256 bits. */
 const address_bytes = 32
@@ -29,7 +27,7 @@ export function newSecret(source: TriggerSource): string {
 
 /** Encrypts the secret of a trigger, for its row alone. */
 export function encryptSecret(secrets: Secrets, secret: string, trigger_id: string): Buffer {
-  return secrets.encrypt(secretLabel, secret, trigger_id)
+  return secrets.encrypt(secretLabels.trigger, secret, trigger_id)
 }
 
 /** The address that a sender posts to. */

@@ -4,8 +4,8 @@ import { makeKey, makePerson, ownerOf } from '../../../test/actors.ts'
 import { type Reply, type TestService } from '../../../test/harness.ts'
 import { post, signed } from '../../../test/fakes/delivery-sender.ts'
 import { shareTestService } from '../../../test/shared-service.ts'
-import { secretLabel } from './proofs.ts'
 import { createAgent } from '../../../test/fixtures.ts'
+import { secretLabels } from '../../platform/crypto/secret-labels.ts'
 
 let test: TestService
 let project: string
@@ -84,7 +84,7 @@ describe('a trigger', () => {
       const [row] = await test.sql<{ text: string; secret: Buffer }>`
         select t::text as text, secret from trigger t where id = ${id}`
       assert.equal(row!.text.includes(Buffer.from(shown).toString('hex')) || row!.text.includes(url.slice(-43)), false)
-      assert.equal(test.service.context.secrets.decrypt(secretLabel, row!.secret, id), shown)
+      assert.equal(test.service.context.secrets.decrypt(secretLabels.trigger, row!.secret, id), shown)
     }
   })
 

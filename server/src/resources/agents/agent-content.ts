@@ -3,13 +3,14 @@ import { AgentConfigInput, AgentConfigPatch, MetadataInput } from '#contract/res
 import { isObject, mergePatch } from '#contract/core/merge-patch.ts'
 import { invalid } from '#contract/core/problems.ts'
 import { projectId } from '#contract/core/project-id.ts'
-import { environmentLabel, readEnvironment } from '../../engine/run/environment.ts'
+import { readEnvironment } from '../../engine/run/environment.ts'
 import { schemaIssues } from '../../engine/tools/data-schema.ts'
 import type { AgentLogEntry } from '../../events/agent-log.ts'
 import { unknownMembers } from '../../http/unknown/unknown-members.ts'
 import { check } from '../../http/validation.ts'
 import type { Secrets } from '../../platform/crypto/secrets.ts'
 import type { AgentContent, AgentRow } from './agents.queries.ts'
+import { secretLabels } from '../../platform/crypto/secret-labels.ts'
 
 /** The body of a creation or an update, as the contract allows it. */
 export interface AgentBody {
@@ -63,7 +64,7 @@ export function applyBody(
   const encrypted = (): Buffer | null =>
     Object.keys(environment).length === 0
       ? null
-      : secrets.encrypt(environmentLabel, JSON.stringify(environment), before.id)
+      : secrets.encrypt(secretLabels.agent_environment, JSON.stringify(environment), before.id)
   return {
     name: (body.name ?? before.name).normalize('NFC'),
     description: body.description === undefined ? before.description : (body.description ?? ''),

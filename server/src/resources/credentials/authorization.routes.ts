@@ -8,7 +8,7 @@ import type { Context } from '../../context.ts'
 import { readSecret, sealTokens } from '../../engine/credentials/access-tokens.ts'
 import { IssuerFailure } from '../../engine/credentials/issuer-failure.ts'
 import { clientMetadata, discoverMcpIssuer, type OwnClient } from '../../engine/credentials/mcp-issuer.ts'
-import { oauthLabels, type OAuthSettings } from '../../engine/credentials/oauth-settings.ts'
+import type { OAuthSettings } from '../../engine/credentials/oauth-settings.ts'
 import { recordAudit } from '../../events/audit/audit.ts'
 import { actorOf } from '../../http/access/actor.ts'
 import { handle, type Loading } from '../../http/handle.ts'
@@ -32,6 +32,7 @@ import {
   requireCredential,
   type CredentialRow,
 } from './credentials.queries.ts'
+import { secretLabels } from '../../platform/crypto/secret-labels.ts'
 
 /** The longest address that the sign-in goes back to (see `safePath`). */
 const returnMax = 2000
@@ -70,7 +71,7 @@ export function authorizationRoutes(
           {
             credential_id: id,
             user_id: principal.user_id,
-            verifier: context.secrets.encrypt(oauthLabels.verifier, verifier, id),
+            verifier: context.secrets.encrypt(secretLabels.verifier, verifier, id),
           },
           bounds.credential_authorization_seconds,
         )
@@ -136,7 +137,7 @@ async function discovered(
   if (!found) return { settings, client_secret: await clientSecret(context, id) }
   const given = settings.client_id !== undefined && settings.registered_for === undefined
   const client_secret =
-    found.client_secret === undefined ? null : secrets.encrypt(oauthLabels.client_secret, found.client_secret, id)
+    found.client_secret === undefined ? null : secrets.encrypt(secretLabels.client_secret, found.client_secret, id)
   const kept = await keepDiscovery(sql, id, settings, {
     settings: found.settings,
     client_secret: given ? undefined : client_secret,
@@ -177,7 +178,7 @@ async function connect(
       {
         redirect_uri: redirectUri(context),
         state,
-        verifier: secrets.decrypt(oauthLabels.verifier, verifier, id),
+        verifier: secrets.decrypt(secretLabels.verifier, verifier, id),
         search: request.url.slice(request.url.indexOf('?')),
       },
     )

@@ -6,6 +6,7 @@ import type { OAuthSettings } from '../../engine/credentials/oauth-settings.ts'
 import { writeUniqueName, type UniqueName } from '../../platform/postgres/constraints.ts'
 import { jsonb, type Fragment, type Sql } from '../../platform/postgres/database.ts'
 import { isId } from '../../platform/ids.ts'
+import type { Secrets } from '../../platform/crypto/secrets.ts'
 
 /** A credential as it is answered: everything but its value. */
 export interface CredentialRow {
@@ -267,9 +268,9 @@ export async function findPlace(sql: Sql, id: string): Promise<{ project_id: num
   return row
 }
 
-/** A credential as it is answered by a service whose secret key has the id `key_id`: with another one it cannot be read. */
-export function credentialView({ project_id, oauth, key_ids, ...row }: CredentialRow, key_id: string) {
-  const unreadable: { status?: CredentialState; error?: OAuthState['error'] } = key_ids.every((id) => id === key_id)
+/** A credential as it is answered; `reads` says which secret keys the service has: with another one it cannot be read. */
+export function credentialView({ project_id, oauth, key_ids, ...row }: CredentialRow, reads: Secrets['reads']) {
+  const unreadable: { status?: CredentialState; error?: OAuthState['error'] } = key_ids.every(reads)
     ? {}
     : { status: 'unreadable', error: unreadableError }
   const view = { ...row, project_id: projectId(project_id) }

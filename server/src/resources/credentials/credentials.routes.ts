@@ -5,8 +5,7 @@ import { notFound } from '#contract/core/problems.ts'
 import type { Context } from '../../context.ts'
 import { SecretUnreadable } from '../../engine/credentials/secret-unreadable.ts'
 import { CredentialUnavailable } from '../../engine/credentials/credential-unavailable.ts'
-import { oauthLabels, type OAuthSettings } from '../../engine/credentials/oauth-settings.ts'
-import { credentialLabel } from '../../engine/credentials/secret-values.ts'
+import type { OAuthSettings } from '../../engine/credentials/oauth-settings.ts'
 import { recordAudit } from '../../events/audit/audit.ts'
 import { Answer, handle, type Handling, type Loading } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
@@ -28,6 +27,7 @@ import {
   type CredentialRow,
 } from './credentials.queries.ts'
 import { changedHosts, checkChange, newHosts, oauthContent, secretContent } from './oauth-content.ts'
+import { secretLabels } from '../../platform/crypto/secret-labels.ts'
 
 /** How long the answer to a new client waits for its first token. */
 const firstToken_ms = 15_000
@@ -35,9 +35,9 @@ const firstToken_ms = 15_000
 /** Credentials that tools of a project are called with. Nothing answers their values and tokens. */
 export function credentialRoutes(app: FastifyInstance, http: HttpContext, context: Context): void {
   const { secrets, egress, engine } = context
-  const credentialView = (row: CredentialRow) => viewOf(row, secrets.key_id)
+  const credentialView = (row: CredentialRow) => viewOf(row, secrets.reads)
   const encryptSecret = (client_secret: string | undefined, id: string): Buffer | undefined =>
-    client_secret === undefined ? undefined : secrets.encrypt(oauthLabels.client_secret, client_secret, id)
+    client_secret === undefined ? undefined : secrets.encrypt(secretLabels.client_secret, client_secret, id)
 
   handle(app, http, operations.createCredential, {
     load: loadProject,
@@ -45,7 +45,7 @@ export function credentialRoutes(app: FastifyInstance, http: HttpContext, contex
       const key = { id: newId('cred'), project_id: loaded.id }
       const { name, type = 'secret' } = body
       const settings = type === 'oauth2' ? oauthContent(body, egress) : undefined
-      const value = settings ? Buffer.alloc(0) : secrets.encrypt(credentialLabel, secretContent(body), key.id)
+      const value = settings ? Buffer.alloc(0) : secrets.encrypt(secretLabels.credential, secretContent(body), key.id)
       const content = { name, type, value, allowed_hosts: newHosts(body), created_by: principal.user_id }
       return sql.begin(async (tx) => {
         const row = await insertCredential(tx, key, content, bounds.credentials_per_project)
@@ -79,7 +79,7 @@ export function credentialRoutes(app: FastifyInstance, http: HttpContext, contex
     run: async ({ sql, loaded, body, actor }) => {
       checkChange(body, loaded.type)
       const { name, value, client_secret } = body
-      const encrypted = value === undefined ? undefined : secrets.encrypt(credentialLabel, value, loaded.id)
+      const encrypted = value === undefined ? undefined : secrets.encrypt(secretLabels.credential, value, loaded.id)
       return sql.begin(async (tx) => {
         const before = await requireCredential(tx, loaded, { lock: true })
         const { hosts: allowed_hosts, dropsTokens } = changedHosts(before, body)
@@ -165,7 +165,7 @@ async function withFirstToken(
     if (!isKnown && !signal.aborted) throw error
   })
   const row = await requireCredential(sql, { id, project_id: Number(project_id.slice('proj_'.length)) })
-  return new Answer(answer.status, viewOf(row, secrets.key_id))
+  return new Answer(answer.status, viewOf(row, secrets.reads))
 }
 
 function auditKey({ id, project_id }: CredentialRow) {

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { bounds } from '#contract/core/limits.ts'
-import { credentialLabel } from '../../engine/credentials/secret-values.ts'
 import { type TestService } from '../../../test/harness.ts'
 import { shareTestService } from '../../../test/shared-service.ts'
+import { secretLabels } from '../../platform/crypto/secret-labels.ts'
 
 let test: TestService
 let base: string
@@ -25,7 +25,7 @@ const create = (changes: object = {}, at = base) =>
   test.send('POST', at, { body: { name: `NAME_${++count}`, value, allowed_hosts, ...changes } })
 const valueOf = async (id: string) => {
   const [row] = await test.sql<{ value: Buffer }>`select value from credential where id = ${id}`
-  return test.service.context.secrets.decrypt(credentialLabel, row!.value, id)
+  return test.service.context.secrets.decrypt(secretLabels.credential, row!.value, id)
 }
 
 describe('a credential', () => {

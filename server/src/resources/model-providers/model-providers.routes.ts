@@ -3,7 +3,6 @@ import { bounds } from '#contract/core/limits.ts'
 import { notFound, Problem, invalid } from '#contract/core/problems.ts'
 import * as operations from '#contract/models/model-providers.ts'
 import type { Context } from '../../context.ts'
-import { providerLabel } from '../../engine/models/organization/organization-models.ts'
 import { testProvider } from '../../engine/models/organization/test-provider.ts'
 import { recordAudit } from '../../events/audit/audit.ts'
 import { handle, type Loading } from '../../http/handle.ts'
@@ -20,6 +19,7 @@ import {
 } from './model-providers.queries.ts'
 import { checkedProvider, goesElsewhere, previewOf, projectsOf, providerView } from './provider-content.ts'
 import { listProviderUse } from './provider-use.queries.ts'
+import { secretLabels } from '../../platform/crypto/secret-labels.ts'
 
 /** Where models come from, and whether it answers: the service's providers, and those of the organization. */
 export function modelProviderRoutes(
@@ -30,7 +30,7 @@ export function modelProviderRoutes(
   const stored = (api_key: string | undefined, id: string) => {
     if (api_key === undefined) return { api_key: null, key_preview: null }
     keepOut(log, [api_key])
-    return { api_key: secrets.encrypt(providerLabel, api_key, id), key_preview: previewOf(api_key) }
+    return { api_key: secrets.encrypt(secretLabels.model_provider, api_key, id), key_preview: previewOf(api_key) }
   }
 
   handle(app, http, operations.createModelProvider, {

@@ -3,7 +3,7 @@ import { after, before, it } from 'node:test'
 import { startMcpServer } from '../../../test/fakes/mcp-server.ts'
 import { startLocalServer } from '../../../test/fakes/local-server.ts'
 import { startTestService, type TestService } from '../../../test/harness.ts'
-import { oauthLabels } from '../../engine/credentials/oauth-settings.ts'
+import { secretLabels } from '../../platform/crypto/secret-labels.ts'
 
 let test: TestService
 let project: string
@@ -163,7 +163,7 @@ it('tokens that a person allowed for some hosts are void where another is added'
     token_endpoint: 'http://127.0.0.1:9009/token',
     client_id: 'a',
   })
-  const tokens = test.service.context.secrets.encrypt(oauthLabels.tokens, '{"access_token":"x"}', id)
+  const tokens = test.service.context.secrets.encrypt(secretLabels.tokens, '{"access_token":"x"}', id)
   const connected = () => test.sql`
     update credential_oauth set status = 'connected', tokens = ${tokens}, expires_at = now() + interval '1 hour' where credential_id = ${id}`
   await connected()

@@ -22,18 +22,17 @@ import {
   type LockedWebhook,
   type WebhookRow,
 } from './webhooks.queries.ts'
+import { secretLabels } from '../../platform/crypto/secret-labels.ts'
 
-/** Label of the key that encrypts secrets of webhooks; the webhook's id is the associated data. */
-const label = 'webhook-secret'
 /** Bytes of a secret that is made here. */
 const secretLength_bytes = 32
 
 /** Registration and management of webhooks (spec 4.5, decisions D92 and D100). Secrets are answered where they are made, only. */
 export function webhookRoutes(app: FastifyInstance, http: HttpContext, { egress, secrets }: Context): void {
-  const encrypt = (secret: string, id: string): Buffer => secrets.encrypt(label, secret, id)
+  const encrypt = (secret: string, id: string): Buffer => secrets.encrypt(secretLabels.webhook, secret, id)
   /** The secret encrypted, where it is another one than the webhook has: the same again replaces nothing. */
   const another = (secret: string | undefined, before: LockedWebhook): Buffer | undefined =>
-    secret === undefined || secrets.decrypt(label, before.secret, before.id) === secret
+    secret === undefined || secrets.decrypt(secretLabels.webhook, before.secret, before.id) === secret
       ? undefined
       : encrypt(secret, before.id)
 

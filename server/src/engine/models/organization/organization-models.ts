@@ -11,9 +11,7 @@ import { ownProvider } from '../models.ts'
 import { makeProviderModel } from '../provider-model.ts'
 import type { Provider } from '../providers/provider.ts'
 import { type ProviderRow, readProviders } from './provider-rows.queries.ts'
-
-/** Label of the key that encrypts keys of providers; the provider's id is the associated data. */
-export const providerLabel = 'model-provider'
+import { secretLabels } from '../../../platform/crypto/secret-labels.ts'
 
 /** Whose models are asked for. `providers_version` is that of the organization, as it was read with a task: 0 if it has no provider. */
 export interface ModelScope {
@@ -89,7 +87,7 @@ export function makeOrganizationModels({
     const owned = { ...provider, owner: { id, revision: updated_at } }
     if (row.api_key === null) return { provider: owned }
     try {
-      const api_key = secrets.decrypt(providerLabel, row.api_key, id)
+      const api_key = secrets.decrypt(secretLabels.model_provider, row.api_key, id)
       keepOut(log, [api_key])
       return { provider: { ...owned, api_key } }
     } catch (error) {

@@ -3,6 +3,7 @@ import type { Secrets } from '../../../platform/crypto/secrets.ts'
 import { retryAfter_ms } from './delivery-schedule.ts'
 import type { AttemptResult, DueDelivery } from './delivery-store.ts'
 import { deliveryBody, signatureHeaders } from './sign.ts'
+import { secretLabels } from '../../../platform/crypto/secret-labels.ts'
 
 /** So much of an answer is kept (decision D97). */
 export const answerStored_bytes = 1024
@@ -58,8 +59,11 @@ export async function sendWebhook(
   let own: Record<string, string> = {}
   try {
     if (delivery.headers)
-      own = JSON.parse(secrets.decrypt('push-headers', delivery.headers, delivery.webhook_id)) as Record<string, string>
-    keys = delivery.secrets.map((secret) => secrets.decrypt('webhook-secret', secret, delivery.webhook_id))
+      own = JSON.parse(secrets.decrypt(secretLabels.push_headers, delivery.headers, delivery.webhook_id)) as Record<
+        string,
+        string
+      >
+    keys = delivery.secrets.map((secret) => secrets.decrypt(secretLabels.webhook, secret, delivery.webhook_id))
   } catch {
     return ended({ error: 'The secret of the webhook cannot be read: it was stored with another CADRE_SECRET_KEY.' })
   }

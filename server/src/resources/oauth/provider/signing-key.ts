@@ -1,8 +1,10 @@
 import { generateKeyPairSync, type JsonWebKey } from 'node:crypto'
 import type { Sql } from '../../../platform/postgres/database.ts'
+import { secretLabels } from '../../../platform/crypto/secret-labels.ts'
 import { WrongSecretKey, type Secrets } from '../../../platform/crypto/secrets.ts'
 
-const name = 'signing_key'
+/** Of the row, which is the associated data, and of the key that encrypts it. */
+const name = secretLabels.signing_key
 
 /**
  * The signing key of the authorization server (decision O5): created once, stored encrypted, and the same for all

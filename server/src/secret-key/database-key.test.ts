@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { makeSecrets, WrongSecretKeyAtStart } from './platform/crypto/secrets.ts'
-import { eventually, makeTestDatabase, sender, startOn, type Send } from '../test/harness.ts'
-import type { Service } from './service.ts'
-import { createProject } from '../test/fixtures.ts'
+import { makeSecrets, WrongSecretKeyAtStart } from '../platform/crypto/secrets.ts'
+import { eventually, makeTestDatabase, sender, startOn, type Send } from '../../test/harness.ts'
+import type { Service } from '../service.ts'
+import { createProject } from '../../test/fixtures.ts'
 
 const first_key = 'a secret key for tests, 32 characters'
 const CADRE_SECRET_KEY = 'another secret key, of 32 characters or more'
