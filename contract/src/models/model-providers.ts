@@ -263,7 +263,9 @@ export const updateModelProvider = defineOperation({
   body: Type.Object({
     name: Type.Optional(ownName),
     base_url: Type.Optional(base_url),
-    api_key: Type.Optional(api_key),
+    api_key: Type.Optional(
+      Nullable(Type.Unsafe<string>({ ...api_key, description: 'Kept encrypted and never answered; null removes it.' })),
+    ),
     protocol: Type.Optional(protocol),
     projects: Type.Optional(projects),
   }),

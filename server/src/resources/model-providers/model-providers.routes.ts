@@ -27,8 +27,8 @@ export function modelProviderRoutes(
   http: HttpContext,
   { config, modelProviders, organizationModels, secrets, egress, log }: Context,
 ): void {
-  const stored = (api_key: string | undefined, id: string) => {
-    if (api_key === undefined) return { api_key: null, key_preview: null }
+  const stored = (api_key: string | null | undefined, id: string) => {
+    if (api_key === undefined || api_key === null) return { api_key: null, key_preview: null }
     keepOut(log, [api_key])
     return { api_key: secrets.encrypt(secretLabels.model_provider, api_key, id), key_preview: previewOf(api_key) }
   }
@@ -110,7 +110,7 @@ export function modelProviderRoutes(
         const before = await requireModelProvider(tx, loaded, { lock: true })
         const { api_key } = body
         const { name = before.name, base_url = before.base_url, protocol = before.protocol } = body
-        const hasKey = api_key !== undefined || before.api_key !== null
+        const hasKey = (api_key === undefined ? before.api_key : api_key) !== null
         const provider = checkedProvider(egress, { name, base_url, protocol, hasKey, before: before.base_url })
         if (api_key === undefined && before.api_key !== null && goesElsewhere(before.base_url, provider.base_url))
           throw invalid({

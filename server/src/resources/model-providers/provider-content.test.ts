@@ -84,6 +84,17 @@ describe('a model provider', () => {
     assert.equal((await put({ ...elsewhere, api_key: 'sk-another' })).body.base_url, elsewhere.base_url)
   })
 
+  it('loses its key alone where null takes its place, and may then be sent elsewhere', async () => {
+    const { body: made } = await add({ name: 'keyless', base_url, api_key: 'sk-of-a-provider-without-one' })
+    assert.equal(made.key_preview, '…-one')
+    const put = (body: object) => test.send('PUT', `${path}/${made.id}`, { body })
+    const { status, body } = await put({ api_key: null })
+    assert.deepEqual([status, body], [200, { ...made, has_key: false, key_preview: null, updated_at: body.updated_at }])
+    const rows = await test.sql<{ api_key: Buffer | null }>`select api_key from model_provider where id = ${made.id}`
+    assert.deepEqual(rows, [{ api_key: null }])
+    assert.equal((await put({ base_url: 'https://models.elsewhere.example/v1' })).status, 200)
+  })
+
   it('loses no project but those that are deleted', async () => {
     const [kept, gone] = [await createProject(test.send, 'kept'), await createProject(test.send, 'gone')]
     const projects = [kept, gone].map(({ id }) => `proj_${id}`)
