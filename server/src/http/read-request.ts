@@ -84,7 +84,8 @@ function nameProblem(operation: Operation, body: unknown, { field, message }: Is
   const name = isObject(body) ? body.name : undefined
   if (field !== 'name' || typeof name !== 'string' || !operation.problems.includes('invalid_project_name'))
     return undefined
-  return new Problem('invalid_project_name', { field, value: name.slice(0, 100).toWellFormed(), issue: message })
+  const details = { field, value: name.slice(0, 100).toWellFormed(), issue: message }
+  return new Problem('invalid_project_name', details, { message: `The project name is not valid: it ${message}.` })
 }
 
 function validateBody(operation: Operation, sent: unknown): { body: unknown; issues: Issue[] } {
