@@ -45,7 +45,12 @@ export async function secret(asking: Asking, what: string): Promise<string> {
     if (prompts.isCancel(answer)) throw new UsageError('Canceled.')
     return answer
   }
-  return (await standardInput()).trim()
+  return pipedText()
+}
+
+/** All of standard input without space around it; nothing where that is a terminal. */
+export async function pipedText(): Promise<string> {
+  return process.stdin.isTTY ? '' : (await standardInput()).trim()
 }
 
 /** All of standard input, at most 16 MiB. */

@@ -9,6 +9,7 @@ import { type TestService } from '../../server/test/harness.ts'
 import { shareTestService } from '../../server/test/shared-service.ts'
 import { Runner } from '../test/runner.ts'
 import { createProject } from '../../server/test/fixtures.ts'
+import { secretLabels } from '../../server/src/platform/crypto/secret-labels.ts'
 
 let service: TestService
 let home: string
@@ -149,6 +150,44 @@ test('the value of a credential is read from standard input, and not asked for w
     { name: 'ISSUED', type: 'oauth2', allowed_hosts: ['mcp.example.com'] },
     issued.stderr,
   )
+})
+
+test('a webhook gets the secret of a file or of standard input, and else one that is made and shown once', async () => {
+  const create = ['webhooks', 'create', '--url', 'https://hooks.example.com/', '--events', 'task.failed']
+  const env = { CADRE_API_KEY: service.owner.api_key }
+  const made = await cadre([...create, '--json=id,secret'], '\n', env)
+  assert.equal(made.code, 0, made.stderr)
+  const { id, secret } = JSON.parse(made.stdout)
+  assert.match(secret, /^whsec_[A-Za-z0-9+/]{43}=$/)
+  assert.match(made.stderr, /The secret was made here\. Keep it/)
+  const stored = async (of: string) => {
+    const [row] = await service.sql<{ secret: Buffer }>`select secret from webhook where id = ${of}`
+    return service.service.context.secrets.decrypt(secretLabels.webhook, row!.secret, of)
+  }
+  assert.equal(await stored(id), secret)
+  const piped = await cadre([...create, '--json'], 'of my own\n', env)
+  assert.equal('secret' in JSON.parse(piped.stdout), false)
+  assert.equal(await stored(JSON.parse(piped.stdout).id), 'of my own')
+  const file = join(home, 'webhook.secret')
+  await writeFile(file, 'of a file\n')
+  const filed = await cadre([...create, '--secret-file', file, '--json'], '', env)
+  assert.equal(await stored(JSON.parse(filed.stdout).id), 'of a file')
+})
+
+test('an input that begins with a bracket is a text unless it is a list of messages', async () => {
+  const project = await createProject(service.send, 'brackets')
+  const at = ['-p', String(project.id)]
+  const env = { CADRE_API_KEY: service.owner.api_key }
+  await cadre(['agents', 'create', ...at, '--name', 'echo', '--config', '{"model":"builtin/echo"}'], '', env)
+  for (const [input, output] of [
+    ['[urgent] help', '[urgent] help'],
+    ['[{"text":"a step"}]', '[{"text":"a step"}]'],
+    ['[{"role":"user","content":"Hello"}]', 'Hello'],
+  ] as const) {
+    const line = ['tasks', 'create', 'echo', ...at, '--input', input, '--wait', '60', '--jq', '.output.content']
+    const { stdout, stderr } = await cadre(line, '', env)
+    assert.equal(stdout.trim(), output, stderr)
+  }
 })
 
 test('an invalid address is reported with its source, and each error once', async () => {

@@ -1,6 +1,7 @@
+import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
-import { type Asking, secret, standardInput } from '../ask.ts'
+import { type Asking, pipedText, secret, standardInput } from '../ask.ts'
 import { UsageError } from '../failure.ts'
 
 /** What is read of a schema of the contract. */
@@ -17,6 +18,8 @@ export interface Schema {
   'x-secret'?: boolean
   /** It is asked for although it may be left out, unless this member is given. */
   'x-asked-without'?: string
+  /** The secret of a webhook: where none is given, the command makes one and shows it. */
+  'x-made-by-command'?: boolean
   'x-name'?: string
 }
 
@@ -54,7 +57,11 @@ export function addFields(command: Command, members: Readonly<Record<string, Sch
     if (schema['x-secret']) {
       command.option(
         `${optionOf(name)}-file <path>`,
-        `File with the ${name.replaceAll('_', ' ')}; else it is asked for, or read from standard input.`,
+        `File with the ${name.replaceAll('_', ' ')}; else it is ${
+          schema['x-made-by-command']
+            ? 'read from standard input, or made and shown once'
+            : 'asked for, or read from standard input'
+        }.`,
       )
       continue
     }
@@ -161,22 +168,31 @@ export function readOnce(given: readonly (readonly [name: string, value: unknown
     )
 }
 
-/** Reads the secrets that a body must have, and those whose file is named. */
+/** Reads the secrets that a body must have, and those whose file is named; `made` are those that were given nowhere, to be shown. */
 export async function readSecrets(
   asking: Asking,
   { properties = {}, required = [] }: Schema,
   given: Readonly<Record<string, unknown>>,
   known: Readonly<Record<string, unknown>>,
-): Promise<Record<string, unknown>> {
+): Promise<{ read: Record<string, unknown>; made: Record<string, string> }> {
   const read: Record<string, unknown> = {}
+  const made: Record<string, string> = {}
   for (const [name, schema] of Object.entries(properties)) {
     if (!schema['x-secret'] || name in known) continue
     const path = given[`${attributeOf(name)}File`]
     if (typeof path === 'string') read[name] = fileText(path).trim()
-    else if (required.includes(name) || isAsked(schema, known))
+    else if (schema['x-made-by-command']) {
+      const piped = await pipedText()
+      read[name] = piped === '' ? (made[name] = newWebhookSecret()) : piped
+    } else if (required.includes(name) || isAsked(schema, known))
       read[name] = await secret(asking, `The ${name.replaceAll('_', ' ')}`)
   }
-  return read
+  return { read, made }
+}
+
+/** A secret of 256 bits in the form of Standard Webhooks. */
+export function newWebhookSecret(): string {
+  return `whsec_${randomBytes(32).toString('base64')}`
 }
 
 function isAsked({ 'x-asked-without': other }: Schema, known: Readonly<Record<string, unknown>>): boolean {
@@ -204,10 +220,20 @@ async function valueOf(name: string, schema: Schema, value: string): Promise<unk
     case 'json':
       return json(optionOf(name), await text(value))
     default:
-      // Messages, where an input may be a text or messages.
-      if (value.startsWith('[') && schema.anyOf?.some(({ type }) => type === 'array'))
-        return json(optionOf(name), value)
-      return text(value)
+      // Messages, where an input may be a text or messages. A text may begin with a bracket too.
+      return schema.anyOf?.some(({ type }) => type === 'array') ? (messages(value) ?? text(value)) : text(value)
+  }
+}
+
+/** The messages that a text is as JSON; undefined for any other text. */
+function messages(value: string): unknown[] | undefined {
+  if (!value.startsWith('[')) return undefined
+  try {
+    const read = JSON.parse(value) as unknown[]
+    const areMessages = read.every((one) => typeof one === 'object' && one !== null && 'role' in one)
+    return areMessages ? read : undefined
+  } catch {
+    return undefined
   }
 }
 

@@ -80,10 +80,10 @@ async function run(
 ): Promise<void> {
   const path = await pathOf(operation.path, commandName, context, args)
   const query = operation.query ? await readFields(members(queryOf(operation)), options) : undefined
-  const body = operation.body ? await bodyOf(operation.body, context, options) : undefined
+  const { body, made = {} } = operation.body ? await bodyOf(operation.body, context, options) : {}
   const { out } = context
   const member = listMember(operation)
-  const names = namesOf(operation, member)
+  const names = [...namesOf(operation, member), ...Object.keys(made)]
   const isDataAlone = options.dataOnly === true || (!operation.body && options.data === true)
   // Before anything is done. Of data alone the members are not known.
   if (!isDataAlone) out.checkFields(names)
@@ -116,7 +116,12 @@ async function run(
     )
   }
   if (isDataAlone) return writeData(out, (await request()) as Task)
-  if (member === undefined) return out.entry(await request(), names)
+  if (member === undefined) {
+    const answer = await request()
+    if (Object.keys(made).length === 0) return out.entry(answer, names)
+    out.entry({ ...(answer as object), ...made }, names)
+    return out.note(`The ${Object.keys(made).join(' and ')} was made here. Keep it: nothing shows it again.`)
+  }
   const max = limitOf(options)
   const pageMax = (members(operation.query).limit ?? {}).maximum ?? 100
   const list = new List<unknown, unknown>(
@@ -150,12 +155,17 @@ async function pathOf(
   return fillPath(path, given)
 }
 
-async function bodyOf(schema: Schema, context: Context, options: Record<string, unknown>): Promise<object> {
+async function bodyOf(
+  schema: Schema,
+  context: Context,
+  options: Record<string, unknown>,
+): Promise<{ body: object; made: Record<string, string> }> {
   readOnce([['--data', options.data], ...givenOf(members(schema), options)])
   const data = typeof options.data === 'string' ? json('--data', await text(options.data)) : {}
   if (typeof data !== 'object' || data === null) throw new UsageError('--data must be a JSON object.')
   const fields = await readFields(members(schema), options)
-  return { ...data, ...fields, ...(await readSecrets(context, schema, options, { ...data, ...fields })) }
+  const { read, made } = await readSecrets(context, schema, options, { ...data, ...fields })
+  return { body: { ...data, ...fields, ...read }, made }
 }
 
 /** The query without what pages are counted by. */
@@ -213,7 +223,8 @@ function examplesOf(operation: Operation, commandName: string, ids: readonly str
   const example = (body_example ?? {}) as Record<string, unknown>
   let line = ['cadre', commandName, ...ids.map((id) => params[id]?.example ?? `<${id}>`)].join(' ')
   for (const name of new Set([...required, ...Object.keys(example)])) {
-    const isSecret = properties[name]?.['x-secret']
+    const { 'x-secret': isSecret, 'x-made-by-command': isMade } = properties[name] ?? {}
+    if (isMade) continue
     const option = isSecret ? ` ${optionOf(name)}-file ${name}.txt` : ` ${optionOf(name)} ${shown(example[name])}`
     if (required.includes(name) || line.length + option.length <= exampleMax) line += option
   }

@@ -9,6 +9,7 @@ import type { Context } from '../context.ts'
 import { deferred } from './deferred.ts'
 import { CommandFailure, Interrupted } from '../failure.ts'
 import { onSignal } from '../interrupt.ts'
+import { newWebhookSecret } from '../operations/fields.ts'
 import { OwnRecord, removeLeftBehind } from './listening-records.ts'
 import { plain } from '../output/plain.ts'
 
@@ -38,7 +39,7 @@ const endings = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 export async function listen(context: Context, { forwardTo, events, port, publicUrl }: Listening): Promise<void> {
   const { out } = context
   const client = context.client()
-  const secret = `whsec_${randomBytes(24).toString('base64')}`
+  const secret = newWebhookSecret()
   const path = `/${randomBytes(12).toString('hex')}`
   // Loading it loads all of the client for the web, which would slow down each command.
   const { createServer } = await import('node:http')

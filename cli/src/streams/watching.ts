@@ -88,9 +88,17 @@ export const taskExits = {
   130: 'Interrupted by Ctrl-C; standard error says whether the task was canceled or keeps running.',
 }
 
+/** How a task ended that did not complete, after its id. */
+const ends: Partial<Record<Task['status'], string>> = {
+  failed: 'failed',
+  canceled: 'was canceled',
+  expired: 'expired',
+}
+
 /** Fails unless a task ended well. */
 export function mustHaveCompleted({ id, status }: Task): void {
-  if (status !== 'completed') throw new CommandFailure(`${id} is ${status}.`, `cadre tasks steps ${id}`)
+  if (status !== 'completed')
+    throw new CommandFailure(`${id} ${ends[status] ?? `is ${status}`}.`, `cadre tasks steps ${id}`)
 }
 
 /** What `--data` does, for its help; `--data-only` where `--data` is the body of the request. */

@@ -161,9 +161,15 @@ export const createWebhook = defineOperation({
   method: 'POST',
   path: '/api/v1/webhooks',
   summary: 'Register a webhook',
-  description: 'Subscribes an address to events of all projects of the organization. The secret is never returned.',
+  description: 'Subscribes an address to events of all projects of the organization. No answer has the secret.',
   scope: 'projects:write',
-  body: Type.Object({ url, events, secret, filters: Type.Optional(filters) }),
+  // The specification requires the secret, so clients make it where a person gives none.
+  body: Type.Object({
+    url,
+    events,
+    secret: Type.Unsafe<string>({ ...secret, 'x-made-by-command': true }),
+    filters: Type.Optional(filters),
+  }),
   body_example: {
     url: example.url,
     events: example.events,

@@ -25,7 +25,8 @@ function makeAjv(allErrors: boolean): Ajv {
     // A text that is no moment at all is the format's complaint.
     validate: (_: boolean, text: string) => !(Date.parse(parseTimestamp(text) ?? '9999-12-31') <= Date.now()),
   })
-  for (const keyword of ['x-secret', 'x-name', 'x-ref', 'x-asked-without']) ajv.addKeyword({ keyword })
+  for (const keyword of ['x-secret', 'x-name', 'x-ref', 'x-asked-without', 'x-made-by-command'])
+    ajv.addKeyword({ keyword })
   return ajv
 }
 
