@@ -50,6 +50,15 @@ test('agents and projects are named by their names as well as by their ids', asy
   assert.match(unknown.stderr, /agent_not_found/)
 })
 
+test('a model provider of the organization is named by its name', async () => {
+  const body = { name: 'named', base_url: 'https://models.example.com/v1' }
+  const { body: made } = await service.send('POST', '/api/v1/model-providers', { body })
+  const { stdout, stderr } = await cadre(['model-providers', 'get', 'named', '--json=id'])
+  assert.deepEqual(JSON.parse(stdout || '{}'), { id: made.id }, stderr)
+  const builtin = await cadre(['model-providers', 'get', 'builtin'])
+  assert.match(builtin.stderr, /There is no such model provider/, 'one of the service has no id')
+})
+
 test('a name that several things have is refused with their ids, and a dry run looks nothing up', async () => {
   const file = join(home, 'twin.txt')
   const made: string[] = []

@@ -38,9 +38,9 @@ function listOf(id: string, path: string | undefined): { list: Operation; member
   const list = operations.find((one) => one.method === 'GET' && `${one.path}${end}` === whole)
   const answer = propertiesOf(list?.responses[0]?.schema)
   const member = Object.keys(answer).find((name) => isObject(answer[name]) && isObject(answer[name]['items']))
-  if (list === undefined || member === undefined || answer.pagination === undefined) return undefined
+  if (list === undefined || member === undefined) return undefined
   const entry = propertiesOf((answer[member] as Record<string, unknown>)['items'])
-  return 'id' in entry && 'name' in entry ? { list, member } : undefined
+  return ('id' in entry || 'own' in entry) && 'name' in entry ? { list, member } : undefined
 }
 
 /**
@@ -87,11 +87,24 @@ async function entriesOf(
     limit: Math.min(maximum, max),
     ...(search !== undefined && 'search' in query ? { search } : {}),
   }
-  const entries = new List<{ id: string | number; name: string | null }, unknown>(
-    (at) => client.request('GET', path, { query: { ...fixed, ...at } }).withResponse(),
-    member,
-  )
-  return (await entries.toArray({ max })).flatMap(({ id, name }) => (name ? [{ id: String(id), name }] : []))
+  const isPaged = propertiesOf(list.responses[0]?.schema).pagination !== undefined
+  const entries = isPaged
+    ? await new List<Entry, unknown>(
+        (at) => client.request('GET', path, { query: { ...fixed, ...at } }).withResponse(),
+        member,
+      ).toArray({ max })
+    : (await client.request<Record<string, Entry[]>>('GET', path))[member]!
+  return entries.flatMap(({ id: itsOwn, own, name }) => {
+    const id = itsOwn ?? own?.id
+    return name && id !== undefined ? [{ id: String(id), name }] : []
+  })
+}
+
+/** An entry of a list. Among providers of the service `own` is what the organization has itself. */
+interface Entry {
+  id?: string | number
+  own?: { id: string } | null
+  name: string | null
 }
 
 /** Ids in a path, but for the project, which is a setting. */

@@ -53,6 +53,10 @@ const cases: readonly [Dials, string[]][] = [
   ],
   [{ model: 'anthropic/claude-sonnet-4-5', temperature: 1 }, []],
   [
+    { model: 'anthropic/claude-sonnet-4-5', temperature: 1.5 },
+    ['temperature: claude-sonnet-4-5 takes a temperature of at most 1; 1.5 is lowered to that.'],
+  ],
+  [
     { model: 'anthropic/claude-sonnet-4-5', temperature: 1, effort: 'medium' },
     ['temperature: claude-sonnet-4-5 does not take a temperature while it reasons; it is left out.'],
   ],

@@ -1,3 +1,4 @@
+import { temperatureMaxOf } from './native-providers.ts'
 import { familyRuleOf, listedModelFacts, modelFacts, type ModelFacts } from './model-facts.ts'
 
 /** Every level of effort that a provider knows, from the least to the greatest. */
@@ -43,7 +44,7 @@ export function dialNotes(config: Dials, default_provider?: string): DialNote[] 
     const facts = modelFacts(full)
     const name = full.slice(full.indexOf('/') + 1)
     const notes = [
-      ['temperature', temperatureNote(config, name, facts)],
+      ['temperature', temperatureNote(config, name, facts, full)],
       ['max_tokens', maxTokensNote(config, name, facts)],
       ['effort', effortNote(config, name, facts, full)],
       ['service_tier', serviceTierNote(config, name, facts, full)],
@@ -52,10 +53,23 @@ export function dialNotes(config: Dials, default_provider?: string): DialNote[] 
   })
 }
 
-function temperatureNote({ temperature, effort }: Dials, name: string, facts: ModelFacts): string | undefined {
-  if (isUnset(temperature) || facts.temperature === 'always') return undefined
+function temperatureNote(
+  { temperature, effort }: Dials,
+  name: string,
+  facts: ModelFacts,
+  full: string,
+): string | undefined {
+  if (isUnset(temperature)) return undefined
   if (facts.temperature === 'never') return `${name} does not take a temperature; it is left out.`
-  return reasons(effort, facts) ? `${name} does not take a temperature while it reasons; it is left out.` : undefined
+  if (facts.temperature !== 'always' && reasons(effort, facts))
+    return `${name} does not take a temperature while it reasons; it is left out.`
+  const max = temperatureMaxOf(full.slice(0, full.indexOf('/')))
+  return max === undefined || temperature <= max ? undefined : loweredTemperature(name, temperature, max)
+}
+
+/** What is said of a temperature above the highest that a model's provider takes. */
+export function loweredTemperature(model: string, temperature: number, max: number): string {
+  return `${model} takes a temperature of at most ${max}; ${temperature} is lowered to that.`
 }
 
 function maxTokensNote({ max_tokens }: Dials, name: string, { output }: ModelFacts): string | undefined {

@@ -8,6 +8,8 @@ export interface NativeProvider {
   kind_follows_address: boolean
   /** The protocols that it can be spoken to in: the first at its own address, the last at any other. */
   protocols: readonly [ModelProtocol, ...ModelProtocol[]]
+  /** The highest temperature that its API takes, where that is below what a configuration may say. */
+  temperature_max?: number
   /** The beginning of a key, for examples. */
   key_example: string
 }
@@ -29,11 +31,17 @@ export const nativeProviders = {
     base_url: 'https://api.anthropic.com/v1',
     kind_follows_address: false,
     protocols: ['messages'],
+    temperature_max: 1,
     key_example: 'sk-ant-…',
   },
 } as const satisfies Record<string, NativeProvider>
 
 export type NativeProviderName = keyof typeof nativeProviders
+
+/** The highest temperature that a provider takes, by its name or its kind; undefined where any is taken. */
+export function temperatureMaxOf(provider: string): number | undefined {
+  return (nativeProviders as Readonly<Record<string, NativeProvider>>)[provider]?.temperature_max
+}
 
 /** Their names. */
 export const nativeProviderNames = Object.keys(nativeProviders) as NativeProviderName[]

@@ -1,6 +1,7 @@
-import { nearestEffort } from '#contract/models/dial-notes.ts'
+import { loweredTemperature, nearestEffort } from '#contract/models/dial-notes.ts'
 import { efforts, maxTokensDefault, serviceTiers } from '#contract/models/model-dials.ts'
 import type { ModelFacts } from '#contract/models/model-facts.ts'
+import { temperatureMaxOf } from '#contract/models/native-providers.ts'
 import type { ModelRequest, ModelWarning } from './model.ts'
 import { thinkingTokens } from './providers/thinking-tokens.ts'
 import type { Provider } from './providers/provider.ts'
@@ -35,7 +36,7 @@ export function setDials(
   const effort = setEffort(asked, provider, facts, warn)
   const thinking_tokens = setThinking(asked, effort, max_tokens, facts, warn)
   const isBudgetOnly = facts.thinking === 'budget' && effort !== 'none' && !facts.efforts?.includes(effort ?? '')
-  const temperature = setTemperature(asked, effort, facts, warn)
+  const temperature = setTemperature(asked, provider, effort, facts, warn)
   return {
     dials: {
       // Temperature is accepted where reasoning is off; some models need that stated explicitly.
@@ -134,12 +135,20 @@ function setThinking(
 
 function setTemperature(
   { model, temperature }: Asked,
+  { kind }: Provider,
   effort: string | undefined,
   facts: ModelFacts,
   warn: Warn,
 ): number | undefined {
-  if (temperature === undefined || facts.temperature === 'always') return temperature
-  if (facts.temperature === 'without_reasoning' && !reasonsNow(effort, facts)) return temperature
+  if (temperature === undefined) return undefined
+  const isTaken =
+    facts.temperature === 'always' || (facts.temperature === 'without_reasoning' && !reasonsNow(effort, facts))
+  if (isTaken) {
+    const max = temperatureMaxOf(kind)
+    if (max === undefined || temperature <= max) return temperature
+    warn('temperature', loweredTemperature(model, temperature, max))
+    return max
+  }
   const when = facts.temperature === 'never' ? '' : ' while it reasons'
   warn('temperature', `${model} does not take a temperature${when}; it is left out.`)
   return undefined
