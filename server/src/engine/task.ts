@@ -289,8 +289,10 @@ export interface CallInput {
   approval_id?: string
   /** Of `wait`, and of a call of a caller's tool: until when. */
   until?: string
-  /** The call is made by the task's caller. */
+  /** The call is made on the caller's side: by a process that claims it, or by the caller of the task. */
   is_callers?: true
+  /** Of such a call: the tool is the project's, so that processes of the project make the call, not the caller of the task. */
+  is_projects?: true
   /** The call is a task of another agent. */
   child_task_id?: string
   /** The credential for whose token the call waits; it was not made yet. */

@@ -158,7 +158,9 @@ async function sendText(
   return engine.sendMessage(tx, task_id, { content: contentWithFiles(content, files.byUrl), user_id, received })
 }
 
-/** The calls of a task that wait for its caller; undefined where the task has ended. */
+/**
+ * The calls of a task that wait for its caller, without those of the project's tools; undefined where the task has ended.
+ */
 export async function listOpenCalls(tx: Sql, task_id: string): Promise<Set<string> | undefined> {
   const [task] = await tx<{
     is_over: boolean
@@ -166,7 +168,7 @@ export async function listOpenCalls(tx: Sql, task_id: string): Promise<Set<strin
   if (!task || task.is_over) return undefined
   const rows = await tx<{ id: string }>`
     select c.id from tool_call c join task_step s on s.task_id = c.task_id and s.index = c.step_index
-    where c.task_id = ${task_id} and s.status = 'started' order by c.step_index`
+    where c.task_id = ${task_id} and s.status = 'started' and not s.input ? 'is_projects' order by c.step_index`
   return new Set(rows.map(({ id }) => id))
 }
 
@@ -245,7 +247,8 @@ function partsOf(content: MessageContent): MessagePart[] {
 async function findQuestioner(tx: Sql, principal: Principal, asked: AskedSegment): Promise<string | undefined> {
   if (asked.previous !== null) {
     const previous = await requirePrevious(tx, principal, asked)
-    if (previous.status === 'waiting' && previous.wait?.reason === 'tool')
+    const isWaiting = previous.status === 'waiting' && previous.wait?.reason === 'tool'
+    if (isWaiting && (await listOpenCalls(tx, previous.task_id))?.size)
       throw badParameter('input', 'The previous response waits for outputs of its tool calls.', 'missing_tool_output')
     return previous.status === 'waiting' && previous.wait?.reason === 'input' ? previous.task_id : undefined
   }

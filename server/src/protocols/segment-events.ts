@@ -9,7 +9,10 @@ import type { Happening, SegmentFold, StepFacts } from './segment-fold.ts'
 const eventsMax = 500
 
 /** Events whose facts are in the journal. */
-const factual = new Set(['message.completed', 'tool.called', 'tool.completed', 'tool.failed', 'tool.requested'])
+const factual = new Set([
+  ...['message.completed', 'tool.called', 'tool.completed', 'tool.failed'],
+  ...['tool.requested', 'tool.resolved'],
+])
 
 export interface SegmentSource {
   sql: Sql
@@ -68,12 +71,16 @@ async function readEvents(sql: Sql, all: readonly AskedEvents[]): Promise<KnownE
 function factsOf({ fragment }: Sql, e: Fragment): Fragment {
   return fragment`case when ${e}.type = any(${[...factual]}) or ${e}.type = 'step.started' and ${e}.data->>'type' = 'wait' then (
     select jsonb_build_object('arguments', s.input->'arguments', 'output', s.output->>'content', 'error', s.error,
-      'finish_reason', s.output->>'finish_reason', 'question',
+      'finish_reason', s.output->>'finish_reason', 'is_projects', s.input->'is_projects', 'question',
       case when s.type = 'wait' and s.name = 'request_input' and not s.input ? 'is_callers' then s.input->'arguments'->>'question' end,
       'approval_id', (select a.id from task_step l join approval a on a.task_id = l.task_id and a.step_id = l.id
-        where l.task_id = s.task_id and l.type = 'approval' and l.input->>'tool_call_id' = s.input->>'tool_call_id' and s.type = 'tool_call'
+        where l.task_id = s.task_id and l.type = 'approval' and l.input->>'tool_call_id' = s.input->>'tool_call_id'
+          and (s.type = 'tool_call' or s.input ? 'is_projects')
         order by l.index desc limit 1))
-    from task_step s where s.task_id = ${e}.task_id and s.id = ${e}.data->>'step_id') end`
+    from task_step s where s.task_id = ${e}.task_id and s.id = ${e}.data->>'step_id')
+    when ${e}.type = 'task.waiting' and ${e}.data->'wait'->>'reason' = 'tool' then jsonb_build_object('waits_for_caller', exists (
+      select 1 from task_step s where s.task_id = ${e}.task_id and s.type = 'wait' and not s.input ? 'is_projects'
+        and ${e}.data->'wait'->'tool_call_ids' ? ('call_' || substr(s.id, length('step_') + 1)))) end`
 }
 
 /** A published event with its facts; undefined where the journal must be read for them. */
@@ -81,8 +88,15 @@ function knownEvent(event: TaskEvent): KnownEvent | undefined {
   const { type, data } = event
   const finish_reason = finishReasonOf(event)
   if (finish_reason !== undefined) return { event, facts: { finish_reason } }
-  const needsFacts = factual.has(type) || (type === 'step.started' && data['type'] === 'wait')
+  const needsFacts =
+    factual.has(type) ||
+    (type === 'step.started' && data['type'] === 'wait') ||
+    (type === 'task.waiting' && isForTool(data))
   return needsFacts ? undefined : { event, facts: undefined }
+}
+
+function isForTool({ wait }: TaskEvent['data']): boolean {
+  return (wait as { reason?: unknown } | undefined)?.reason === 'tool'
 }
 
 /** Reads what has happened in a segment so far, to its end where it has ended. */

@@ -9,6 +9,10 @@ export interface StepFacts {
   approval_id?: string | null
   finish_reason?: string | null
   question?: string | null
+  /** A call of a tool of the project, which its processes make. */
+  is_projects?: true | null
+  /** Of a wait for tools: one of them is the caller's. */
+  waits_for_caller?: boolean
 }
 
 /** Tokens of the model calls of a segment. */
@@ -155,18 +159,14 @@ export class SegmentFold {
         return [...all, ...this.#startedCall(sequence, step_id, String(data['tool']), facts)]
       case 'tool.completed':
       case 'tool.failed': {
-        const started = this.#startedCall(sequence, step_id, String(data['tool']), facts)
-        if (this.#doneCalls.has(step_id)) return all
-        this.#doneCalls.add(step_id)
-        this.#openCalls.delete(step_id)
         const error = type === 'tool.failed' ? (facts.error ?? { code: 'tool_failed', message: '' }) : null
-        return [
-          ...all,
-          ...started,
-          { type: 'server_call.done', sequence, step_id, output: facts.output ?? null, error },
-        ]
+        return [...all, ...this.#doneCall(sequence, step_id, String(data['tool']), { ...facts, error })]
       }
+      case 'tool.resolved':
+        if (!facts.is_projects) return all
+        return [...all, ...this.#doneCall(sequence, step_id, String(data['tool']), facts)]
       case 'tool.requested': {
+        if (facts.is_projects) return [...all, ...this.#startedCall(sequence, step_id, String(data['tool']), facts)]
         const call_id = String(data['call_id'])
         return [
           ...all,
@@ -183,7 +183,7 @@ export class SegmentFold {
           },
         ]
       case 'task.waiting':
-        return [...all, ...this.#waiting(sequence, created_at, data)]
+        return [...all, ...this.#waiting(sequence, created_at, data, facts)]
       case 'task.completed':
       case 'task.failed':
       case 'task.expired':
@@ -248,17 +248,34 @@ export class SegmentFold {
     return [{ type: 'server_call.started', sequence, step_id, tool, arguments: facts.arguments ?? {}, approval_id }]
   }
 
-  #waiting(sequence: number, at: string, data: TaskEvent['data']): Happening[] {
+  #doneCall(sequence: number, step_id: string, tool: string, facts: StepFacts): Happening[] {
+    const started = this.#startedCall(sequence, step_id, tool, facts)
+    if (this.#doneCalls.has(step_id)) return []
+    this.#doneCalls.add(step_id)
+    this.#openCalls.delete(step_id)
+    const { output = null, error = null } = facts
+    return [...started, { type: 'server_call.done', sequence, step_id, output, error }]
+  }
+
+  /** What becomes of calls that are not done when the segment ends. */
+  #undone(sequence: number, error: { code: string; message: string }): Happening[] {
+    return [...this.#openCalls].map((step_id) => ({ type: 'server_call.done', sequence, step_id, output: null, error }))
+  }
+
+  #waiting(sequence: number, at: string, data: TaskEvent['data'], facts: StepFacts): Happening[] {
     const wait = data['wait'] as { reason?: unknown; approval_ids?: string[] } | undefined
     const reason = String(wait?.reason)
     const isCallers =
-      reason === 'tool' ||
+      // The caller's calls come to rest together with those of the project: the task waits for both.
+      (reason === 'tool' && facts.waits_for_caller !== false && this.#openCalls.size === 0) ||
       reason === 'input' ||
       (this.#bounds.resolves && ['approval', 'unknown_outcome'].includes(reason))
     if (!isCallers) return [{ type: 'waiting', sequence, reason }]
     const { approval_ids = [] } = wait ?? {}
     const nothing = { error: null, receipt: null, cost_usd: null, output: null }
-    return this.#end({ sequence, at, how: 'waiting', reason, ...nothing, approval_ids })
+    const message = 'The call had no result yet when this response ended.'
+    const undone = this.#bounds.whole ? [] : this.#undone(sequence, { code: 'no_result_yet', message })
+    return [...undone, ...this.#end({ sequence, at, how: 'waiting', reason, ...nothing, approval_ids })]
   }
 
   #ended(sequence: number, at: string, how: 'completed' | 'failed' | 'expired' | 'canceled', data: TaskEvent['data']) {
@@ -267,13 +284,9 @@ export class SegmentFold {
     const output = how === 'completed' ? (data['output'] as SegmentEnd['output']) : null
     const receipt = how === 'canceled' ? { effects: data['effects'], uncertain: data['uncertain'] } : null
     const void_ = this.#call?.started ? this.#discarded(sequence, this.#call.message_id) : []
-    const undone = [...this.#openCalls].map((step_id): Happening => ({
-      ...{ type: 'server_call.done', sequence, step_id, output: null },
-      error: { code: 'task_ended', message: 'The task ended before this did.' },
-    }))
     return [
       ...void_,
-      ...undone,
+      ...this.#undone(sequence, { code: 'task_ended', message: 'The task ended before this did.' }),
       ...this.#end({
         sequence,
         at,

@@ -262,7 +262,8 @@ function deferredCall(run: Run, task: LockedTask, tool: Tool, call: ModelToolCal
   if (tool.kind === 'client') {
     const safety = safetyOf(tool, call.arguments as Record<string, unknown>)
     const until = timeoutOf(run, task, tool)
-    return { ...step, input: { ...inputOf(step), is_callers: true, safety, until } }
+    const whose = { is_callers: true as const, ...(tool.is_projects && { is_projects: true as const }) }
+    return { ...step, input: { ...inputOf(step), ...whose, safety, until } }
   }
   if (call.name !== 'wait') return step
   const { seconds } = call.arguments as { seconds: number }

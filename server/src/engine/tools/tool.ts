@@ -15,6 +15,8 @@ export interface Tool {
   parameters: Record<string, unknown>
   /** Where it depends on the arguments (a GET is safe, a POST is not), a function of them. */
   safety: ToolSafety | ((args: Record<string, unknown>) => ToolSafety)
+  /** Of kind `client`: the project has it, not a task alone. */
+  is_projects?: true
   /** Of kind `client`: how long a call waits for its result; as long as an approval where nothing is said. */
   timeout_seconds?: number
   /** Of kind `delegate`: the agent that is given a task. */

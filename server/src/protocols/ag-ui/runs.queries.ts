@@ -5,7 +5,7 @@ export interface WaitingTask {
   id: string
 }
 
-/** The task with which a thread waits for one of these reasons; what came after it waits for it. */
+/** The task with which a thread waits for its caller, for one of these reasons; what came after it waits for it. */
 export async function findWaiting(
   tx: Sql,
   thread_id: string,
@@ -13,7 +13,9 @@ export async function findWaiting(
 ): Promise<WaitingTask | undefined> {
   const [row] = await tx<WaitingTask>`
     select id from task where thread_id = ${thread_id} and finished_at is null and status = 'waiting'
-      and wait->>'reason' = any(${[...reasons]}) order by thread_position limit 1`
+      and wait->>'reason' = any(${[...reasons]}) and (wait->>'reason' <> 'tool' or exists (
+        select 1 from task_step s where s.task_id = task.id and s.type = 'wait' and s.status = 'started' and not s.input ? 'is_projects'))
+    order by thread_position limit 1`
   return row
 }
 

@@ -12,6 +12,7 @@ export function clientTool({ name, description, parameters, safety, definition }
   return {
     name,
     kind: 'client',
+    is_projects: true,
     description,
     parameters: parameters ?? { type: 'object', properties: {} },
     safety: safety ?? clientSafety,
