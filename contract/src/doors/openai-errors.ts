@@ -27,7 +27,7 @@ const renderings: Partial<Record<ProblemKind, Rendering>> = {
   service_unavailable: { type: 'server_error', code: 'server_error' },
 }
 
-/** A problem in the form of the OpenAI protocol; `param` is the first field at fault. */
+/** A problem in the form of the OpenAI protocol; `param` is the first member of the body at fault. */
 export function openaiError(problem: Problem): OpenaiError {
   const { kind, message, members } = problem
   const rendering = renderings[kind]
@@ -39,7 +39,8 @@ export function openaiError(problem: Problem): OpenaiError {
     error: {
       message,
       type: rendering?.type ?? (problem.status >= 500 ? 'server_error' : 'invalid_request_error'),
-      param: param === 'body' ? null : param,
+      // Names of headers begin with a capital letter.
+      param: param === null || param === 'body' || /^[A-Z]/.test(param) ? null : param,
       code,
     },
   }

@@ -32,12 +32,9 @@ function readBody(operation: Operation, request: FastifyRequest): unknown {
   const isA2a =
     operation.error_format === 'a2a_http' && /^application\/a2a\+json[ \t]*(;|$)/i.test(request.content_type ?? '')
   if (!isA2a && !isJson.test(request.content_type ?? '')) {
-    throw invalid({
-      field: 'Content-Type',
-      message: 'must be application/json (400, because this API has no 415)',
-      code: 'invalid_format',
-      provided: request.content_type?.slice(0, 100),
-    })
+    const provided = request.content_type?.slice(0, 100)
+    const message = `must be application/json${provided ? `, not ${provided}` : ', and is missing'}`
+    throw invalid({ field: 'Content-Type', message, code: 'invalid_format', provided })
   }
   if (request.headers['content-encoding'] !== undefined) {
     throw invalid({ field: 'Content-Encoding', message: 'is not supported', code: 'invalid_format' })

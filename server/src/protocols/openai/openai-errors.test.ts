@@ -35,6 +35,22 @@ const reportOf = ({ status, body, headers }: Reply) => {
 const invalid = 'invalid_request_error'
 
 describe('a request to the OpenAI door is refused', () => {
+  it('a body of another type is refused with the type that was sent, and names no member', async () => {
+    for (const [type, end] of [
+      ['text/plain', ', not text/plain.'],
+      [undefined, ', and is missing.'],
+    ] as const) {
+      const authorization = `Bearer ${service.owner.api_key}`
+      const answer = await fetch(`${service.url}/v1/responses`, {
+        ...{ method: 'POST', headers: { authorization, ...(type && { 'content-type': type }) } },
+        body: Buffer.from(JSON.stringify({ model, input: 'x' })),
+      })
+      const { error } = (await answer.json()) as { error: { message: string; param: string | null } }
+      assert.equal(error.message, `The request is not valid: Content-Type must be application/json${end}`)
+      assert.deepEqual([answer.status, error.param], [400, null])
+    }
+  })
+
   it('a request to the OpenAI door is refused as the protocol says, where it cannot be served', async () => {
     const stopped = await makeAgent()
     await service.send('POST', `${project}/agents/${stopped.id}/stop`)
