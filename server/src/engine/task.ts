@@ -140,6 +140,8 @@ export interface Caller {
   effort?: Effort
   /** At most one call of a tool in each answer of the model, where its provider can be asked for that. */
   parallel_tool_calls?: false
+  /** Calls of tools that the task may make in all; the model reads that one beyond them was not made. */
+  max_tool_calls?: number
   /** Of a delegated task: how deep its tree may be. */
   depth_max?: number
 }

@@ -1,4 +1,5 @@
 import type { TaskState } from '#contract/tasks/task-lifecycle.ts'
+import type { Caller } from '../engine/task.ts'
 import type { Principal } from '../http/access/principal.ts'
 import { jsonb, type Sql } from '../platform/postgres/database.ts'
 import { isId } from '../platform/ids.ts'
@@ -88,9 +89,12 @@ export async function lockLastSequence(tx: Sql, task_id: string): Promise<number
   return row?.last_sequence
 }
 
-/** Sets what the caller of a task asks for it from now on. Its row is locked. */
-export async function setCaller(tx: Sql, task_id: string, caller: object | null): Promise<void> {
-  await tx`update task set caller = ${caller === null ? null : jsonb(caller)} where id = ${task_id}`
+/** Sets what the caller of a task asks for it from now on; its bound on calls of tools only gets lower. Its row is locked. */
+export async function setCaller(tx: Sql, task_id: string, caller: Caller): Promise<void> {
+  await tx`
+    update task set caller = ${jsonb(caller)} || jsonb_strip_nulls(jsonb_build_object('max_tool_calls',
+      least((caller->>'max_tool_calls')::int, ${caller.max_tool_calls ?? null}::int)))
+    where id = ${task_id}`
 }
 
 /** How many steps a task has. */

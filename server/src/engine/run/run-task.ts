@@ -359,7 +359,9 @@ async function toolTurn(run: Run, context: RunContext, pending: Change | undefin
     steps = plan.steps
     const usage = withCalls(run, plan.steps)
     const more = { steps: usage.steps - run.usage.steps, tool_calls: usage.tool_calls - run.usage.tool_calls }
-    const tooMany = outOfCalls(task, run.usage, more)
+    // A caller's own bound ends no task: the plan has refused what is beyond it.
+    const isBounded = run.work.caller?.max_tool_calls !== undefined
+    const tooMany = outOfCalls(task, run.usage, isBounded ? { ...more, tool_calls: 0 } : more)
     if (tooMany) {
       calls = []
       steps = []

@@ -77,8 +77,12 @@ export async function checkCalls({ steps, toolset, party }: Run): Promise<CallPr
 export function planCalls(run: Run, task: LockedTask, argumentErrors: CallProblems): Plan {
   const plan: Plan = { steps: [], calls: [], approvals: [], tool_calls: [], delegations: [] }
   let index = run.steps.length
+  const allowed = (run.work.caller?.max_tool_calls ?? Infinity) - run.usage.tool_calls
   callsOf(run.steps).forEach((open, position) => {
-    const planned = planCall(run, task, open, { index, position, argumentError: argumentErrors.get(open.call.id) })
+    const argumentError = argumentErrors.get(open.call.id)
+    const isBeyond =
+      plan.steps.filter(({ type, status }) => type !== 'approval' && status === 'started').length >= allowed
+    const planned = planCall(run, task, open, { index, position, argumentError, isBeyond })
     if (!planned) return
     plan.steps.push(planned.step)
     if (planned.step.index === index) {
@@ -110,6 +114,8 @@ export interface Place {
   index: number
   position: number
   argumentError: string | undefined
+  /** The caller of the task allows no further call. */
+  isBeyond?: boolean
 }
 
 /** Plans one call; undefined where it waits for a person, a moment or a message. */
@@ -127,9 +133,10 @@ function freshCall(
   run: Run,
   task: LockedTask,
   call: ModelToolCall,
-  { index, position, argumentError }: Place,
+  { index, position, argumentError, isBeyond }: Place,
 ): Planned {
   const refuse = (code: string, message: string): Planned => ({ step: refused(run, call, index, code, message) })
+  if (isBeyond) return refuse('too_many_calls', beyondWords(run))
   const tool = run.toolset.tools.get(call.name)
   if (!tool) return refuse('tool_not_found', `There is no tool named ${call.name}.`)
   if (position >= callsMax) return refuse('too_many_calls', `One answer may call ${callsMax} tools at most.`)
@@ -145,14 +152,19 @@ function freshCall(
   return begin(tool, newStep(run, 'tool_call', call, index), args)
 }
 
+function beyondWords({ work: { caller } }: Run): string {
+  return `The caller of this task set max_tool_calls to ${caller?.max_tool_calls}; this call was not made. Answer without it.`
+}
+
 /** Leave was given for exactly this call: whatever else the journal says, no other is made. */
 function approvedCall(
   run: Run,
   task: LockedTask,
   call: ModelToolCall,
   approval: Step,
-  { index, argumentError }: Place,
+  { index, argumentError, isBeyond }: Place,
 ): Planned {
+  if (isBeyond) return { step: refused(run, call, index, 'too_many_calls', beyondWords(run)) }
   const { arguments: args, call_hash } = approval.output as ApprovedCall
   const tool = run.toolset.tools.get(call.name)
   if (!tool)

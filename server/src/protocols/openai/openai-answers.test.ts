@@ -102,6 +102,45 @@ describe('what a request says beside its input', () => {
     }
   })
 
+  it('a response makes no more calls than max_tool_calls, and its model answers without the rest', async () => {
+    const config = { model: 'builtin/script', tools: ['current_time'] }
+    await createAgent(service.send, project, { name: 'busy', config })
+    const call = { name: 'current_time', arguments: {} }
+    const script = [{ tool_calls: [call, call] }, { tool_calls: [call] }, { text: 'Done: {{tool_result}}' }]
+    const { body } = await service.send('POST', '/v1/responses', {
+      body: { model: 'answers/busy', input: JSON.stringify(script), max_tool_calls: 1 },
+    })
+    const calls = body.output.filter(({ type }: { type: string }) => type === 'mcp_call')
+    assert.deepEqual(
+      calls.map(({ status }: { status: string }) => status),
+      ['completed', 'failed', 'failed'],
+    )
+    assert.match(body.output.at(-1).content[0].text, /^Done: The caller of this task set max_tool_calls to 1/)
+  })
+
+  it('a response that goes on in its task keeps its max_tool_calls', async () => {
+    const model = 'answers/busy'
+    const tools = [{ type: 'function', name: 'pick', parameters: { type: 'object', properties: {} } }]
+    const calls = ['pick', 'current_time'].map((name) => ({ tool_calls: [{ name, arguments: {} }] }))
+    const first = await service.send('POST', '/v1/responses', {
+      body: { model, tools, max_tool_calls: 1, input: JSON.stringify([...calls, { text: 'Done.' }]) },
+    })
+    const { id, output } = first.body
+    const second = await service.send('POST', '/v1/responses', {
+      body: {
+        ...{ model, tools, previous_response_id: id },
+        input: [{ type: 'function_call_output', call_id: output[0].call_id, output: 'blue' }],
+      },
+    })
+    assert.deepEqual(
+      second.body.output.map(({ type, status }: { type: string; status: string }) => [type, status]),
+      [
+        ['mcp_call', 'failed'],
+        ['message', 'completed'],
+      ],
+    )
+  })
+
   it('a bare name that is not found says how agents are named that share one', async () => {
     const { body } = await service.send('POST', '/v1/responses', { body: { model: 'unknown', input: 'x' } })
     assert.match(body.error.message, /no agent named unknown .* project\/agent-name\.$/)

@@ -154,15 +154,13 @@ async function askedOf(
     throw badParameter('input', 'input is required.', 'missing_required_parameter')
   const max_tool_calls = body['max_tool_calls']
   const bound = options.task.budget?.['max_tool_calls'] ?? Infinity
-  const budget =
-    typeof max_tool_calls === 'number'
-      ? { ...options.task.budget, max_tool_calls: Math.min(max_tool_calls, bound) }
-      : options.task.budget
+  const isLower = typeof max_tool_calls === 'number' && max_tool_calls <= bound
+  const budget = isLower ? { ...options.task.budget, max_tool_calls } : options.task.budget
   return {
     kind: 'openai.responses',
     agent,
     input: readInput(await withReferences(loading.sql, agent, body['input'])),
-    caller: options.caller,
+    caller: { ...options.caller, ...(isLower && { max_tool_calls }) },
     output_schema: options.output_schema,
     request: echoOf(body, options, agent),
     metadata: { ...options.metadata, ...openWebUiHeaders(loading.request.headers) },
