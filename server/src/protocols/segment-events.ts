@@ -14,6 +14,9 @@ const factual = new Set([
   ...['tool.requested', 'tool.resolved'],
 ])
 
+/** The same of steps that wait. */
+const ofSteps = new Set(['step.started', 'step.completed', 'step.failed'])
+
 export interface SegmentSource {
   sql: Sql
   hub: Hub
@@ -69,13 +72,14 @@ async function readEvents(sql: Sql, all: readonly AskedEvents[]): Promise<KnownE
 
 /** What the journal says of an event `e` beyond its data; null where the event says all. */
 function factsOf({ fragment }: Sql, e: Fragment): Fragment {
-  return fragment`case when ${e}.type = any(${[...factual]}) or ${e}.type = 'step.started' and ${e}.data->>'type' = 'wait' then (
+  return fragment`case when ${e}.type = any(${[...factual]}) or ${e}.type = any(${[...ofSteps]}) and ${e}.data->>'type' = 'wait' then (
     select jsonb_build_object('arguments', s.input->'arguments', 'output', s.output->>'content', 'error', s.error,
-      'finish_reason', s.output->>'finish_reason', 'is_projects', s.input->'is_projects', 'question',
+      'finish_reason', s.output->>'finish_reason', 'is_projects', s.input->'is_projects',
+      'is_delegation', s.input ? 'child_task_id', 'question',
       case when s.type = 'wait' and s.name = 'request_input' and not s.input ? 'is_callers' then s.input->'arguments'->>'question' end,
       'approval_id', (select a.id from task_step l join approval a on a.task_id = l.task_id and a.step_id = l.id
         where l.task_id = s.task_id and l.type = 'approval' and l.input->>'tool_call_id' = s.input->>'tool_call_id'
-          and (s.type = 'tool_call' or s.input ? 'is_projects')
+          and (s.type = 'tool_call' or s.input ?| array['is_projects', 'child_task_id'])
         order by l.index desc limit 1))
     from task_step s where s.task_id = ${e}.task_id and s.id = ${e}.data->>'step_id')
     when ${e}.type = 'task.waiting' and ${e}.data->'wait'->>'reason' = 'tool' then jsonb_build_object('waits_for_caller', exists (
@@ -89,9 +93,7 @@ function knownEvent(event: TaskEvent): KnownEvent | undefined {
   const finish_reason = finishReasonOf(event)
   if (finish_reason !== undefined) return { event, facts: { finish_reason } }
   const needsFacts =
-    factual.has(type) ||
-    (type === 'step.started' && data['type'] === 'wait') ||
-    (type === 'task.waiting' && isForTool(data))
+    factual.has(type) || (ofSteps.has(type) && data['type'] === 'wait') || (type === 'task.waiting' && isForTool(data))
   return needsFacts ? undefined : { event, facts: undefined }
 }
 

@@ -11,6 +11,8 @@ export interface StepFacts {
   question?: string | null
   /** A call of a tool of the project, which its processes make. */
   is_projects?: true | null
+  /** A call that is a task of another agent. */
+  is_delegation?: boolean
   /** Of a wait for tools: one of them is the caller's. */
   waits_for_caller?: boolean
 }
@@ -142,12 +144,15 @@ export class SegmentFold {
         if (this.#call?.sequence === sequence)
           all.push({ type: 'model_call', sequence, message_id: this.#call.message_id })
         if (typeof facts.question === 'string') all.push({ type: 'question', sequence, step_id, text: facts.question })
+        if (facts.is_delegation) all.push(...this.#startedCall(sequence, step_id, String(data['name']), facts))
         return all
       case 'step.completed':
         this.#count(data['usage'])
+        if (facts.is_delegation) all.push(...this.#doneCall(sequence, step_id, String(data['name']), facts))
         return all
       case 'step.failed':
         if (data['type'] === 'model_call') this.#call = undefined
+        if (facts.is_delegation) all.push(...this.#doneCall(sequence, step_id, String(data['name']), facts))
         return all
       case 'message.completed':
         if (data['role'] !== 'assistant') return all

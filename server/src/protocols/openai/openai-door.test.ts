@@ -272,6 +272,19 @@ describe('responses', () => {
     assert.match(call.output!, /time_zone/)
   })
 
+  it('responses show delegated tasks as calls with their results', async () => {
+    const delegate = { agent_id: await addAgent('helper', { model: 'builtin/echo' }), name: 'help' }
+    await addAgent('leader', { model: 'builtin/script', delegates: [delegate] })
+    const asks = (input: string) => ({ tool_calls: [{ name: 'delegate_help', arguments: { input } }] })
+    const input = script(asks('yes'), { text: 'It says {{tool_result}}.' })
+    const response = await client.responses.create({ model: 'leader', input })
+    const [call] = response.output
+    assert.ok(call?.type === 'mcp_call')
+    assert.deepEqual([call.name, call.output, call.arguments], ['delegate_help', 'yes', '{"input":"yes"}'])
+    assert.equal(response.output_text, 'It says yes.')
+    assert.deepEqual(await client.responses.retrieve(response.id), response)
+  })
+
   it('responses end with an approval that their caller may answer', async () => {
     const input = script({ tool_calls: [{ name: 'current_time', arguments: {} }] }, { text: 'Now.' })
     const first = await client.responses.create({ model: 'careful', input })
