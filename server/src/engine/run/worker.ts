@@ -40,7 +40,7 @@ const projectShare = 0.75
 const shareOf = (slots: number): number => Math.max(1, Math.ceil(slots * projectShare))
 /** Behind a backlog so often at most, the projects that it did not serve last come first: fetching so costs more. */
 const othersFirst_ms = 50
-/** A worker with so much of its slots in use looks for more whenever one is freed. */
+/** Beside other workers, one with so much of its slots in use looks for more whenever one is freed. */
 const busyShare = 0.25
 
 export interface WorkerOptions extends Pick<ClaimOptions, 'sql' | 'queue' | 'environmentOf'> {
@@ -89,6 +89,8 @@ export class Worker {
   #isWoken = false
   /** The last fetch was full, so there is more. */
   #hasMore = false
+  /** The last look may have left tasks in the queue, because no slot was free, or because a project had its share of them. */
+  #isWithheld = false
   /** Projects that the last claim took tasks of. */
   #served: ReadonlySet<number> = new Set()
   #othersFirst_at = -Infinity
@@ -208,6 +210,7 @@ export class Worker {
     this.#isWoken = false
     this.#wake = Promise.withResolvers()
     const count = this.#free
+    this.#isWithheld = count <= 0
     if (count <= 0 || this.#isDraining) return
     await this.#claiming
     const claiming = this.#claim(count)
@@ -233,6 +236,7 @@ export class Worker {
     const { sql, queue, id, environmentOf, publish, onDeferred, onOrphaned } = this.#options
     const perProject = shareOf(this.#slotsOfAll)
     const behind = this.#projectsBehind()
+    const wasShareTaken = this.#isShareTaken()
     const { runs, fetched, published, deferred, orphaned } = await claimTasks({
       sql,
       queue,
@@ -253,7 +257,9 @@ export class Worker {
     if (runs.length > 0) this.#served = new Set(runs.map(({ project_id }) => project_id))
     for (const run of runs) this.#begin(run)
     // Fewer than were asked for are all that there were, unless they were asked for in two parts, or a share kept others back.
-    this.#hasMore = fetched > 0 && (fetched >= fetchSize(count) || behind.length > 0 || this.#isShareTaken())
+    const isShareTaken = this.#isShareTaken()
+    this.#isWithheld = wasShareTaken || isShareTaken
+    this.#hasMore = fetched > 0 && (fetched >= fetchSize(count) || behind.length > 0 || isShareTaken)
   }
 
   /**
@@ -309,10 +315,13 @@ export class Worker {
       this.#claimed.set(run.claim.task_id, run)
       return this.#beginEarly(run, task, opensTools)
     }
-    const changes: TaskChange[] = []
+    const claims = chosen.map((task) => claimTask(task, { worker_id: id, environmentOf, begin }))
+    let changes: TaskChange[]
     let stored: ReadonlyMap<string, StoredClaim>
     try {
-      for (const task of chosen) changes.push(await claimTask(task, { worker_id: id, environmentOf, begin }))
+      // None may still begin when the slots are given up.
+      await Promise.allSettled(claims)
+      changes = await Promise.all(claims)
       stored = await store(changes)
     } catch (error) {
       giveUp()
@@ -383,6 +392,12 @@ export class Worker {
     return used
   }
 
+  /** Whether what other workers run of a project may have kept its tasks from this one; what they run is not known here. */
+  #mayOthersWithhold(): boolean {
+    const { slots } = this.#options
+    return this.#slotsOfAll > slots && this.#runs.size >= slots * busyShare
+  }
+
   #isShareTaken(): boolean {
     return [...this.#usedByProject().values()].some((used) => used >= shareOf(this.#options.slots))
   }
@@ -442,8 +457,7 @@ export class Worker {
       if (run.message_id) this.#options.context.hub.forget(task_id, run.message_id)
       if (this.#runs.get(task_id) === run) this.#runs.delete(task_id)
       this.#running.delete(running)
-      // A busy worker may have been given less than there is, because of one project's share.
-      if (this.#hasMore || this.#runs.size >= this.#options.slots * busyShare) this.wake()
+      if (this.#hasMore || this.#isWithheld || this.#mayOthersWithhold()) this.wake()
     })
     this.#running.add(running)
   }

@@ -1,5 +1,6 @@
 import type { ToolSafety } from '#contract/tasks/task-lifecycle.ts'
 import type { ToolKind } from '#contract/tools/tools.ts'
+import { Batcher, onceEach } from '../../platform/batcher.ts'
 import { jsonb, type Sql } from '../../platform/postgres/database.ts'
 
 /** One tool of a server or a document, as it was found when the row was registered. */
@@ -33,15 +34,39 @@ export interface ToolRow {
   drift: Record<string, unknown> | null
 }
 
+/** Which tools of a project are looked for. */
+export interface AskedTools {
+  project_id: number
+  names: readonly string[]
+}
+
 /**
  * The rows of these names, of a project. Names that have no row are left out, and so are documents: they may be large,
  * and what they say is pinned.
  */
-export async function listToolRows(sql: Sql, project_id: number, names: readonly string[]): Promise<ToolRow[]> {
+export async function listToolRows(sql: Sql, { project_id, names }: AskedTools): Promise<ToolRow[]> {
   if (names.length === 0) return []
   return sql<ToolRow>`
     select id, project_id, name, description, kind, safety, parameters, definition - 'document' as definition, pinned, status, drift
     from tool where project_id = ${project_id} and name = any(${[...names]})`
+}
+
+const groupMax = 100
+const concurrency = 2
+/** Those that come while a group is read share the next, unless the one that runs is held up so long. */
+const apart_ms = 50
+
+/** The same for many tasks that begin at a time: those that look for the same tools share the statement, and its rows. */
+export function shareToolRows(sql: Sql): (asked: AskedTools) => Promise<readonly ToolRow[]> {
+  const nameOf = ({ project_id, names }: AskedTools): string => JSON.stringify([project_id, names])
+  const list = (some: readonly AskedTools[]): Promise<ToolRow[][]> =>
+    Promise.all(some.map((asked) => listToolRows(sql, asked)))
+  const groups = new Batcher<AskedTools, readonly ToolRow[]>((all) => onceEach(all, nameOf, list), {
+    concurrency,
+    groupMax,
+    apart_ms,
+  })
+  return (asked) => groups.submit(asked)
 }
 
 /**

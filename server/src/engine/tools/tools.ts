@@ -15,7 +15,7 @@ import { growingRedaction, type Redaction } from './redaction.ts'
 import type { Sandboxes } from './sandbox/sandbox.ts'
 import { judgeSchemas } from './schemas/schema-judge.ts'
 import { ToolError, type Tool, type ToolScope, type Toolset, type ToolSource } from './tool.ts'
-import { listToolRows, type ToolRow } from './tool-rows.ts'
+import { shareToolRows, type ToolRow } from './tool-rows.ts'
 import { withTokens } from './with-tokens.ts'
 
 export interface ToolsOptions {
@@ -30,21 +30,26 @@ export interface ToolsOptions {
   now?: () => Date
 }
 
+interface OpenOptions extends ToolsOptions {
+  rowsOf: ReturnType<typeof shareToolRows>
+}
+
 /**
  * Where agents' tools come from: the service's own and the project's, by the names in `config.tools`. The name
  * of an OpenAPI document or an MCP server stands for all of its tools, `name/tool` for one. What tools answer comes
  * without the secrets that they were called with, cut to `toolOutputMax`.
  */
 export function makeTools(options: ToolsOptions): ToolSource {
-  return { open: (scope) => openTools(options, scope) }
+  const rowsOf = shareToolRows(options.sql)
+  return { open: (scope) => openTools({ ...options, rowsOf }, scope) }
 }
 
-async function openTools(options: ToolsOptions, scope: ToolScope): Promise<Toolset> {
-  const { sql, secrets, egress, log, sandboxes, tokens, now = () => new Date() } = options
+async function openTools(options: OpenOptions, scope: ToolScope): Promise<Toolset> {
+  const { sql, rowsOf, secrets, egress, log, sandboxes, tokens, now = () => new Date() } = options
   const { project_id, environment } = scope
   const names = [...new Set(scope.names)]
   const ofProject = names.filter((name) => !isBuiltinTool(name))
-  const rows = await listToolRows(sql, project_id, [...new Set(ofProject.map(rowName))])
+  const rows = ofProject.length > 0 ? await rowsOf({ project_id, names: [...new Set(ofProject.map(rowName))] }) : []
   const named = rows.flatMap(({ definition }) => namedCredentials(definition))
   const { values: credentials, unreadable } = await readCredentials(sql, secrets, log, project_id, named)
   const renewed = tokens ? await listTokenCredentials(sql, project_id, named) : new Map<string, TokenCredential>()

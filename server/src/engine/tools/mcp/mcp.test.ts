@@ -64,7 +64,7 @@ async function opened(
 type Call = (tool: string, args?: Record<string, unknown>, more?: Partial<ToolCallContext>) => ReturnType<Tool['call']>
 
 async function rowOf(name: string) {
-  const [row] = await listToolRows(sql, agent.project_id, [name])
+  const [row] = await listToolRows(sql, { project_id: agent.project_id, names: [name] })
   return row ?? assert.fail()
 }
 
