@@ -9,8 +9,8 @@ const lease_seconds = 10
 /** Retry-After for a credential with the most open streams; streams end at their readers' choice. */
 const retry_seconds = 5
 /**
- * How long a closed stream stays counted: the next stream of the credential takes its place without a write. Another process
- * that reaches the limit sees the room so much later.
+ * What is written follows what was open at most in the last so long: a stream that takes the place of a closed one needs no write.
+ * Another process that reaches the limit sees the room up to twice so much later.
  */
 const release_ms = 100
 /** How soon a count that could not be written is written again. */
@@ -36,6 +36,8 @@ export interface OpenStreamsOptions {
 /** What a credential has open in this process. Its writes follow each other. */
 interface Open {
   count: number
+  /** The most since the timer was set. */
+  peak: number
   written: number
   writing: Promise<unknown>
   /** Lowers what is written, once streams were closed. */
@@ -48,7 +50,7 @@ export function countOpenStreams({ sql, worker_id, rates }: OpenStreamsOptions):
   const open = new Map<string, Open>()
 
   const openOf = (subject: string): Open => {
-    const found = open.get(subject) ?? { count: 0, written: 0, writing: Promise.resolve() }
+    const found = open.get(subject) ?? { count: 0, peak: 0, written: 0, writing: Promise.resolve() }
     open.set(subject, found)
     return found
   }
@@ -57,21 +59,22 @@ export function countOpenStreams({ sql, worker_id, rates }: OpenStreamsOptions):
     of.writing = done.catch(() => {})
     return done
   }
-  const write = (subject: string, of: Open): Promise<void> =>
+  const lower = (subject: string, of: Open): Promise<void> =>
     after(of, async () => {
-      const { count } = of
+      const count = of.peak
+      of.peak = of.count
       if (count !== of.written) {
         await writeCount(sql, { subject, worker_id, count })
         of.written = count
       }
-      if (of.count === 0 && of.written === 0 && !of.timer) open.delete(subject)
+      if (of.written > of.count) lowerLater(subject, of, release_ms)
+      else if (of.written === 0 && !of.timer) open.delete(subject)
     })
-  const release = (subject: string, of: Open): void => {
-    of.count -= 1
+  const lowerLater = (subject: string, of: Open, after_ms: number): void => {
     of.timer ??= setTimeout(() => {
       of.timer = undefined
-      write(subject, of).catch(() => setTimeout(() => void write(subject, of).catch(() => {}), rewrite_ms).unref())
-    }, release_ms).unref()
+      lower(subject, of).catch(() => lowerLater(subject, of, rewrite_ms))
+    }, after_ms).unref()
   }
 
   return {
@@ -87,11 +90,16 @@ export function countOpenStreams({ sql, worker_id, rates }: OpenStreamsOptions):
           of.written = count
         }
         of.count += 1
+        of.peak = Math.max(of.peak, of.count)
         return true
       })
       if (!isTaken) throw tooMany(limit)
-      if (response.destroyed) release(subject, of)
-      else response.once('close', () => release(subject, of))
+      const release = (): void => {
+        of.count -= 1
+        lowerLater(subject, of, release_ms)
+      }
+      if (response.destroyed) release()
+      else response.once('close', release)
     },
   }
 }
