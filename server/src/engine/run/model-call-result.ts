@@ -71,7 +71,7 @@ export function answered(run: Run, step: Step, answer: ModelAnswer, context: Ans
     finish_reason: answer.finish_reason,
     ...(answer.reasoning_summary ? { reasoning_summary: cutText(answer.reasoning_summary, summaryMax) } : {}),
   }
-  const turn = answer.turn && context.turns.seal(run.agent_id, withIds(answer.turn, tool_calls))
+  const turn = answer.turn && context.turns.seal(run, withIds(answer.turn, tool_calls))
   run.unfinished = ''
   return finishedCall(run, { ...step, output, ...(turn === undefined ? {} : { turn }) }, answer, context, [
     {

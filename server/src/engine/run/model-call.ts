@@ -225,7 +225,7 @@ function turnRequest(run: Run, step: Step, turns: Turns): ModelAsk {
   const messages = conversation({ ...run, input, steps: run.steps.slice(0, step.index) }, step.input as ModelCallInput)
   return {
     system_prompt,
-    messages: turns.open(run.agent_id, messages),
+    messages: turns.open(run, messages),
     tools: offered(run),
     tool_choice: toolChoice(run, step),
     parallel_tool_calls: run.work.caller?.parallel_tool_calls,

@@ -3,7 +3,7 @@ import type { Spender } from '../budgets/budget-rows.ts'
 import type { Claim } from '../journal/journal.ts'
 import type { StoredMessage } from '../conversation/turns.ts'
 import type { CredentialUnavailable } from '../credentials/credential-unavailable.ts'
-import type { ModelAsk, ModelSource } from '../models/model.ts'
+import type { ModelAsk, ModelSource, ProviderTurn } from '../models/model.ts'
 import type { ModelScope } from '../models/organization/organization-models.ts'
 import { noTools, type Toolset } from '../tools/tool.ts'
 import type { LockedTask, TaskWork, TaskUsage, Step, ReadMessage, CallWarning } from '../task.ts'
@@ -66,6 +66,8 @@ export class Run {
   messages: readonly ReadMessage[]
   /** What earlier tasks of its thread said. */
   history: readonly StoredMessage[] = []
+  /** Turns of models that this attempt has made or decrypted: every call of a model has all that came before it. */
+  readonly known_turns = new Map<string, ProviderTurn>()
   /** What its agent may call. */
   toolset: Toolset = noTools
   usage: TaskUsage

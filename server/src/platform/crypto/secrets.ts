@@ -1,4 +1,13 @@
-import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes, timingSafeEqual } from 'node:crypto'
+import {
+  createCipheriv,
+  createDecipheriv,
+  createHmac,
+  createSecretKey,
+  hkdfSync,
+  type KeyObject,
+  randomBytes,
+  timingSafeEqual,
+} from 'node:crypto'
 
 /** The shortest secret key, in characters. */
 export const secretKeyLengthMin = 32
@@ -65,7 +74,7 @@ const textAt = 33
 /** One secret key, and what is derived from it (HKDF-SHA256). */
 interface Key {
   id: Buffer
-  derive(use: string, label: string): Buffer
+  derive(use: string, label: string): KeyObject
 }
 
 /**
@@ -111,7 +120,7 @@ export function makeSecrets(secretKey: string, fallback?: string): Secrets {
         const expected = hmacOf(one, label, text)
         return mac.length === expected.length && timingSafeEqual(mac, expected)
       }),
-    signingKeys: (label) => keys.map(({ derive }) => derive('sign', label).toString('base64url')),
+    signingKeys: (label) => keys.map(({ derive }) => derive('sign', label).export().toString('base64url')),
   }
 }
 
@@ -119,12 +128,13 @@ function makeKey(text: string): Key {
   if ([...text].length < secretKeyLengthMin) {
     throw new RangeError(`The secret key must have at least ${secretKeyLengthMin} characters.`)
   }
-  const derived = new Map<string, Buffer>()
-  const derive = (use: string, label: string): Buffer => {
+  // Node takes a key object several times faster than the bytes of a key.
+  const derived = new Map<string, KeyObject>()
+  const derive = (use: string, label: string): KeyObject => {
     const info = `${use} ${label}`
-    const key = derived.get(info) ?? Buffer.from(hkdfSync('sha256', text, 'cadre', info, 32))
+    const key = derived.get(info) ?? createSecretKey(Buffer.from(hkdfSync('sha256', text, 'cadre', info, 32)))
     derived.set(info, key)
     return key
   }
-  return { id: derive('identify', 'key').subarray(0, 4), derive }
+  return { id: derive('identify', 'key').export().subarray(0, 4), derive }
 }
