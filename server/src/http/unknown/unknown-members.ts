@@ -121,12 +121,25 @@ function formsOf(schemas: readonly Form[], value: object): Form[] {
   const all = schemas.flatMap(alternatives)
   if (Array.isArray(value)) return all.filter(({ type }) => type === 'array')
   const objects = all.filter(({ type }) => type === 'object')
-  const meant = objects.filter(({ properties = {} }) =>
-    Object.entries(properties).every(
-      ([name, member]) => member.enum === undefined || member.enum.includes((value as Record<string, unknown>)[name]),
-    ),
+  if (objects.length <= 1) return objects
+  const meant = objects.filter((form) =>
+    fixedMembers(form).every(([name, allowed]) => allowed.includes((value as Record<string, unknown>)[name])),
   )
-  return objects.length > 1 && meant.length > 0 ? meant : objects
+  return meant.length > 0 ? meant : objects
+}
+
+const fixed = new WeakMap<Form, [string, readonly unknown[]][]>()
+
+/** Members that have one of a few values, by their names. Every request asks, so it is looked for once. */
+function fixedMembers(form: Form): [string, readonly unknown[]][] {
+  let known = fixed.get(form)
+  if (!known) {
+    known = Object.entries(form.properties ?? {}).flatMap(([name, member]) =>
+      member.enum ? [[name, member.enum]] : [],
+    )
+    fixed.set(form, known)
+  }
+  return known
 }
 
 function alternatives(schema: Form): Form[] {
