@@ -24,7 +24,7 @@ interface Measured extends Cost {
 const allowed: Record<string, Cost> = {
   'GET agent': { statements: 2, commits: 0 },
   'list of 20 agents': { statements: 2, commits: 0 },
-  'create agent': { statements: 4, commits: 1 },
+  'create agent': { statements: 2, commits: 1 },
   'task with one model call, waited for': { statements: 6, commits: 2 },
   'task with a tool round, waited for': { statements: 8, commits: 4 },
   'chat completion': { statements: 7, commits: 2 },

@@ -1,4 +1,4 @@
-import { jsonb, type Sql } from '../platform/postgres/database.ts'
+import { jsonb, type Fragment, type Sql } from '../platform/postgres/database.ts'
 import { newId } from '../platform/ids.ts'
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
@@ -39,11 +39,20 @@ export async function writeAgentLog(
   entries: readonly AgentLogEntry[],
   secrets: readonly string[] = [],
 ): Promise<void> {
-  if (entries.length === 0) return
-  await sql`
+  if (entries.length > 0) await sql.run(insertLogRows(sql, agentLogRows(entries, secrets)))
+}
+
+/** The insert of entries, as part of a statement of their transaction, where `condition` is true of one, as `entry`. */
+export function insertLogRows(
+  { fragment }: Sql,
+  rows: readonly AgentLogRow[],
+  condition: Fragment = fragment`true`,
+): Fragment {
+  return fragment`
     insert into agent_log (id, agent_id, task_id, timestamp, level, message, context)
     select id, agent_id, task_id, clock_timestamp(), level, message, context
-    from jsonb_to_recordset(${jsonb(agentLogRows(entries, secrets))}::jsonb) as entry(id text, agent_id text, task_id text, level text, message text, context jsonb)`
+    from jsonb_to_recordset(${jsonb(rows)}::jsonb) as entry(id text, agent_id text, task_id text, level text, message text, context jsonb)
+    where ${condition}`
 }
 
 /** An entry as it is stored, for statements that write more than the log. */

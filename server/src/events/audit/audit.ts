@@ -1,6 +1,6 @@
 import type { AuditAction, Actor } from '#contract/accounts/audit.ts'
 import { projectId } from '#contract/core/project-id.ts'
-import { jsonb, type Sql } from '../../platform/postgres/database.ts'
+import { jsonb, type Fragment, type Sql } from '../../platform/postgres/database.ts'
 import { isId, newId } from '../../platform/ids.ts'
 import { bounded, changes, withoutSecrets } from './audit-content.ts'
 
@@ -39,31 +39,56 @@ export async function recordAudit(tx: Sql, actor: Actor, entry: AuditEntry): Pro
 
 /** Writes several entries into the audit log in one statement; otherwise as `recordAudit`. */
 export async function recordAudits(tx: Sql, done: readonly { actor: Actor; entry: AuditEntry }[]): Promise<void> {
-  const rows: object[] = []
-  for (const { actor: by, entry } of done) {
-    const { action, target, project_id, detail } = entry
-    const changed = changes(entry.before, entry.after)
-    if (!changed && detail === undefined) continue
-    const place = project_id === undefined ? {} : { project_id: projectId(project_id) }
-    const { actor, request_id, credential, ip, user_agent } = by
-    const row = {
-      ...{ actor, action, target, request_id, ip, user_agent },
-      credential_kind: credential?.kind,
-      credential_id: credential?.id,
-      before: part(changed?.before),
-      after: part(changed?.after),
-      detail: part({ ...place, ...detail }),
-    }
-    const organizations = by.org_id === null ? await organizationsOf(tx, by, target) : [by.org_id]
-    rows.push(...organizations.map((org_id) => ({ ...row, id: newId('aud'), org_id })))
+  const rows: AuditRow[] = []
+  for (const { actor, entry } of done) {
+    const content = contentOf(actor, entry)
+    if (!content) continue
+    const organizations = actor.org_id === null ? await organizationsOf(tx, actor, entry.target) : [actor.org_id]
+    rows.push(...organizations.map((org_id) => ({ ...content, id: newId('aud'), org_id })))
   }
-  if (rows.length === 0) return
-  await tx`
+  if (rows.length > 0) await tx.run(insertAudits(tx, rows))
+}
+
+/** An entry as it is stored, for statements that write more than the audit log. */
+export type AuditRow = Record<string, unknown>
+
+/** The entry of an actor of an organization. */
+export function auditRow(actor: Actor & { org_id: string }, entry: AuditEntry): AuditRow {
+  return { ...contentOf(actor, entry), id: newId('aud'), org_id: actor.org_id }
+}
+
+/**
+ * The insert of entries, as part of a statement of their transaction, where `condition` is true of one, as `e`; `after` is what that
+ * was made.
+ */
+export function insertAudits(
+  { fragment }: Sql,
+  rows: readonly AuditRow[],
+  { condition = fragment`true`, after = fragment`e.after` }: { condition?: Fragment; after?: Fragment } = {},
+): Fragment {
+  return fragment`
     insert into audit (id, org_id, actor, action, target, request_id, credential_kind, credential_id, ip, user_agent,
       before, after, detail)
-    select id, org_id, actor, action, target, request_id, credential_kind, credential_id, ip, user_agent, before, after, detail
+    select id, org_id, actor, action, target, request_id, credential_kind, credential_id, ip, user_agent, before, ${after}, detail
     from jsonb_to_recordset(${jsonb(rows)}::jsonb) as e(id text, org_id text, actor text, action text, target text,
-      request_id text, credential_kind text, credential_id text, ip text, user_agent text, before jsonb, after jsonb, detail jsonb)`
+      request_id text, credential_kind text, credential_id text, ip text, user_agent text, before jsonb, after jsonb, detail jsonb)
+    where ${condition}`
+}
+
+/** Of an entry all but its organization; undefined where there is nothing to write. */
+function contentOf(by: Actor, { action, target, project_id, detail, ...states }: AuditEntry): AuditRow | undefined {
+  const changed = changes(states.before, states.after)
+  if (!changed && detail === undefined) return undefined
+  const place = project_id === undefined ? {} : { project_id: projectId(project_id) }
+  const { actor, request_id, credential, ip, user_agent } = by
+  return {
+    ...{ actor, action, target, request_id, ip, user_agent },
+    credential_kind: credential?.kind,
+    credential_id: credential?.id,
+    before: part(changed?.before),
+    after: part(changed?.after),
+    detail: part({ ...place, ...detail }),
+  }
 }
 
 function part(value: unknown): unknown {

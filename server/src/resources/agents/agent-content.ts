@@ -115,8 +115,11 @@ export function readableEnvironment(
   }
 }
 
+/** What of an agent is shown. */
+type ShownAgent = Omit<AgentRow, 'settles_to' | 'launch_trigger' | 'revision'>
+
 /** An agent as family A answers it; with its prompt and environment variables everywhere but in lists (decision D41). */
-export function agentView(row: AgentRow, environment?: Record<string, string>) {
+export function agentView(row: ShownAgent, environment?: Record<string, string>) {
   const { system_prompt: _prompt, ...listed } = row.config
   return {
     id: row.id,
@@ -133,7 +136,7 @@ export function agentView(row: AgentRow, environment?: Record<string, string>) {
 }
 
 /** An agent as the audit log compares it: what people decide about it. */
-export function auditedAgent(secrets: Secrets, row: AgentRow) {
+export function auditedAgent(secrets: Secrets, row: ShownAgent) {
   const { status: _, last_activity: __, ...content } = agentView(row, readableEnvironment(secrets, row) ?? {})
   return content
 }

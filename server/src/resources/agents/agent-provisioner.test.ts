@@ -33,9 +33,15 @@ async function makeUnreadable(): Promise<string> {
 }
 
 describe('an agent that is being created (decision D34)', () => {
-  it('an agent that is being created becomes running, with a log entry for each step and one event', async () => {
-    const { id, name, project_id, updated_at } = await make()
-    await settled(id, 'running')
+  it('an agent that is being created is answered as creating and runs, with a log entry for each state, one event and its audit entry', async () => {
+    const { id, name, project_id, status, created_at, updated_at } = await make()
+    assert.equal(status, 'creating')
+    assert.equal((await get(id)).status, 'running')
+    const [audited] = await test.sql<{ after: any }>`select after from audit where target = ${id}`
+    assert.deepEqual(
+      [audited!.after.name, audited!.after.created_at, audited!.after.updated_at],
+      [name, created_at, updated_at],
+    )
     assert.deepEqual(await eventsOf(id), [
       {
         type: 'agent.launched',

@@ -2,30 +2,20 @@ import { eventAgent } from '#contract/events/events.ts'
 import { Problem } from '#contract/core/problems.ts'
 import type { Context } from '../../context.ts'
 import { writeAgentLog } from '../../events/agent-log.ts'
-import { emit, emitAll } from '../../events/outbox.ts'
-import { Batcher } from '../../platform/batcher.ts'
+import { emit } from '../../events/outbox.ts'
 import { startPeriodic } from '../../platform/periodic.ts'
 import { readableEnvironment } from './agent-content.ts'
-import { launchedEvent, moveEntry, scope, settle } from './agent-transitions.ts'
-import {
-  failProvisioning,
-  listUnprovisioned,
-  lockAgent,
-  provisionCreated,
-  type AgentKey,
-  type AgentRow,
-} from './agents.queries.ts'
+import { scope, settle } from './agent-transitions.ts'
+import { failProvisioning, listUnprovisioned, lockAgent, type AgentKey, type AgentRow } from './agents.queries.ts'
 
-/** Agents looked after in one pass, or settled in one transaction. */
+/** Agents looked after in one pass. */
 const batch = 100
-/** Transactions in which new agents are settled at a time. */
-const concurrency = 1
 /** How often agents are looked for whose own process did not settle them. */
 const sweepInterval_ms = 1000
 
-/** Finishes `creating` and `updating` in the background (decisions D34, D35). */
+/** Finishes `updating`, and what stands in `creating`, in the background (decisions D34, D35). */
 export interface AgentProvisioner {
-  /** Settles one agent now, as it is after the commit of its creation or update; new ones with others that come meanwhile. */
+  /** Settles one agent now, after the commit of its update. */
   settle(row: AgentRow): void
   /** Resolves when everything that was asked for is done, and stops. */
   stop(): Promise<void>
@@ -34,7 +24,7 @@ export interface AgentProvisioner {
 /**
  * Provisioning asks nothing of a model provider: it makes sure that a worker can read the stored configuration, which
  * fails where the environment variables were encrypted with another secret key. Agents left by a process that died are
- * found by a sweep, which is the work of processes that run tasks, so none stays in `creating`.
+ * found by a sweep, which is the work of processes that run tasks, so none stays in `updating`.
  */
 export function startAgentProvisioner(context: Context, { sweeps }: { sweeps: boolean }): AgentProvisioner {
   const { sql, log } = context
@@ -61,44 +51,14 @@ export function startAgentProvisioner(context: Context, { sweeps }: { sweeps: bo
       })
     : undefined
 
-  const creations = new Batcher<AgentRow, void>((rows) => provisionNew(context, rows), { concurrency, groupMax: batch })
-  const provisionRow = (row: AgentRow): Promise<void> =>
-    row.status === 'creating' && row.launch_trigger !== null && readableEnvironment(context.secrets, row)
-      ? creations.submit(row)
-      : provisionOne(context, row)
-
   return {
-    settle: (row) => void (stopped || track(provisionRow(row))),
+    settle: (row) => void (stopped || track(provisionOne(context, row))),
     async stop() {
       stopped = true
       await sweeping?.stop()
       await Promise.all(running)
     },
   }
-}
-
-/**
- * Settles new agents of which nothing stands in the way in one transaction. Of those to which something else happened first, that
- * has settled them.
- */
-async function provisionNew({ sql, engine }: Context, rows: readonly AgentRow[]): Promise<void[]> {
-  const triggers = new Map(rows.map(({ id, launch_trigger }) => [id, launch_trigger!]))
-  await sql.begin(async (tx) => {
-    const settled = await provisionCreated(tx, rows)
-    await writeAgentLog(
-      tx,
-      settled.map((row) => moveEntry(row, 'creating', { user_id: row.created_by }, 'create')),
-    )
-    await emitAll(
-      tx,
-      settled.map((row) => launchedEvent(row, row.org_id, triggers.get(row.id)!)),
-    )
-    await engine.dispatchAnyDeferred(
-      tx,
-      settled.map(({ id }) => id),
-    )
-  }, 'forceIndexPlan')
-  return []
 }
 
 async function provisionOne(context: Context, key: AgentKey): Promise<void> {

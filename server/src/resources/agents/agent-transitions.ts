@@ -102,7 +102,7 @@ export async function logMove(
 
 /** An `info` entry for a change of state (decision D48). */
 export function moveEntry(
-  row: AgentRow,
+  row: Pick<AgentRow, 'id' | 'status'>,
   from: AgentState | null,
   requester: Partial<Requester>,
   trigger: string,
@@ -122,7 +122,11 @@ export function moveEntry(
 }
 
 /** The event of an agent that settled into running after it was created. */
-export function launchedEvent(row: AgentRow, org_id: string, trigger: 'create' | 'launch'): NewEvent<'agent.launched'> {
+export function launchedEvent(
+  row: AgentKey & Pick<AgentRow, 'name' | 'status' | 'created_by'>,
+  org_id: string,
+  trigger: 'create' | 'launch',
+): NewEvent<'agent.launched'> {
   const data = { agent: eventAgent(row), trigger, user_id: row.created_by }
   return { type: 'agent.launched', scope: scope(row, { org_id }), data }
 }

@@ -4,6 +4,9 @@ import { answerConstraints } from '../../platform/postgres/constraints.ts'
 import { jsonb, type Fragment, type Sql } from '../../platform/postgres/database.ts'
 import { isId, newId } from '../../platform/ids.ts'
 import { subscriptionsIn } from '../../engine/journal/task-outbox.ts'
+import { insertLogRows, type AgentLogRow } from '../../events/agent-log.ts'
+import { insertAudits, type AuditRow } from '../../events/audit/audit.ts'
+import { insertEvents, noteEvents, type NewEvent, type WrittenEvent } from '../../events/outbox.ts'
 import { agentStats, type AgentStats } from '../tasks/stats.queries.ts'
 
 /** An agent as it is kept. `config` is without environment variables; those are encrypted in `environment`. */
@@ -166,46 +169,67 @@ export interface NewAgent extends AgentKey {
   created_by: string
   /** Whose model tokens it uses. */
   token_subject: string
-  launch_trigger: 'create' | 'launch'
+}
+
+/** What is written with new agents, each by the agent's id: of those that are not made it is not written. */
+export interface MadeWithAgents {
+  logs: readonly AgentLogRow[]
+  /** Their `after` is without the times of the agent, which the statement adds. */
+  audits: readonly AuditRow[]
+  events: readonly NewEvent[]
 }
 
 /**
- * Creates agents in `creating`, each with its first version, in one statement; gives their rows in their order. In the place of one
- * whose project the organization does not have is `project_not_found`, of one whose name is taken `agent_conflict` (decision D44).
+ * Creates agents, each with its first version, its log and audit entries and its event, all in one statement, so that it needs no
+ * transaction; gives their rows in their order. Nothing is left to provision, so they run; the rows say `creating`, as answers do (decision D34). In
+ * the place of one whose project the organization does not have is `project_not_found`, of one whose name is taken `agent_conflict`
+ * (decision D44).
  */
-export async function insertAgents(tx: Sql, agents: readonly NewAgent[]): Promise<(AgentRow | Problem)[]> {
+export async function insertAgents(
+  sql: Sql,
+  agents: readonly NewAgent[],
+  { logs, audits, events }: MadeWithAgents,
+): Promise<(AgentRow | Problem)[]> {
+  const { fragment } = sql
   const asked = agents.map(({ content, ...agent }, nth) => ({
     ...agent,
     ...content,
     nth,
     environment: content.environment?.toString('base64'),
   }))
-  const rows = await tx.run<AgentRow & { nth: number; is_there: boolean }>(tx.fragment`
+  const isMade = (id: Fragment): Fragment => fragment`${id} in (select id from made)`
+  const iso = (time: Fragment): Fragment =>
+    fragment`to_char(${time} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
+  const times = fragment`(select jsonb_build_object('created_at', ${iso(fragment`made.created_at`)}, 'updated_at', ${iso(fragment`made.updated_at`)})
+    from made where made.id = e.target)`
+  const rows = await sql.run<AgentRow & WrittenEvent & { nth: number; is_there: boolean }>(fragment`
     with given as materialized (
       select a.*
       from jsonb_to_recordset(${jsonb(asked)}::jsonb) as a(nth int, id text, org_id text, project_id bigint, name text, description text,
-        launch_trigger text, config jsonb, environment text, metadata jsonb, created_by text, token_subject text)
+        config jsonb, environment text, metadata jsonb, created_by text, token_subject text)
     ), held as materialized (
       -- Held as the foreign key will hold them: one that is being deleted is waited for, and then not there.
       select p.id, p.org_id from project p where p.id in (select project_id from given) for key share
     ), asked as materialized (
       select g.*, exists (select from held h where h.id = g.project_id and h.org_id = g.org_id) as is_there from given g
     ), made as (
-      insert into agent (id, project_id, name, description, status, settles_to, launch_trigger, config, environment, metadata,
-        created_by, token_subject)
+      insert into agent (id, project_id, name, description, status, config, environment, metadata, created_by, token_subject)
       -- In one order, so that of two such statements none waits for the other while that waits for it.
-      select id, project_id, name, description, 'creating', 'running', launch_trigger, config, decode(environment, 'base64'), metadata,
-        created_by, token_subject
+      select id, project_id, name, description, 'running', config, decode(environment, 'base64'), metadata, created_by, token_subject
       from asked where is_there order by project_id, name
       on conflict (project_id, name) do nothing
-      returning ${columns(tx)}
+      returning ${columns(sql)}
     ), versions as (
       insert into agent_version (agent_id, version, name, description, config, environment, created_by)
       select id, version, name, description, config, environment, created_by from made
-    )
-    select asked.nth, asked.is_there, made.* from asked left join made on made.id = asked.id order by asked.nth`)
-  return rows.map(({ nth, is_there, ...row }) => {
-    if (row.id !== null) return row
+    ), logged as (${insertLogRows(sql, logs, isMade(fragment`entry.agent_id`))}
+    ), audited as (${insertAudits(sql, audits, { condition: isMade(fragment`e.target`), after: fragment`e.after || ${times}` })}
+    ), emitted as (${insertEvents(sql, events, isMade(fragment`e.agent_id`))})
+    select asked.nth, asked.is_there, made.*, (select coalesce(bool_and(is_matched), true) from emitted) as is_matched
+    from asked left join made on made.id = asked.id order by asked.nth`)
+  noteEvents(sql, rows.slice(0, 1))
+  return rows.map(({ nth, is_there, is_matched: _, ...row }) => {
+    if (row.id !== null) return { ...row, status: 'creating' }
     const { project_named, content } = agents[nth]!
     return is_there ? nameTaken(content.name) : notFound('project_not_found', 'project', project_named)
   })
@@ -271,27 +295,6 @@ export async function settleAgent(tx: Sql, id: string, revision: number): Promis
     where id = ${id} and revision = ${revision} and status in ('creating', 'updating')
     returning ${columns(tx)}`)
   return row
-}
-
-/**
- * Ends `creating` of agents that their creation left at a revision; gives those of which it did, with their organization. The others
- * have settled, or another change came first.
- */
-export async function provisionCreated(
-  tx: Sql,
-  agents: readonly Pick<AgentRow, 'id' | 'revision'>[],
-): Promise<(AgentRow & { org_id: string })[]> {
-  return tx.run(tx.fragment`
-    with asked as materialized (
-      -- In one order, so that of two such statements none waits for the other while that waits for it.
-      select a.id from jsonb_to_recordset(${jsonb(agents.map(({ id, revision }) => ({ id, revision })))}::jsonb) as e(id text, revision bigint)
-      join agent a on a.id = e.id and a.revision = e.revision and a.status = 'creating' order by a.id for update of a
-    ), settled as (
-      update agent set status = settles_to, settles_to = null, launch_trigger = null, settle_attempts = 0
-      where id in (select id from asked) and status = 'creating'
-      returning ${columns(tx)}
-    )
-    select settled.*, p.org_id from settled join project p on p.id = settled.project_id`)
 }
 
 /** Counts a failed attempt to settle; the third, or one a minute after the change, leads to `error` (decision D34). */

@@ -51,7 +51,7 @@ export function agentRoutes(
   const { secrets, config } = context
   const readAgent = makeReadAgent(context.database)
   const listAgents = makeListAgents(context.database)
-  const { create: createAgent, createAll } = makeCreateAgents(context, agentProvisioner)
+  const { create: createAgent, createAll } = makeCreateAgents(context)
   const detailed = (row: AgentRow) => agentView(row, readableEnvironment(secrets, row) ?? {})
   const audited = (row: AgentRow) => auditedAgent(secrets, row)
 
@@ -260,9 +260,8 @@ export function agentRoutes(
       content,
       created_by: user_id,
       token_subject: subject,
-      launch_trigger,
     }
-    return { agent, open_members: newOpenMembers(body), requester: requesterOf(handling), actor }
+    return { agent, launch_trigger, open_members: newOpenMembers(body), requester: requesterOf(handling), actor }
   }
 }
 

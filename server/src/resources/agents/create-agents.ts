@@ -1,23 +1,26 @@
 import type { Actor } from '#contract/accounts/audit.ts'
 import { Problem } from '#contract/core/problems.ts'
 import type { Context } from '../../context.ts'
-import { writeAgentLog } from '../../events/agent-log.ts'
-import { recordAudits } from '../../events/audit/audit.ts'
+import { agentLogRows, type AgentLogEntry } from '../../events/agent-log.ts'
+import { auditRow, type AuditRow } from '../../events/audit/audit.ts'
+import type { Secrets } from '../../platform/crypto/secrets.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 import { Batcher, batchOrEach } from '../../platform/batcher.ts'
 import { auditedAgent, openMembersEntry } from './agent-content.ts'
-import { moveEntry, type Requester } from './agent-transitions.ts'
+import { launchedEvent, moveEntry, type Requester } from './agent-transitions.ts'
 import { insertAgents, type AgentRow, type NewAgent } from './agents.queries.ts'
-import type { AgentProvisioner } from './agent-provisioner.ts'
 
 const groupMax = 64
 const concurrency = 2
-/** Of what an agent has to store, in characters, where it shares a transaction. */
+/** One larger group costs less than two, unless the one that runs is held up so long. */
+const apart_ms = 50
+/** Of what an agent has to store, in characters, where it shares a statement. */
 const groupedMax_chars = 16_384
 
 /** An agent to be created, by whom, and how the audit log tells it. */
 export interface Creation {
   agent: NewAgent
+  launch_trigger: 'create' | 'launch'
   requester: Requester
   actor: Actor
   /** Paths in its configuration that the service does not know. */
@@ -25,58 +28,83 @@ export interface Creation {
   audit: { action: 'agent.created' | 'agent.launched'; detail?: Record<string, unknown> }
 }
 
-/** Creates agents with their first version, their log and audit entries, and has them settled. */
+/** Creates agents with their first version, their log and audit entries, and the event of their launch. */
 export interface CreateAgents {
   /**
-   * One; throws `project_not_found` and `agent_conflict`. In the caller's transaction where there is one, otherwise in one that it may
-   * share with agents that are created at the same time.
+   * One; throws `project_not_found` and `agent_conflict`. In the caller's transaction where there is one, otherwise in a statement that
+   * it may share with agents that are created at the same time.
    */
   create: (sql: Sql, creation: Creation) => Promise<AgentRow>
   /** Several in the caller's transaction: of each, in their order, its row or why there is none. */
   createAll: (tx: Sql, creations: readonly Creation[]) => Promise<(AgentRow | Problem)[]>
 }
 
-export function makeCreateAgents({ secrets, database }: Context, agentProvisioner: AgentProvisioner): CreateAgents {
-  const createAll: CreateAgents['createAll'] = async (tx, creations) => {
-    const results = await insertAgents(
-      tx,
+export function makeCreateAgents({ secrets, database }: Context): CreateAgents {
+  const createAll: CreateAgents['createAll'] = (sql, creations) =>
+    insertAgents(
+      sql,
       creations.map(({ agent }) => agent),
+      {
+        logs: agentLogRows(creations.flatMap(entriesOf)),
+        audits: creations.map((creation) => auditOf(secrets, creation)),
+        events: creations.map(({ agent, launch_trigger }) =>
+          launchedEvent(asMade(agent), agent.org_id, launch_trigger),
+        ),
+      },
     )
-    const made = results.flatMap((row, i) => (row instanceof Problem ? [] : [{ row, ...creations[i]! }]))
-    if (made.length === 0) return results
-    await writeAgentLog(
-      tx,
-      made.flatMap(({ row, requester, agent, open_members }) => [
-        moveEntry(row, null, requester, agent.launch_trigger),
-        ...(open_members.length > 0 ? [openMembersEntry(row.id, open_members)] : []),
-      ]),
-    )
-    await recordAudits(
-      tx,
-      made.map(({ row, actor, audit }) => ({
-        actor,
-        entry: { ...audit, target: row.id, project_id: row.project_id, after: auditedAgent(secrets, row) },
-      })),
-    )
-    tx.afterCommit(() => {
-      for (const { row } of made) agentProvisioner.settle(row)
-    })
-    return results
-  }
   const groups = new Batcher<Creation, AgentRow>(
-    (creations) => batchOrEach(creations, (some) => database.sql.begin((tx) => createAll(tx, some), 'indexed')),
-    { concurrency, groupMax, waitMax_ms: database.settings.connectionTimeoutMillis! },
+    (creations) => batchOrEach(creations, (some) => createAll(database.indexed, some)),
+    { concurrency, groupMax, apart_ms, waitMax_ms: database.settings.connectionTimeoutMillis! },
   )
   const create: CreateAgents['create'] = async (sql, creation) => {
     if (!sql.isTransaction && mayShare(creation)) return groups.submit(creation)
-    const [row] = await sql.begin((tx) => createAll(tx, [creation]))
+    const [row] = await createAll(sql, [creation])
     if (row instanceof Problem) throw row
     return row!
   }
   return { create, createAll }
 }
 
-/** Whether an agent may share a transaction with others: one with much to store makes none of them wait. */
+/** A new agent as it is stored, but for its times. */
+function asMade({
+  id,
+  project_id,
+  created_by,
+  content: { name, description, config, environment, metadata },
+}: NewAgent) {
+  return {
+    id,
+    project_id,
+    created_by,
+    name,
+    description,
+    config,
+    environment,
+    metadata,
+    status: 'running',
+    version: 0,
+  } as const
+}
+
+/** What the log of a new agent says. */
+function entriesOf({ agent, launch_trigger, requester, open_members }: Creation): AgentLogEntry[] {
+  const { id, created_by } = agent
+  return [
+    moveEntry({ id, status: 'creating' }, null, requester, launch_trigger),
+    ...(open_members.length > 0 ? [openMembersEntry(id, open_members)] : []),
+    moveEntry({ id, status: 'running' }, 'creating', { user_id: created_by }, 'create'),
+  ]
+}
+
+/** What the audit log says of a new agent, but for its times. */
+function auditOf(secrets: Secrets, { agent, actor, audit }: Creation): AuditRow {
+  const times = { created_at: '', updated_at: '', last_activity: null }
+  const { created_at: _, updated_at: __, ...after } = auditedAgent(secrets, { ...asMade(agent), ...times })
+  const { id, project_id, org_id } = agent
+  return auditRow({ ...actor, org_id }, { ...audit, target: id, project_id, after })
+}
+
+/** Whether an agent may share a statement with others: one with much to store makes none of them wait. */
 export function mayShare({ agent: { content } }: Creation): boolean {
   const { config, metadata, environment } = content
   return JSON.stringify([config, metadata]).length + (environment?.length ?? 0) <= groupedMax_chars
