@@ -3,6 +3,7 @@ import { describe, it } from 'node:test'
 import {
   ago,
   clockTime,
+  dueTime,
   exactTime,
   formatCost,
   formatCount,
@@ -41,12 +42,25 @@ describe('times of the console', () => {
   it('times of the console are written in the form that the user chose', () => {
     const texts = (['month', 'iso', 'day'] as const).map((form) => {
       writeAs(form)
-      return [exactTime(at, 'UTC'), formatCount(1234567)].join(' · ').replaceAll(/\s/g, ' ')
+      return [exactTime(at, 'UTC'), formatCount(1234567), formatDuration(3210)].join(' · ').replaceAll(/\s/g, ' ')
     })
     assert.deepEqual(texts, [
-      'Mar 29, 2026, 12:59:59 AM · 1,234,567',
-      '2026-03-29 00:59:59 · 1 234 567',
-      '29 Mar 2026, 00:59:59 · 1,234,567',
+      'Mar 29, 2026, 12:59:59 AM · 1,234,567 · 3.21 s',
+      '2026-03-29 00:59:59 · 1 234 567 · 3,21 s',
+      '29 Mar 2026, 00:59:59 · 1,234,567 · 3.21 s',
+    ])
+  })
+
+  it('times of the console without a year, and those of schedules, have the form that the user chose', () => {
+    const texts = (['month', 'iso', 'day'] as const).map((form) => {
+      writeAs(form)
+      const { day, time } = dueTime(at, 'Asia/Tokyo')
+      return `${logTime(at, 'UTC')} · ${day}, ${time}`.replaceAll(/\s/g, ' ')
+    })
+    assert.deepEqual(texts, [
+      'Mar 29, 12:59:59.250 AM · Sun, Mar 29, 09:59 AM',
+      '03-29 00:59:59.250 · Sun 03-29, 09:59',
+      '29 Mar, 00:59:59.250 · Sun 29 Mar, 09:59',
     ])
   })
 
@@ -61,6 +75,11 @@ describe('times of the console', () => {
     assert.equal(ago(now - 90_000, now), '1 min. ago')
     assert.equal(ago(now + 2 * 3_600_000, now), 'in 2 hr.')
     assert.equal(ago(now - 26 * 3_600_000, now), 'yesterday')
+    // Rounded up, it is one of the next unit.
+    assert.equal(ago(now - 59_400, now), '59 sec. ago')
+    assert.equal(ago(now - 59_600, now), '1 min. ago')
+    assert.equal(ago(now + 59.6 * 60_000, now), 'in 1 hr.')
+    assert.equal(ago(now - 23.6 * 3_600_000, now), 'yesterday')
   })
 })
 
@@ -86,6 +105,10 @@ describe('figures of the console', () => {
     assert.deepEqual(
       [0, 840, 3210, 42_400, 250_000, 11_100_000, 187_200_000].map((ms) => formatDuration(ms)),
       ['0 ms', '840 ms', '3.21 s', '42.4 s', '4 min 10 s', '3 h 5 min', '2 d 4 h'],
+    )
+    assert.deepEqual(
+      [999.6, 9996, 59_960, 119_600, 3_599_600].map((ms) => formatDuration(ms)),
+      ['1.00 s', '10.0 s', '1 min', '2 min', '1 h'],
     )
   })
 

@@ -58,7 +58,9 @@ function written(at: string | number | Date, zone: TimeZone, name: keyof typeof 
     return new Intl.DateTimeFormat(forms[form], { ...options, ...iso, ...(zone === 'UTC' ? { timeZone: 'UTC' } : {}) })
   })
   // Some locales put the fraction behind a comma; there is one form of it.
-  return format.format(new Date(at)).replace(/(:\d\d),(\d{3})/, '$1.$2')
+  const text = format.format(new Date(at)).replace(/(:\d\d),(\d{3})/, '$1.$2')
+  // Without a year, the locale of the ISO form writes the day first.
+  return form === 'iso' ? text.replace(/^(\d\d)\/(\d\d)\b/, '$2-$1') : text
 }
 
 /** Date and time in full, to the millisecond where `precise`. */
@@ -81,11 +83,27 @@ export function axisTime(at: string | number | Date, zone: TimeZone, unit: 'day'
   return written(at, zone, unit)
 }
 
-/** How long ago, or in how long, rounded to one unit. */
+/** The day with its name, and the time of day, of a moment in any time zone. */
+export function dueTime(at: string, timeZone: string): { day: string; time: string } {
+  const part = (name: string, locale: string, options: Intl.DateTimeFormatOptions): string =>
+    once(`${form} ${timeZone} due ${name}`, () => new Intl.DateTimeFormat(locale, { ...options, timeZone })).format(
+      new Date(at),
+    )
+  const time = part('time', forms[form], clock)
+  if (form !== 'iso')
+    return { day: part('day', forms[form], { weekday: 'short', day: 'numeric', month: 'short' }), time }
+  const date = part('date', forms.iso, { year: 'numeric', month: '2-digit', day: '2-digit' })
+  return { day: `${part('weekday', forms.day, { weekday: 'short' })} ${date.slice('2026-'.length)}`, time }
+}
+
+/** How long ago, or in how long, rounded to one unit: never 60 seconds, which are a minute. */
 export function ago(at: string | number | Date, now = Date.now()): string {
   const distance_ms = new Date(at).getTime() - now
-  const [unit, size_ms] = units.find(([, size]) => Math.abs(distance_ms) >= size) ?? ['second', 1_000]
-  return Math.abs(distance_ms) < 5_000 ? 'just now' : relative.format(Math.round(distance_ms / size_ms), unit)
+  if (Math.abs(distance_ms) < 5_000) return 'just now'
+  const [unit, size_ms] = units.findLast(
+    ([, size], index) => index === 0 || Math.abs(Math.round(distance_ms / size)) * size < units[index - 1]![1],
+  )!
+  return relative.format(Math.round(distance_ms / size_ms), unit)
 }
 
 function number(value: number, options: Intl.NumberFormatOptions): string {
@@ -137,14 +155,28 @@ export function formatCost(usd: number | null | undefined): string {
   return `$${number(usd, digits)}`
 }
 
-/** A span of time: 840 ms, 3.21 s, 4 min 10 s, 3 h 5 min, 2 d 4 h. */
+/** A span of time: 840 ms, 3.21 s, 4 min 10 s, 3 h, 2 d 4 h. */
 export function formatDuration(ms: number): string {
-  if (ms < 1000) return `${Math.max(0, Math.round(ms))} ms`
-  if (ms < 60_000) return `${(ms / 1000).toFixed(ms < 10_000 ? 2 : 1)} s`
-  const minutes = Math.floor(ms / 60_000)
-  if (minutes < 60) return `${minutes} min ${Math.round((ms % 60_000) / 1000)} s`
+  const rounded_ms = Math.max(0, Math.round(ms))
+  if (rounded_ms < 1000) return `${rounded_ms} ms`
+  // From here on it is rounded before it is taken apart: 59.96 s are a minute, and no minute has 60 s.
+  for (const [digits, limit_s] of [
+    [2, 10],
+    [1, 60],
+  ] as const) {
+    const seconds = Math.round((ms / 1000) * 10 ** digits) / 10 ** digits
+    if (seconds < limit_s) return `${number(seconds, { minimumFractionDigits: digits })} s`
+  }
+  const all_s = Math.round(ms / 1000)
+  const minutes = Math.floor(all_s / 60)
   const hours = Math.floor(minutes / 60)
-  return hours < 48 ? `${hours} h ${minutes % 60} min` : `${Math.floor(hours / 24)} d ${hours % 24} h`
+  const [first, second] =
+    minutes < 60
+      ? [`${minutes} min`, `${all_s % 60} s`]
+      : hours < 48
+        ? [`${hours} h`, `${minutes % 60} min`]
+        : [`${Math.floor(hours / 24)} d`, `${hours % 24} h`]
+  return second.startsWith('0 ') ? first : `${first} ${second}`
 }
 
 /** When a step began and ended, in ms since 1970; it ends now where it has not ended. */

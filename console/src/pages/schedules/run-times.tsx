@@ -1,22 +1,22 @@
-import { ago, zoneName } from '../../format.ts'
-import { useTimeZone } from '../../ui/time.tsx'
+import { ago, dueTime, zoneName } from '../../format.ts'
+import { useForm, useTimeZone } from '../../ui/time.tsx'
 
 /** Due times in words, in the zone of Preferences, and in the schedule's own where that says something else. */
 export function RunTimes({ runs, time_zone, label }: { runs: readonly string[]; time_zone: string; label: string }) {
   const [zone] = useTimeZone()
+  useForm()
   const mine = zoneName(zone)
   return (
     <ol aria-label={label} className="divide-y divide-line">
       {runs.map((at) => {
-        const here = moment(at, mine)
-        const there = moment(at, time_zone)
-        const [day, time] = there.split(', ') as [string, string]
-        const theirs = here.startsWith(day) ? time : there
+        const here = dueTime(at, mine)
+        const there = dueTime(at, time_zone)
+        const theirs = here.day === there.day ? there.time : `${there.day}, ${there.time}`
         return (
           <li key={at} className="flex flex-wrap items-baseline justify-between gap-x-4 py-1.5">
             <time dateTime={at}>
-              {here}
-              {there !== here && (
+              {here.day}, {here.time}
+              {(there.day !== here.day || there.time !== here.time) && (
                 <span className="text-soft">
                   {' '}
                   · {theirs} in {placeOf(time_zone)}
@@ -29,18 +29,6 @@ export function RunTimes({ runs, time_zone, label }: { runs: readonly string[]; 
       })}
     </ol>
   )
-}
-
-/** Day and time of day, as people say them. */
-export function moment(at: string, timeZone: string): string {
-  return new Intl.DateTimeFormat('en-GB', {
-    timeZone,
-    weekday: 'short',
-    day: 'numeric',
-    month: 'short',
-    hour: '2-digit',
-    minute: '2-digit',
-  }).format(new Date(at))
 }
 
 function placeOf(time_zone: string): string {

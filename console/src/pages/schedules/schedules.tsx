@@ -6,7 +6,7 @@ import { useAgentNames } from '../../agents/agent-names.ts'
 import { AgentPicker } from '../../agents/agent-picker.tsx'
 import { api } from '../../api/client.ts'
 import { useProjectId } from '../../api/queries.ts'
-import { formatCount, zoneName } from '../../format.ts'
+import { dueTime, formatCount, zoneName } from '../../format.ts'
 import { paths } from '../../paths.ts'
 import { useSearchText } from '../../search-state.ts'
 import { Button } from '../../ui/button.tsx'
@@ -25,7 +25,6 @@ import { Options } from '../parts/options.tsx'
 import { PageFrame } from '../parts/page-frame.tsx'
 import { useDisabledReason } from '../../api/disabled-reason.ts'
 import { cronWords } from './cron-description.ts'
-import { moment } from './run-times.tsx'
 import { ScheduleForm } from './schedule-form.tsx'
 
 const pageSize = 20
@@ -106,7 +105,7 @@ export default function Schedules() {
           <span className="text-soft">–</span>
         ) : (
           <time dateTime={next_run_at} className="whitespace-nowrap">
-            {moment(next_run_at, zoneName(zone))}
+            {Object.values(dueTime(next_run_at, zoneName(zone))).join(', ')}
           </time>
         ),
     },
