@@ -141,7 +141,7 @@ test('operations of a pasted document are chosen before they become tools', inBr
   await reached(page, 'Edit pets')
   await page.getByLabel('Description', { exact: true }).fill('Pets and stores.')
   // A link would lose what was typed, so it asks.
-  await page.getByRole('link', { name: 'Back to the tool' }).click()
+  await page.getByRole('navigation', { name: 'Where' }).getByRole('link', { name: 'pets' }).click()
   await page.getByRole('button', { name: 'Stay here' }).click()
   await page.getByRole('button', { name: 'Save', exact: true }).click()
   await reached(page, 'pets')
@@ -226,7 +226,7 @@ test('credentials are added, used, rotated and renamed, and their values never c
   await dialog.getByLabel('Name', { exact: true }).fill('CALENDAR')
   await dialog.getByLabel('Token endpoint').fill('https://id.example.com/token')
   await dialog.getByLabel('Authorization endpoint').fill('https://id.example.com/authorize')
-  await dialog.getByLabel('Client id').fill('cadre')
+  await dialog.getByLabel('Client ID').fill('cadre')
   await dialog.getByLabel('Hosts it may be sent to').fill('calendar.example.com')
   await dialog.getByText('/api/v1/credentials/callback').waitFor()
   await screen(page, 'credential-new-oauth')

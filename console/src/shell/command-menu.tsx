@@ -33,7 +33,7 @@ export function CommandMenu({ isOpen, close }: { isOpen: boolean; close: () => v
         aria-controls={list}
         aria-activedescendant={commands[chosen] ? `${list}-${chosen}` : undefined}
         aria-label="A page, a name, an identifier, or what to do"
-        placeholder="Search, paste an id, or type “pause echo” or “new agent”"
+        placeholder="Search, paste an ID, or type “pause echo”"
         className="w-full rounded-md border border-edge bg-panel px-2.5 py-2"
         value={text}
         onChange={(event) => {

@@ -3,10 +3,11 @@ import { Link, useRouter, type ErrorComponentProps } from '@tanstack/react-route
 import { useEffect, useRef, type ReactNode } from 'react'
 import { NotFoundError, PermissionDeniedError } from '#sdk/errors.ts'
 import { api } from '../api/client.ts'
-import { Button } from '../ui/button.tsx'
+import { Button, ButtonLink } from '../ui/button.tsx'
 import { CopyButton } from '../ui/copy.tsx'
 import { EmptyState } from '../ui/empty-state.tsx'
 import { ErrorBox } from '../ui/error-box.tsx'
+import { usePageTitle } from '../ui/page.tsx'
 import { Skeleton } from '../ui/skeleton.tsx'
 import { UnloadedError } from './unloaded-error.ts'
 
@@ -14,13 +15,14 @@ import { UnloadedError } from './unloaded-error.ts'
 export function MissingPage() {
   return (
     <EmptyState
+      isPage
       title="Page not found"
       actions={
         <>
           <Button kind="primary" onClick={() => location.reload()}>
             Try again
           </Button>
-          <Link to="/">Go home</Link>
+          <ButtonLink to="/">Go home</ButtonLink>
         </>
       }
     >
@@ -90,6 +92,7 @@ function UnloadedPage({ error }: { error: unknown }) {
 }
 
 function Failure({ title, children }: { title: string; children: ReactNode }) {
+  usePageTitle(title)
   return (
     <div className="mx-auto max-w-2xl space-y-3 p-6">
       <h1>{title}</h1>

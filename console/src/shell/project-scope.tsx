@@ -1,9 +1,11 @@
 import { useQuery } from '@tanstack/react-query'
-import { Link, Outlet } from '@tanstack/react-router'
+import { Outlet } from '@tanstack/react-router'
 import { useEffect } from 'react'
 import { LiveProvider } from '../api/live.tsx'
 import { NotFoundError } from '#sdk/errors.ts'
 import { projectQuery, useProjectId } from '../api/queries.ts'
+import { paths } from '../paths.ts'
+import { ButtonLink } from '../ui/button.tsx'
 import { EmptyState } from '../ui/empty-state.tsx'
 import { LiveBadge } from './live-badge.tsx'
 import { ErrorBox } from '../ui/error-box.tsx'
@@ -20,7 +22,11 @@ export function ProjectScope() {
   }, [project_id, isThere])
   if (error instanceof NotFoundError)
     return (
-      <EmptyState title="Project not found" actions={<Link to="/projects">All projects</Link>}>
+      <EmptyState
+        isPage
+        title="Project not found"
+        actions={<ButtonLink {...paths.projects()}>All projects</ButtonLink>}
+      >
         <p>It may have been deleted, or belong to another organization.</p>
         <ErrorBox error={error} />
       </EmptyState>

@@ -1,5 +1,6 @@
 import type { ReactNode } from 'react'
 import { CodeBlock } from './copy.tsx'
+import { usePageTitle } from './page.tsx'
 
 /** Where there is nothing yet: what it would be, and how the first one comes about. In a card it has no separate frame. */
 export function EmptyState({
@@ -7,19 +8,24 @@ export function EmptyState({
   children,
   actions,
   command,
+  isPage = false,
 }: {
   title: string
   children?: ReactNode
   actions?: ReactNode
   /** The one command that makes the first one. */
   command?: string
+  /** Whether it stands in place of a whole page, and is its heading. */
+  isPage?: boolean
 }) {
+  usePageTitle(isPage ? title : undefined)
+  const Heading = isPage ? 'h1' : 'h2'
   return (
     <div className="empty-state rounded-lg border border-line bg-panel">
       <div className="mx-auto max-w-xl px-4 py-12 text-center">
-        <h2>{title}</h2>
+        <Heading className="!text-lg">{title}</Heading>
         <div className="mt-2 space-y-3 text-soft">
-          {children}
+          <div className="space-y-3">{children}</div>
           {command !== undefined && (
             <div className="text-left">
               <CodeBlock text={command} label="Copy the command" />

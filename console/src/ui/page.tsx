@@ -1,28 +1,59 @@
 import { useEffect, type ReactNode } from 'react'
 
+/** Sets the title of the tab; leaves it as it is where `title` is undefined. */
+export function usePageTitle(title: string | undefined): void {
+  useEffect(() => {
+    if (title !== undefined) document.title = `${title} · Cadre`
+  }, [title])
+}
+
 /** The head of a page: what it is, and what can be done here. Sets the title of the tab. */
 export function PageHeader({
   title,
+  parent,
   label,
   children,
   actions,
 }: {
   title: string
+  /** A link to the page that this one is within. */
+  parent?: ReactNode
   label?: ReactNode
   children?: ReactNode
   actions?: ReactNode
 }) {
-  useEffect(() => {
-    document.title = `${title} · Cadre`
-  }, [title])
-  return (
+  usePageTitle(title)
+  const header = (
     <header className="mb-4 flex items-start justify-between gap-3 max-sm:flex-wrap">
       <div className="min-w-0 sm:min-w-60 sm:flex-1">
-        <h1 className="flex flex-wrap items-center gap-2 break-words">{label ?? title}</h1>
-        {children && <div className="mt-1 text-soft">{children}</div>}
+        <h1 className="flex flex-wrap items-center gap-2 wrap-anywhere">{label ?? title}</h1>
+        {children && <div className="mt-1 wrap-anywhere text-soft">{children}</div>}
       </div>
-      {actions && <div className="flex flex-wrap items-center gap-2 sm:justify-end">{actions}</div>}
+      {actions && (
+        <div className="flex flex-wrap items-center gap-2 max-sm:*:[[title='Copy_as_curl']]:order-last sm:justify-end">
+          {actions}
+        </div>
+      )}
     </header>
+  )
+  if (parent === undefined) return header
+  return (
+    <>
+      <nav aria-label="Where" className="mb-1 text-sm wrap-anywhere">
+        {parent}
+      </nav>
+      {header}
+    </>
+  )
+}
+
+/** Why the one who looks can read a form, but not save it. */
+export function ReadOnlyNotice({ reason }: { reason: string | undefined }) {
+  if (reason === undefined) return null
+  return (
+    <p role="note" className="mb-4 rounded-md border border-line bg-warn-soft px-3 py-2 text-warn">
+      You can look at this form, but not save it. {reason}.
+    </p>
   )
 }
 

@@ -1,14 +1,15 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query'
-import { useParams } from '@tanstack/react-router'
+import { Link, useParams } from '@tanstack/react-router'
 import { useState } from 'react'
 import type { AgentChange } from '#sdk/types.ts'
 import { agentQuery } from '../../agents/agent-queries.ts'
 import { textsOf } from '../../agents/snippets.tsx'
 import { api } from '../../api/client.ts'
+import { useDisabledReason } from '../../api/disabled-reason.ts'
 import { useProjectId } from '../../api/queries.ts'
 import { paths } from '../../paths.ts'
 import { ErrorBox } from '../../ui/error-box.tsx'
-import { PageHeader } from '../../ui/page.tsx'
+import { PageHeader, ReadOnlyNotice } from '../../ui/page.tsx'
 import { Skeleton } from '../../ui/skeleton.tsx'
 import { tell } from '../../ui/toast.tsx'
 import { AgentForm } from './agent-form.tsx'
@@ -33,6 +34,7 @@ function EditAgent({
   // As it was when the form was opened: what comes over the stream later does not change what is compared with.
   const [{ agent, etag }, setRead] = useState(read)
   const queries = useQueryClient()
+  const refused = useDisabledReason('agents')
   const before = draftOf(agent)
   const { environment_variables } = agent.config as { environment_variables?: object }
   const update = async (draft: Draft) => {
@@ -43,7 +45,11 @@ function EditAgent({
   }
   return (
     <>
-      <PageHeader title={`Edit ${agent.name}`} />
+      <PageHeader
+        title={`Edit ${agent.name}`}
+        parent={<Link {...paths.agent(project_id, agent.id)}>{agent.name}</Link>}
+      />
+      <ReadOnlyNotice reason={refused} />
       <AgentForm
         project_id={project_id}
         before={before}

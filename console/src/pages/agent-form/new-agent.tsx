@@ -1,13 +1,15 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
 import { agentQuery } from '../../agents/agent-queries.ts'
 import { textsOf } from '../../agents/snippets.tsx'
 import { api } from '../../api/client.ts'
+import { useDisabledReason } from '../../api/disabled-reason.ts'
 import { useProjectId } from '../../api/queries.ts'
 import { paths } from '../../paths.ts'
 import { useSearchState } from '../../search-state.ts'
 import { ErrorBox } from '../../ui/error-box.tsx'
-import { PageHeader } from '../../ui/page.tsx'
+import { PageHeader, ReadOnlyNotice } from '../../ui/page.tsx'
 import { Skeleton } from '../../ui/skeleton.tsx'
 import { tell } from '../../ui/toast.tsx'
 import { AgentForm } from './agent-form.tsx'
@@ -20,6 +22,7 @@ export default function NewAgentPage() {
   const [imported, setImported] = useState<Draft>()
   const [search] = useSearchState<{ copy?: string }>()
   const queries = useQueryClient()
+  const refused = useDisabledReason('agents')
   const copied = useQuery({ ...agentQuery(project_id, search.copy ?? ''), enabled: search.copy !== undefined })
   if (copied.error) return <ErrorBox error={copied.error} retry={() => void copied.refetch()} />
   if (search.copy !== undefined && !copied.data) return <Skeleton />
@@ -29,17 +32,19 @@ export default function NewAgentPage() {
   return (
     <>
       <PageHeader
+        parent={<Link {...paths.agents(project_id)}>Agents</Link>}
         title={agent ? `Duplicate ${agent.name}` : 'New agent'}
         actions={agent ? undefined : <ImportAgent onRead={setImported} />}
       >
         {agent || imported ? 'Environment variables are not copied: their values are mostly secrets.' : undefined}
       </PageHeader>
+      <ReadOnlyNotice reason={refused} />
       <AgentForm
         // A form that was read from a file begins anew.
         key={imported ? JSON.stringify(imported) : (search.copy ?? '')}
         project_id={project_id}
         before={before}
-        action="Create the agent"
+        action="Create agent"
         textsOf={(draft) => {
           const body = withoutSecrets(bodyOfNew(draft))
           return textsOf({

@@ -1,3 +1,4 @@
+import { toolKindNames } from '#contract/tools/tools.ts'
 import { useQuery } from '@tanstack/react-query'
 import { useState, type ReactNode } from 'react'
 import { builtinToolDefinitions, safeHttpMethods } from '#contract/tools/builtin-tools.ts'
@@ -58,7 +59,9 @@ export function ToolsField({ project_id, fault, ...choice }: Choice & { project_
             name={name}
             description={description}
             safety={safety}
-            origin={status === 'drifted' ? `${kind}, has changed since it was registered` : kind}
+            origin={
+              status === 'drifted' ? `${toolKindNames[kind]}, has changed since it was registered` : toolKindNames[kind]
+            }
             {...choice}
           >
             <Definition project_id={project_id} tool_id={id} name={name} {...choice} />
@@ -136,7 +139,10 @@ function ToolLine({
           </FilterSelect>
         )}
       </div>
-      <p className="text-sm text-soft">{description}</p>
+      <p className="text-sm text-soft">
+        {/* Descriptions are written for models, which read Markdown: of it, code. */}
+        {description.split('`').map((part, at) => (at % 2 === 1 ? <code key={at}>{part}</code> : part))}
+      </p>
       {children !== undefined && (
         <details onToggle={({ currentTarget }) => open(currentTarget.open)}>
           <summary className="min-h-6 text-sm text-soft">What it takes</summary>

@@ -2,6 +2,7 @@ import { useQuery } from '@tanstack/react-query'
 import { Link, useNavigate, useParams } from '@tanstack/react-router'
 import { Ellipsis } from 'lucide-react'
 import { useState } from 'react'
+import { NotFoundError } from '#sdk/errors.ts'
 import { LifecycleButtons } from '../../agents/lifecycle-buttons.tsx'
 import { agentQuery } from '../../agents/agent-queries.ts'
 import { api } from '../../api/client.ts'
@@ -13,6 +14,7 @@ import { ButtonLink, IconButton } from '../../ui/button.tsx'
 import { CopyId } from '../../ui/copy.tsx'
 import { CopyAsCurl, copyCurl, curlOf } from '../../ui/copy-as-curl.tsx'
 import { ConfirmDialog } from '../../ui/confirm-dialog.tsx'
+import { EmptyState } from '../../ui/empty-state.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
 import { Menu, MenuItem } from '../../ui/menu.tsx'
 import { PageHeader } from '../../ui/page.tsx'
@@ -53,6 +55,17 @@ export default function AgentPage() {
   const [isDeleting, setDeleting] = useState(false)
   const mayNot = useDisabledReason('agents')
   const tab = tabs.find(({ id }) => id === search.tab) ?? tabs[0]
+  if (error instanceof NotFoundError && !data)
+    return (
+      <EmptyState
+        isPage
+        title="Agent not found"
+        actions={<ButtonLink {...paths.agents(project_id)}>All agents</ButtonLink>}
+      >
+        <p>It may have been deleted, or belong to another project.</p>
+        <ErrorBox error={error} />
+      </EmptyState>
+    )
   if (!data) return error ? <ErrorBox error={error} retry={() => void refetch()} /> : <Skeleton />
   const { agent } = data
 
@@ -67,11 +80,9 @@ export default function AgentPage() {
 
   return (
     <>
-      <nav aria-label="Where" className="mb-1 text-sm">
-        <Link {...paths.agents(project_id)}>Agents</Link>
-      </nav>
       <PageHeader
         title={agent.name}
+        parent={<Link {...paths.agents(project_id)}>Agents</Link>}
         label={
           <>
             {agent.name} <Status state={agent.status} />
@@ -127,7 +138,7 @@ export default function AgentPage() {
         isOpen={isDeleting}
         close={() => setDeleting(false)}
         title={`Delete ${agent.name}`}
-        action="Delete the agent"
+        action="Delete agent"
         typed={agent.name}
         run={async () => {
           await api.agents.delete(project_id, agent_id)

@@ -96,10 +96,10 @@ export function ApprovalCard({
       data-approval={approval.id}
     >
       <header className="flex flex-wrap items-baseline gap-x-3 gap-y-1">
-        <h3 className="font-semibold">
+        <h2 className="!text-base">
           {isRecovery ? 'What became of ' : 'May the agent call '}
           <code className="font-mono">{approval.tool}</code>?
-        </h3>
+        </h2>
         <p className="text-xs text-soft">
           {agent !== undefined && `${agent} · `}
           <Time at={approval.created_at} />

@@ -1,15 +1,15 @@
-import { formatCount } from '../../format.ts'
 import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { api } from '../../api/client.ts'
-import { curlOf } from '../../ui/copy-as-curl.tsx'
+import { CopyAsCurl } from '../../ui/copy-as-curl.tsx'
 import { ApprovalCard } from './approval-card.tsx'
 import { paths } from '../../paths.ts'
-import { Button, ButtonLink } from '../../ui/button.tsx'
+import { ButtonLink } from '../../ui/button.tsx'
 import { Choices } from '../../ui/choices.tsx'
-import { CopyButton } from '../../ui/copy.tsx'
 import { EmptyState } from '../../ui/empty-state.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
+import { PageHeader } from '../../ui/page.tsx'
+import { Pager } from '../../ui/pager.tsx'
 import { useSearchState } from '../../search-state.ts'
 import { usePathIds } from '../../task-parts/links.tsx'
 import { useAgentNames } from '../../agents/agent-names.ts'
@@ -45,22 +45,18 @@ export function ApprovalsPage() {
 
   return (
     <div className="w-full max-w-4xl">
-      <header className="mb-4 flex flex-wrap items-center gap-3">
-        <h1>Approvals</h1>
+      <PageHeader
+        title="Approvals"
+        actions={<CopyAsCurl path={`/api/v1/projects/${project}/approvals`} query={{ status }} />}
+      />
+      <div className="mb-4">
         <Choices
           label="State"
           value={status}
           options={states}
           onChange={(next) => setParams({ status: next, offset: undefined })}
         />
-        <span className="inline-flex items-center text-xs text-soft md:ml-auto">
-          curl
-          <CopyButton
-            text={() => curlOf('GET', `/api/v1/projects/${project}/approvals?status=${status}`)}
-            label="Copy as curl"
-          />
-        </span>
-      </header>
+      </div>
       <p role="status" className={answered.length === 0 ? 'sr-only' : 'mb-3 text-sm text-soft'}>
         {answered.length > 0 &&
           `${answered.at(-1)!.tool} was ${answered.at(-1)!.status === 'approved' ? 'approved' : 'denied'}.`}
@@ -97,23 +93,13 @@ export function ApprovalsPage() {
         ))}
       </ul>
       {list.data && list.data.total > pageSize && (
-        <nav aria-label="Pages" className="mt-4 flex items-center gap-3 text-sm">
-          <Button
-            onClick={() => setParams({ offset: Math.max(0, offset - pageSize) || undefined })}
-            disabled={offset === 0}
-          >
-            Newer
-          </Button>
-          <span className="text-soft">
-            {offset + 1}–{offset + approvals.length} of {formatCount(list.data.total)}
-          </span>
-          <Button
-            onClick={() => setParams({ offset: offset + pageSize })}
-            disabled={offset + pageSize >= list.data.total}
-          >
-            Older
-          </Button>
-        </nav>
+        <Pager
+          noun="approvals"
+          offset={offset}
+          limit={pageSize}
+          total={list.data.total}
+          go={(to) => setParams({ offset: to || undefined })}
+        />
       )}
     </div>
   )

@@ -43,7 +43,7 @@ export function CredentialForm({ isBusy, submit }: { isBusy: boolean; submit: (b
       : address.trim() === ''
         ? 'Enter the address'
         : isClient && client_id.trim() === ''
-          ? 'Enter the client id'
+          ? 'Enter the client ID'
           : way === 'endpoints' && grant === 'authorization_code' && authorization.trim() === ''
             ? 'Enter the authorization endpoint'
             : undefined
@@ -132,7 +132,7 @@ export function CredentialForm({ isBusy, submit }: { isBusy: boolean; submit: (b
             </Field>
           )}
           <div className="grid gap-4 sm:grid-cols-2">
-            <Field label="Client id">
+            <Field label="Client ID">
               <TextInput
                 autoComplete="off"
                 spellCheck={false}

@@ -64,7 +64,7 @@ export default function CredentialPage() {
   return (
     <PageFrame
       title={data?.name ?? 'Credential'}
-      lead={<Link {...paths.credentials(project_id)}>All credentials</Link>}
+      parent={<Link {...paths.credentials(project_id)}>Credentials</Link>}
       path={`/api/v1/projects/${project_id}/credentials/${id}`}
       actions={
         <>
@@ -159,21 +159,21 @@ function CredentialFacts({ credential }: { credential: Credential }) {
     ['MCP server', mcp_url],
     ['Authorization endpoint', authorization_endpoint],
     ['Token endpoint', token_endpoint],
-    ['Client id', client_id],
+    ['Client ID', client_id],
     ['Scopes', scopes?.join(' ')],
   ]
   return (
     <Facts isWide>
       <dt>State</dt>
-      <dd>
+      <dd className="flex flex-wrap items-center gap-x-2">
         <State of={credential} />
         {error && (
-          <span className="ml-2 text-bad">
+          <span className="text-bad">
             {error.message} <code>{error.code}</code>
           </span>
         )}
         {status === 'needs_authorization' && grant === 'authorization_code' && (
-          <span className="ml-2 text-soft">Tasks that need it wait until a person connects it.</span>
+          <span className="text-soft">Tasks that need it wait until a person connects it.</span>
         )}
       </dd>
       <dt>Kind</dt>

@@ -75,7 +75,9 @@ export default function HomePage() {
             )}
           </>
         }
-      />
+      >
+        {!(isCounted && total === 0) && 'The last 24 hours, compared with the 24 hours before.'}
+      </PageHeader>
       <ErrorBox error={failed} retry={() => void queries.invalidateQueries({ queryKey: ['project', project_id] })} />
       {isCounted && total === 0 && (
         <Panel>

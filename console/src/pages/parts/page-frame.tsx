@@ -21,6 +21,7 @@ interface PageAction {
  */
 export function PageFrame({
   title,
+  parent,
   lead,
   actions,
   more = [],
@@ -29,6 +30,7 @@ export function PageFrame({
   children,
 }: {
   title: string
+  parent?: ReactNode
   lead?: ReactNode
   actions?: ReactNode
   more?: readonly PageAction[]
@@ -41,11 +43,16 @@ export function PageFrame({
     <>
       <PageHeader
         title={title}
+        parent={parent}
         actions={
           <>
-            <span className={more.length > 0 ? 'max-sm:hidden' : 'max-sm:order-last'}>
+            {more.length === 0 ? (
               <CopyAsCurl path={path} {...request} />
-            </span>
+            ) : (
+              <span className="max-sm:hidden">
+                <CopyAsCurl path={path} {...request} />
+              </span>
+            )}
             {actions}
             {more.map((action) => (
               <span key={action.label} className="max-sm:hidden">

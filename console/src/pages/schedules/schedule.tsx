@@ -91,7 +91,7 @@ export default function SchedulePage() {
   return (
     <PageFrame
       title={data?.name ?? 'Schedule'}
-      lead={<Link {...paths.schedules(project_id)}>All schedules</Link>}
+      parent={<Link {...paths.schedules(project_id)}>Schedules</Link>}
       path={`/api/v1/projects/${project_id}/schedules/${id}`}
       actions={
         <>
@@ -164,7 +164,7 @@ export default function SchedulePage() {
                   </dd>
                   <dt>Runs</dt>
                   <dd>
-                    {cronWords(data.cron) ?? ''} <code>{data.cron}</code>
+                    {cronWords(data.cron) ?? ''} <code className="whitespace-nowrap">{data.cron}</code>
                     <span className="text-soft"> in {data.time_zone}</span>
                   </dd>
                   <dt>Agent</dt>
@@ -195,7 +195,7 @@ export default function SchedulePage() {
               </div>
             </Panel>
             <Dialog
-              title="Edit the schedule"
+              title="Edit schedule"
               isOpen={params.panel === 'edit'}
               close={close}
               width="max-w-3xl"

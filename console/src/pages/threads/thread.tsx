@@ -66,7 +66,13 @@ export default function ThreadPage() {
     })
   }
   const isBusy = thread.data?.status === 'busy'
-  const mayNotDelete = refused ?? (isBusy ? 'It has a task that has not ended' : undefined)
+  const mayNotDelete =
+    refused ??
+    (thread.data === undefined
+      ? 'The thread is not shown yet'
+      : isBusy
+        ? 'It has a task that has not ended'
+        : undefined)
   const { data } = messages
   const end = useRef<HTMLDivElement>(null)
   const last = data?.items.at(-1)?.id
@@ -78,9 +84,9 @@ export default function ThreadPage() {
   return (
     <PageFrame
       title={thread.data?.title ?? 'Thread'}
+      parent={<Link {...paths.threads(project_id)}>Threads</Link>}
       lead={
         <span className="flex flex-wrap items-center gap-x-3">
-          <Link {...paths.threads(project_id)}>All threads</Link>
           {agent_id !== undefined && <Link {...paths.agent(project_id, agent_id)}>{agent}</Link>}
           {thread.data && <Status state={thread.data.status} label={isBusy ? 'working' : 'idle'} />}
           <CopyId id={id} short />

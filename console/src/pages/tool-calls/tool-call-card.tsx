@@ -61,9 +61,9 @@ export function ToolCallCard({
       className={`rounded-lg border ${isOpen ? 'border-warn' : 'border-line'} bg-panel p-3 md:p-4`}
     >
       <header className="flex flex-wrap items-baseline gap-x-3 gap-y-1">
-        <h3 className="font-semibold">
+        <h2 className="!text-base">
           <code className="font-mono">{call.name}</code>
-        </h3>
+        </h2>
         <p className="text-xs text-soft">
           {stateWords[call.status]}
           {agent !== undefined && ` · ${agent}`}

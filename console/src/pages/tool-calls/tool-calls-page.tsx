@@ -1,13 +1,13 @@
 import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query'
 import { api } from '../../api/client.ts'
-import { curlOf } from '../../ui/copy-as-curl.tsx'
+import { CopyAsCurl } from '../../ui/copy-as-curl.tsx'
 import { Choices } from '../../ui/choices.tsx'
-import { CopyButton } from '../../ui/copy.tsx'
 import { EmptyState } from '../../ui/empty-state.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
+import { PageHeader } from '../../ui/page.tsx'
+import { Pager } from '../../ui/pager.tsx'
 import { paths } from '../../paths.ts'
-import { Button, ButtonLink } from '../../ui/button.tsx'
-import { formatCount } from '../../format.ts'
+import { ButtonLink } from '../../ui/button.tsx'
 import { useSearchState } from '../../search-state.ts'
 import { usePathIds } from '../../task-parts/links.tsx'
 import { WhenSettled } from '../../ui/skeleton.tsx'
@@ -43,22 +43,18 @@ export function ToolCallsPage() {
 
   return (
     <div className="w-full max-w-4xl">
-      <header className="mb-4 flex flex-wrap items-center gap-3">
-        <h1>Tool calls</h1>
+      <PageHeader
+        title="Tool calls"
+        actions={<CopyAsCurl path={`/api/v1/projects/${project}/tool-calls`} query={{ status }} />}
+      />
+      <div className="mb-4">
         <Choices
           label="State"
           value={status}
           options={states}
           onChange={(next) => setSearch({ status: next, offset: undefined })}
         />
-        <span className="inline-flex items-center text-xs text-soft md:ml-auto">
-          curl
-          <CopyButton
-            text={() => curlOf('GET', `/api/v1/projects/${project}/tool-calls?status=${status}`)}
-            label="Copy as curl"
-          />
-        </span>
-      </header>
+      </div>
       {list.error && <ErrorBox error={list.error} retry={() => void list.refetch()} />}
       {list.data && calls.length === 0 && (
         <EmptyState
@@ -92,23 +88,13 @@ export function ToolCallsPage() {
         </WhenSettled>
       )}
       {list.data && list.data.total > pageSize && (
-        <nav aria-label="Pages" className="mt-4 flex items-center gap-3 text-sm">
-          <Button
-            onClick={() => setSearch({ offset: Math.max(0, offset - pageSize) || undefined })}
-            disabled={offset === 0}
-          >
-            Newer
-          </Button>
-          <span className="text-soft">
-            {offset + 1}–{offset + calls.length} of {formatCount(list.data.total)}
-          </span>
-          <Button
-            onClick={() => setSearch({ offset: offset + pageSize })}
-            disabled={offset + pageSize >= list.data.total}
-          >
-            Older
-          </Button>
-        </nav>
+        <Pager
+          noun="tool calls"
+          offset={offset}
+          limit={pageSize}
+          total={list.data.total}
+          go={(to) => setSearch({ offset: to || undefined })}
+        />
       )}
     </div>
   )

@@ -5,7 +5,7 @@ import { api } from '../../api/client.ts'
 import { useProjectId } from '../../api/queries.ts'
 import { paths } from '../../paths.ts'
 import { ErrorBox } from '../../ui/error-box.tsx'
-import { PageHeader } from '../../ui/page.tsx'
+import { PageHeader, ReadOnlyNotice } from '../../ui/page.tsx'
 import { Skeleton } from '../../ui/skeleton.tsx'
 import { tell } from '../../ui/toast.tsx'
 import { useDisabledReason } from '../../api/disabled-reason.ts'
@@ -27,9 +27,8 @@ export default function EditTool() {
   const before = draftOf(data)
   return (
     <>
-      <PageHeader title={`Edit ${data.name}`}>
-        <Link {...paths.tool(project_id, id)}>Back to the tool</Link>
-      </PageHeader>
+      <PageHeader title={`Edit ${data.name}`} parent={<Link {...paths.tool(project_id, id)}>{data.name}</Link>} />
+      <ReadOnlyNotice reason={refused} />
       <ToolForm
         // What another one changed meanwhile is not mixed in.
         key={id}

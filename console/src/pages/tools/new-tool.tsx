@@ -1,10 +1,11 @@
 import { useQueryClient } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
 import { toolKinds } from '#contract/tools/tools.ts'
 import { api } from '../../api/client.ts'
 import { useProjectId } from '../../api/queries.ts'
 import { paths } from '../../paths.ts'
 import { useSearchText } from '../../search-state.ts'
-import { PageHeader } from '../../ui/page.tsx'
+import { PageHeader, ReadOnlyNotice } from '../../ui/page.tsx'
 import { tell } from '../../ui/toast.tsx'
 import { useDisabledReason } from '../../api/disabled-reason.ts'
 import { emptyDraft, weatherDraft } from './tool-draft.ts'
@@ -19,7 +20,10 @@ export default function NewTool() {
   const kind = toolKinds.find((one) => one === search.kind) ?? 'http'
   return (
     <>
-      <PageHeader title="New tool">Something agents of this project can call.</PageHeader>
+      <PageHeader title="New tool" parent={<Link {...paths.tools(project_id)}>Tools</Link>}>
+        Something agents of this project can call.
+      </PageHeader>
+      <ReadOnlyNotice reason={refused} />
       <ToolForm
         project_id={project_id}
         before={search.example === 'weather' ? weatherDraft : { ...emptyDraft, kind }}

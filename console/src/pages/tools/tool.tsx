@@ -4,7 +4,7 @@ import { Link, useNavigate, useParams } from '@tanstack/react-router'
 import type { NewTool, Tool, ToolStatistics } from '#sdk/types.ts'
 import { api } from '../../api/client.ts'
 import { useProjectId } from '../../api/queries.ts'
-import { formatCount } from '../../format.ts'
+import { formatCount, formatDuration } from '../../format.ts'
 import { paths } from '../../paths.ts'
 import { useSearchText } from '../../search-state.ts'
 import { Button, ButtonLink } from '../../ui/button.tsx'
@@ -55,12 +55,8 @@ export default function ToolPage() {
   return (
     <PageFrame
       title={data?.name ?? 'Tool'}
-      lead={
-        <>
-          <Link {...paths.tools(project_id)}>All tools</Link>
-          {data && <p>{data.description}</p>}
-        </>
-      }
+      parent={<Link {...paths.tools(project_id)}>Tools</Link>}
+      lead={data?.description}
       path={`/api/v1/projects/${project_id}/tools/${id}`}
       actions={
         <>
@@ -136,6 +132,7 @@ export default function ToolPage() {
 function ToolFacts({ project_id, tool, use }: { project_id: string; tool: Tool; use: ToolStatistics | undefined }) {
   const { id, kind, http, openapi, mcp, safety, status, timeout_seconds } = tool
   const { headers = {} } = http ?? openapi ?? mcp ?? {}
+  const timeout_s = http?.timeout_seconds ?? timeout_seconds
   const url = http?.url ?? openapi?.url ?? mcp?.url
   return (
     <Facts>
@@ -184,10 +181,10 @@ function ToolFacts({ project_id, tool, use }: { project_id: string; tool: Tool; 
           </dd>
         </>
       )}
-      {(http?.timeout_seconds ?? timeout_seconds) !== undefined && (
+      {timeout_s !== undefined && (
         <>
           <dt>Timeout</dt>
-          <dd>{http?.timeout_seconds ?? timeout_seconds} s</dd>
+          <dd>{formatDuration(timeout_s * 1000)}</dd>
         </>
       )}
       <dt>Agents</dt>

@@ -76,7 +76,7 @@ export default function TriggerPage() {
   return (
     <PageFrame
       title={data?.name ?? 'Trigger'}
-      lead={<Link {...paths.triggers(project_id)}>All triggers</Link>}
+      parent={<Link {...paths.triggers(project_id)}>Triggers</Link>}
       path={`/api/v1/projects/${project_id}/triggers/${id}`}
       actions={
         <>
@@ -176,7 +176,7 @@ export default function TriggerPage() {
           </Panel>
           <TriggerDeliveries project_id={project_id} trigger_id={id} mayNot={mayNot} />
           <Dialog
-            title="Change the trigger"
+            title="Edit trigger"
             isOpen={params.panel === 'edit'}
             close={close}
             width="max-w-2xl"

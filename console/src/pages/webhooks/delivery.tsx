@@ -45,11 +45,7 @@ export default function DeliveryPage() {
   return (
     <PageFrame
       title={data?.event ?? 'Delivery'}
-      lead={
-        <>
-          <Link {...paths.webhook(webhook_id)}>{webhook.data?.url ?? 'The webhook'}</Link>
-        </>
-      }
+      parent={<Link {...paths.webhook(webhook_id)}>{webhook.data?.url ?? 'Webhook'}</Link>}
       path={`/api/v1/webhooks/${webhook_id}/deliveries/${id}`}
       actions={
         <Button kind="primary" onClick={() => redeliver.mutate()} disabled={redeliver.isPending || !data} reason={off}>

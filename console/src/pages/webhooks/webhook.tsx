@@ -73,7 +73,7 @@ export default function WebhookPage() {
   return (
     <PageFrame
       title={data ? hostOf(data.url) : 'Webhook'}
-      lead={<Link {...paths.webhooks()}>All webhooks</Link>}
+      parent={<Link {...paths.webhooks()}>Webhooks</Link>}
       path={`/api/v1/webhooks/${id}`}
       actions={
         <Button kind="primary" onClick={() => test.mutate()} disabled={test.isPending} reason={off}>
@@ -140,7 +140,7 @@ export default function WebhookPage() {
           <Deliveries webhook_id={id} />
           <VerifyHelper />
           <Dialog
-            title="Change the webhook"
+            title="Edit webhook"
             isOpen={params.panel === 'edit'}
             close={close}
             width="max-w-2xl"
