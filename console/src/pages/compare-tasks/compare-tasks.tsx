@@ -8,6 +8,7 @@ import { formatCost, formatCount, formatDuration, formatShort, stepDuration_ms }
 import { paths } from '../../paths.ts'
 import { useSearchText } from '../../search-state.ts'
 import { Answer } from '../../task-parts/answer.tsx'
+import { loadMarkdown } from '../../task-parts/prose.tsx'
 import { inputText, titleOf } from '../../task-parts/input-text.ts'
 import { stepTitle } from '../../task-parts/step-labels.ts'
 import { StepIcon, TaskBadge } from '../../task-parts/task-parts.tsx'
@@ -18,7 +19,7 @@ import { EmptyState } from '../../ui/empty-state.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
 import { TextDiff } from '../../ui/texts/numbered-text.tsx'
 import { PageHeader, Panel } from '../../ui/page.tsx'
-import { Skeleton } from '../../ui/skeleton.tsx'
+import { Skeleton, WhenSettled } from '../../ui/skeleton.tsx'
 import { Time } from '../../ui/time.tsx'
 
 /** Steps of each task that are read. */
@@ -36,7 +37,7 @@ export default function CompareTasksPage() {
   const right = useSide(project, search.right)
   if (search.left === undefined || search.right === undefined)
     return (
-      <EmptyState title="Compare two tasks" actions={<Link {...paths.tasks(project)}>Tasks</Link>}>
+      <EmptyState isPage title="Compare two tasks" actions={<Link {...paths.tasks(project)}>Tasks</Link>}>
         <p>Open a task, and choose “Compare with another task” in its menu.</p>
       </EmptyState>
     )
@@ -49,36 +50,39 @@ export default function CompareTasksPage() {
     <>
       <PageHeader
         title="Compare tasks"
+        parent={<Link {...paths.tasks(project)}>Tasks</Link>}
         actions={<CopyAsCurl path={`/api/v1/projects/${project}/tasks/${a.task.id}`} />}
       />
-      <div className="mb-4 grid grid-cols-1 gap-4 md:grid-cols-2">
-        {sides.map((side, at) => (
-          <Summary key={at} project={project} side={side} other={sides[1 - at]!} />
-        ))}
-      </div>
-      <div className="space-y-4">
-        <Panel title="Input">
-          <div className="p-4">
-            <Difference
-              label="Difference of the inputs"
-              before={inputText(a.task.input)}
-              after={inputText(b.task.input)}
-            />
-          </div>
-        </Panel>
-        <Panel title="Answer">
-          <div className="p-4">
-            <Difference label="Difference of the answers" before={answerOf(a.task)} after={answerOf(b.task)} />
-          </div>
-        </Panel>
-        <div className="grid grid-cols-1 gap-4 md:grid-cols-2">
-          {sides.map(({ task, steps }, at) => (
-            <Panel key={at} title={`Steps of the ${at === 0 ? 'first' : 'second'}`}>
-              <Steps project={project} task={task} steps={steps} other={sides[1 - at]!.steps} />
-            </Panel>
+      <WhenSettled skeleton={<Skeleton rows={10} />}>
+        <div className="mb-4 grid grid-cols-1 gap-4 md:grid-cols-2">
+          {sides.map((side, at) => (
+            <Summary key={at} project={project} side={side} other={sides[1 - at]!} />
           ))}
         </div>
-      </div>
+        <div className="space-y-4">
+          <Panel title="Input">
+            <div className="p-4">
+              <Difference
+                label="Difference of the inputs"
+                before={inputText(a.task.input)}
+                after={inputText(b.task.input)}
+              />
+            </div>
+          </Panel>
+          <Panel title="Answer">
+            <div className="p-4">
+              <Difference label="Difference of the answers" before={answerOf(a.task)} after={answerOf(b.task)} />
+            </div>
+          </Panel>
+          <div className="grid grid-cols-1 gap-4 md:grid-cols-2">
+            {sides.map(({ task, steps }, at) => (
+              <Panel key={at} title={`Steps of the ${at === 0 ? 'first' : 'second'}`}>
+                <Steps project={project} task={task} steps={steps} other={sides[1 - at]!.steps} />
+              </Panel>
+            ))}
+          </div>
+        </div>
+      </WhenSettled>
     </>
   )
 }
@@ -91,6 +95,8 @@ function useSide(project: string, id: string | undefined) {
       const [task, steps] = await Promise.all([
         api.tasks.get(project, id!),
         api.tasks.steps(project, id!, { limit: compared }).page(),
+        // Without it, answers are shown as they are written.
+        loadMarkdown().catch(() => {}),
       ])
       return { task, steps: steps.items }
     },
@@ -124,7 +130,7 @@ function Summary({ project, side: { task, steps }, other }: { project: string; s
   const model = steps.find(({ type }) => type === 'model_call')?.name
   const tokens = ({ usage }: Task): number => usage.input_tokens + usage.output_tokens
   const facts: [string, string, boolean][] = [
-    ['Time', took === undefined ? '–' : formatDuration(took), (took ?? 0) > (tookOf(other.task) ?? 0)],
+    ['Duration', took === undefined ? '–' : formatDuration(took), (took ?? 0) > (tookOf(other.task) ?? 0)],
     ['Cost', formatCost(task.usage.cost_usd), (task.usage.cost_usd ?? 0) > (other.task.usage.cost_usd ?? 0)],
     ['Tokens', formatShort(tokens(task)), tokens(task) > tokens(other.task)],
     ['Steps', formatCount(task.usage.steps), task.usage.steps > other.task.usage.steps],
@@ -148,9 +154,9 @@ function Summary({ project, side: { task, steps }, other }: { project: string; s
           {facts.map(([name, value, isMore]) => (
             <div key={name}>
               <dt className="text-sm text-soft">{name}</dt>
-              <dd className="font-semibold tabular-nums">
-                {value}
-                {isMore && <span className="ml-1 text-xs font-normal text-warn">more</span>}
+              <dd className="flex flex-wrap items-baseline gap-x-1 font-semibold tabular-nums">
+                <span className="whitespace-nowrap">{value}</span>
+                {isMore && <span className="text-xs font-normal text-warn">more</span>}
               </dd>
             </div>
           ))}
