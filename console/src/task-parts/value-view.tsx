@@ -26,9 +26,9 @@ export function ValueView({ label, value }: { label: string; value: unknown }) {
   if (value === null || value === undefined || text === '') return <p className="text-sm text-soft">None</p>
   const end = isWhole ? shownMost : shown
   return (
-    <div className="min-w-0">
+    <div className="relative min-w-0">
       <pre
-        className="max-h-96 overflow-auto rounded-md border border-line bg-quiet p-3 font-mono text-xs leading-5 whitespace-pre-wrap break-words"
+        className="max-h-96 overflow-auto rounded-md border border-line bg-quiet p-3 pr-11 font-mono text-xs leading-5 whitespace-pre-wrap break-words"
         tabIndex={0}
         role="region"
         aria-label={label}
@@ -36,19 +36,19 @@ export function ValueView({ label, value }: { label: string; value: unknown }) {
         {text.slice(0, end)}
         {text.length > end && '…'}
       </pre>
-      <div className="mt-1 flex items-center gap-2 text-xs text-soft">
+      <span className="absolute top-0 right-0 p-1.5">
         <CopyButton text={text} label={`Copy ${label.toLowerCase()}`} />
-        {text.length > shown && (
-          <>
-            <span>
-              {formatCount(Math.min(end, text.length))} of {formatCount(text.length)} characters
-            </span>
-            <Button size="small" onClick={() => setWhole(!isWhole)}>
-              {isWhole ? 'Show less' : 'Show all'}
-            </Button>
-          </>
-        )}
-      </div>
+      </span>
+      {text.length > shown && (
+        <div className="mt-1 flex items-center gap-2 text-xs text-soft">
+          <span>
+            {formatCount(Math.min(end, text.length))} of {formatCount(text.length)} characters
+          </span>
+          <Button size="small" onClick={() => setWhole(!isWhole)}>
+            {isWhole ? 'Show less' : 'Show all'}
+          </Button>
+        </div>
+      )}
     </div>
   )
 }

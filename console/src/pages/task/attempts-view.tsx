@@ -57,7 +57,7 @@ function AttemptCard({ attempt }: { attempt: Attempt }) {
   return (
     <li className="rounded-lg border border-line bg-panel p-3 md:p-4">
       <div className="flex flex-wrap items-center gap-x-3 gap-y-1">
-        <h3 className="font-medium">{number === undefined ? 'Earlier attempt' : `Attempt ${number}`}</h3>
+        <h2 className="!text-base !font-medium">{number === undefined ? 'Earlier attempt' : `Attempt ${number}`}</h2>
         <Status
           state={state === 'lost' ? 'error' : state === 'handed_back' ? 'stopped' : state}
           label={state === 'lost' ? 'worker lost' : state}

@@ -29,7 +29,7 @@ export function CompareDialog({ project, task, close }: { project: string; task:
   return (
     <Dialog isOpen close={close} title="Compare with another task" throwaway>
       <SearchInput
-        label="Part of the input, or task id"
+        label="Part of the input, or task ID"
         className="w-full"
         value={text}
         onChange={({ target }) => setText(target.value)}

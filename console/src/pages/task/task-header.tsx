@@ -1,7 +1,9 @@
 import { Ban, Ellipsis, Pencil, RotateCcw } from 'lucide-react'
+import { Link } from '@tanstack/react-router'
 import { useState, type ReactNode } from 'react'
 import { api } from '../../api/client.ts'
 import { useDisabledReason } from '../../api/disabled-reason.ts'
+import { paths } from '../../paths.ts'
 import { copyCurl, curlOf } from '../../ui/copy-as-curl.tsx'
 import { saveFile } from '../../ui/save-file.ts'
 import { formatCost, formatCount, formatDuration, formatShort, formatTokens } from '../../format.ts'
@@ -106,11 +108,9 @@ export function TaskHeader({
       <div className="flex items-start gap-3 max-md:flex-col max-md:gap-2">
         <div className="min-w-0 flex-1">
           <nav aria-label="Where" className="text-sm max-md:hidden">
-            <A to={`/p/${project}/tasks`} className="text-soft hover:text-text">
-              Tasks
-            </A>
+            <Link {...paths.tasks(project)}>Tasks</Link>
           </nav>
-          <h1 className="truncate text-lg font-semibold max-md:whitespace-normal max-md:line-clamp-2">
+          <h1 className="truncate text-lg font-semibold max-md:line-clamp-2 max-md:wrap-anywhere max-md:whitespace-normal">
             {titleOf(task)}
           </h1>
         </div>
@@ -137,45 +137,48 @@ export function TaskHeader({
           {menu}
         </div>
       </div>
-      <p className="mt-1.5 flex flex-wrap items-center gap-x-2 gap-y-1 text-sm" data-truth>
-        <TaskBadge task={task} />
-        <Truth>
-          {task.started_at === null ? 'not started' : `${over ? 'after' : 'for'} ${spent}`}
-          {live.stepCount > 0 && ` and ${formatCount(live.stepCount)} ${live.stepCount === 1 ? 'step' : 'steps'}`}
-        </Truth>
-        <Truth>{formatCost(task.usage.cost_usd)}</Truth>
-        <Truth>
-          <span title={`${tokens.in} in, ${tokens.out} out`}>
-            {formatShort((task.usage.input_tokens ?? 0) + (task.usage.output_tokens ?? 0))} tokens
-          </span>
-        </Truth>
-        {model !== undefined && (
+      {/* The point before a fact that begins a line is out of sight, to the left of the frame. */}
+      <div className="mt-1.5 overflow-hidden">
+        <p className="-ml-4 flex flex-wrap items-center gap-y-1 text-sm *:ml-4" data-truth>
+          <TaskBadge task={task} />
           <Truth>
-            <code>{model}</code>
+            {task.started_at === null ? 'not started' : `${over ? 'after' : 'for'} ${spent}`}
+            {live.stepCount > 0 && ` and ${formatCount(live.stepCount)} ${live.stepCount === 1 ? 'step' : 'steps'}`}
           </Truth>
-        )}
-        <Truth>
-          <A to={`/p/${project}/agents/${task.agent_id}`} className="text-accent underline underline-offset-2">
-            {agentName ?? shortId(task.agent_id)}
-          </A>{' '}
-          {versionWords(task.agent_version)}
-        </Truth>
-        <Truth>
-          <Time at={task.created_at} />
-        </Truth>
-        <Truth>
-          <TaskTrigger project={project} task={task} />
-          {task.retried_from !== null && ` ${task.retried_from}`}
-        </Truth>
-        {trace !== undefined && (
+          <Truth>{formatCost(task.usage.cost_usd)}</Truth>
           <Truth>
-            <a href={trace} target="_blank" rel="noreferrer" className="underline underline-offset-2">
-              Open the trace
-            </a>
+            <span title={`${tokens.in} in, ${tokens.out} out`}>
+              {formatShort((task.usage.input_tokens ?? 0) + (task.usage.output_tokens ?? 0))} tokens
+            </span>
           </Truth>
-        )}
-        <CopyId id={task.id} short />
-      </p>
+          {model !== undefined && (
+            <Truth>
+              <code>{model}</code>
+            </Truth>
+          )}
+          <Truth>
+            <A to={`/p/${project}/agents/${task.agent_id}`} className="text-accent underline underline-offset-2">
+              {agentName ?? shortId(task.agent_id)}
+            </A>{' '}
+            {versionWords(task.agent_version)}
+          </Truth>
+          <Truth>
+            <Time at={task.created_at} />
+          </Truth>
+          <Truth>
+            <TaskTrigger project={project} task={task} />
+            {task.retried_from !== null && ` ${task.retried_from}`}
+          </Truth>
+          {trace !== undefined && (
+            <Truth>
+              <a href={trace} target="_blank" rel="noreferrer" className="underline underline-offset-2">
+                Open the trace
+              </a>
+            </Truth>
+          )}
+          <CopyId id={task.id} short />
+        </p>
+      </div>
       <ConfirmDialog
         isOpen={isCanceling}
         close={() => setCanceling(false)}
@@ -197,11 +200,11 @@ export function TaskHeader({
   )
 }
 
-/** One fact of the line, with a point before it. */
+/** One fact of the line, with a point between it and the one before. */
 function Truth({ children }: { children: ReactNode }) {
   return (
-    <span className="inline-flex min-w-0 items-baseline gap-1 text-soft before:mr-1 before:text-line before:content-['·']">
-      <span className="min-w-0 break-words">{children}</span>
+    <span className="relative min-w-0 break-words text-soft before:absolute before:-left-2.5 before:text-line before:content-['·']">
+      {children}
     </span>
   )
 }

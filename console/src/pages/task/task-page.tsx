@@ -10,14 +10,15 @@ import { ApprovalCard } from '../approvals/approval-card.tsx'
 import { AttemptsView } from './attempts-view.tsx'
 import { EventsView } from './events-view.tsx'
 import { LogsView } from './logs-view.tsx'
-import { Button } from '../../ui/button.tsx'
+import { paths } from '../../paths.ts'
+import { Button, ButtonLink } from '../../ui/button.tsx'
 import { Choices } from '../../ui/choices.tsx'
 import { EmptyState } from '../../ui/empty-state.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
-import { fullHeight } from '../../ui/page.tsx'
+import { fullHeight, usePageTitle } from '../../ui/page.tsx'
 import { useSearchState } from '../../search-state.ts'
 import type { Search } from '../../search-text.ts'
-import { A, usePathIds } from '../../task-parts/links.tsx'
+import { usePathIds } from '../../task-parts/links.tsx'
 import { CredentialBox } from './credential-box.tsx'
 import { MessageBox } from './message-box.tsx'
 import { OpenToolCalls } from './open-tool-calls.tsx'
@@ -74,9 +75,7 @@ export function TaskPage() {
     enabled: live.task !== undefined,
     retry: false,
   })
-  useEffect(() => {
-    if (live.task) document.title = `${titleOf(live.task)} · Cadre`
-  }, [live.task])
+  usePageTitle(live.task && titleOf(live.task))
 
   const openTask = (task_id: string) => void navigate({ to: `/p/${project}/tasks/${task_id}` as '/' })
   const select = (index: number) => setParams({ step: index === step ? undefined : index }, { replace: true })
@@ -95,7 +94,11 @@ export function TaskPage() {
       <div className={fullHeight}>
         <div className="p-5">
           {isGone ? (
-            <EmptyState title="Task not found" actions={<A to={`/p/${project}/tasks`}>All tasks of the project</A>}>
+            <EmptyState
+              isPage
+              title="Task not found"
+              actions={<ButtonLink {...paths.tasks(project)}>All tasks</ButtonLink>}
+            >
               <p>It may have been removed with its agent, or belong to another project.</p>
               <ErrorBox error={live.error} />
             </EmptyState>
@@ -112,12 +115,13 @@ export function TaskPage() {
   }
   const isOpen = live.task.finished_at === null
   return (
-    <div className={fullHeight}>
+    // On a telephone all of it scrolls: beside a question, what is below it would have no room.
+    <div className={`${fullHeight} max-sm:overflow-y-auto`}>
       <Announcer live={live} />
       <TaskHeader live={live} agentName={agent.data?.name} onRetried={openTask} />
       {live.approvals.length > 0 && (
         <div
-          className="max-h-[60%] md:max-h-[45%] shrink-0 space-y-3 overflow-y-auto border-b border-line p-3 md:px-5"
+          className="shrink-0 space-y-3 overflow-y-auto border-b sm:max-h-[60%] md:max-h-[45%] border-line p-3 md:px-5"
           tabIndex={0}
           role="region"
           aria-label="Waiting for you"
@@ -197,7 +201,7 @@ export function TaskPage() {
           <ErrorBox error={retryError ?? live.error} />
         </div>
       )}
-      <div className="flex min-h-0 flex-1">
+      <div className="flex min-h-0 flex-1 max-sm:min-h-3/5 max-sm:shrink-0">
         <div className="flex min-h-0 min-w-0 flex-1 flex-col">
           {filter.only?.length === 0 && !filter.isSearching && (view === 'waterfall' || view === 'transcript') ? (
             <EmptyState title={text === undefined ? 'No step has failed' : 'No matching steps'}>

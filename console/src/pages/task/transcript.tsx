@@ -207,7 +207,7 @@ function StepEntry({
   return (
     <div
       data-role={isTool ? 'tool' : 'assistant'}
-      className={`rounded-lg border px-3 py-1.5 ${isSelected ? 'border-accent' : isTool ? 'border-transparent' : 'border-line bg-panel md:mr-16'}`}
+      className={`@container rounded-lg border px-3 py-1.5 ${isSelected ? 'border-accent' : isTool ? 'border-transparent' : 'border-line bg-panel md:mr-16'}`}
     >
       <button
         type="button"
@@ -216,11 +216,11 @@ function StepEntry({
         className="flex min-h-7 w-full cursor-pointer items-center gap-2 rounded text-left text-xs text-soft hover:bg-quiet"
       >
         <StepIcon step={step} />
-        <span className="shrink-0 font-medium text-text max-sm:truncate">{stepTitle(step)}</span>
+        <span className="min-w-0 truncate font-medium text-text">{stepTitle(step)}</span>
         {isTool ? (
           <CallLine step={step} />
         ) : (
-          <Time at={step.started_at} form="clock" className="whitespace-nowrap max-sm:hidden" />
+          <Time at={step.started_at} form="clock" className="whitespace-nowrap @max-sm:hidden" />
         )}
         {facts}
         <ChevronRight size={14} aria-hidden="true" className="shrink-0" />
