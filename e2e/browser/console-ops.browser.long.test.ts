@@ -53,7 +53,7 @@ const dialog = (page: Page) => page.getByRole('dialog')
 test('a key is shown once, works, is rotated while the old one goes on, and is revoked', inBrowser, async () => {
   const page = await cadre.open('/webhooks')
   await page.getByRole('link', { name: 'API keys' }).click()
-  await button(page, 'Create key').click()
+  await button(page, 'New API key').click()
   // A dialog begins in its first field, and what is typed there is not lost by a key or a click beside it.
   await page.keyboard.type('billing')
   await page.keyboard.press('Escape')
@@ -65,10 +65,10 @@ test('a key is shown once, works, is rotated while the old one goes on, and is r
   await dialog(page).getByRole('button', { name: 'Close' }).click()
   await button(page, 'Discard it').click()
   await dialog(page).waitFor({ state: 'detached' })
-  await button(page, 'Create key').click()
+  await button(page, 'New API key').click()
   await page.keyboard.press('Escape')
   await dialog(page).waitFor({ state: 'detached' })
-  await button(page, 'Create key').click()
+  await button(page, 'New API key').click()
   await page.getByLabel('Name').fill('billing')
   await page.getByLabel('Read only').check()
   await checkScreen(page, 'keys-new')
@@ -163,7 +163,7 @@ test(
     await button(page, 'Verify').click()
     await page.getByText('The signature is shortened').waitFor()
     await checkScreen(page, 'webhook')
-    await page.getByRole('link', { name: 'All webhooks' }).click()
+    await page.getByRole('navigation', { name: 'Where' }).getByRole('link', { name: 'Webhooks' }).click()
     await page.getByText('100%,').waitFor()
     await checkScreen(page, 'webhooks')
     await page.context().close()
@@ -401,9 +401,13 @@ test(
       'GET',
       `/api/v1/projects/${project}/agents/${clerk}/tasks?${new URLSearchParams({ created_after: asked.get('created_after')!, created_before: asked.get('created_before')! })}`,
     )
-    await page
-      .getByText(body.tasks.length === 0 ? 'No matching tasks' : `1–${body.tasks.length} of ${body.tasks.length} tasks`)
-      .waitFor()
+    const found = body.tasks.length
+    const pages = page.getByRole('navigation', { name: 'Pages of tasks' })
+    await (
+      found === 0
+        ? page.getByText('No matching tasks')
+        : pages.getByText(found === 1 ? '1 task' : `1–${found} of ${found} tasks`, { exact: true })
+    ).waitFor()
     await checkScreen(page, 'tasks-of-a-moment')
     await page.goBack()
     await page.getByLabel('Show as a table').check()

@@ -87,7 +87,7 @@ test('tasks are found by the protocol that they came by, which the list shows', 
   const page = await cadre.open(`/p/${project}/tasks`)
   await choose(page, 'Trigger', 'OpenAI Chat Completions')
   await page.waitForURL((url) => url.searchParams.get('door') === 'openai.chat')
-  await page.getByText('1–1 of 1 task').waitFor()
+  await page.getByRole('navigation', { name: 'Pages of tasks' }).getByText('1 task', { exact: true }).waitFor()
   await page.getByRole('table').getByText('OpenAI Chat Completions').waitFor()
   await checkScreen(page, 'tasks-by-protocol')
   await choose(page, 'Trigger', 'MCP')

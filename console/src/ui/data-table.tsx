@@ -36,7 +36,7 @@ export const card = 'table-card rounded-lg border border-line bg-panel'
 
 /** In a card a cell is a fact: what it is, and below that what it is of this row. */
 const cellShape =
-  'px-3 py-1.5 text-left align-middle max-lg:px-2 max-lg:first:pl-3 max-sm:block max-sm:min-w-0 max-sm:px-0 max-sm:py-1 max-sm:first:pl-0 ' +
+  'px-3 py-1.5 text-left align-middle first:pl-4 last:pr-4 max-lg:px-2 max-sm:block max-sm:min-w-0 max-sm:px-0 max-sm:py-1 max-sm:first:pl-0 max-sm:last:pr-0 ' +
   'max-sm:data-[label]:before:block max-sm:data-[label]:before:text-xs max-sm:data-[label]:before:text-soft max-sm:data-[label]:before:content-[attr(data-label)]'
 
 /** A table that is one: headers say how it is sorted, rows can be chosen, and on a telephone each row is a card. */
@@ -67,7 +67,7 @@ export function DataTable<Row extends object>({
         <thead className="max-sm:sr-only">
           <tr role="row" className="border-b border-line text-sm text-soft">
             {selection && (
-              <th scope="col" className="w-9 px-3">
+              <th scope="col" className="w-10 pl-4">
                 <input
                   type="checkbox"
                   aria-label="Select all on this page"
@@ -119,10 +119,10 @@ const Row = memo(function Row<Row>({ id, row, columns, name, isChosen, isCurrent
       role="row"
       data-row={id}
       aria-current={isCurrent ? 'true' : undefined}
-      className="border-b border-line last:border-0 hover:bg-quiet/60 aria-[current=true]:bg-accent-soft max-sm:relative max-sm:grid max-sm:grid-cols-2 max-sm:gap-x-4 max-sm:p-3"
+      className="border-b border-line last:border-0 hover:bg-quiet/60 aria-[current=true]:bg-accent-soft max-sm:relative max-sm:grid max-sm:grid-cols-2 max-sm:gap-x-4 max-sm:px-4 max-sm:py-3"
     >
       {name !== undefined && (
-        <td role="cell" className="px-3 max-sm:absolute max-sm:top-3 max-sm:right-0">
+        <td role="cell" className="pl-4 max-sm:absolute max-sm:top-3 max-sm:right-4">
           <input
             type="checkbox"
             aria-label={`Select ${name}`}
@@ -138,7 +138,7 @@ const Row = memo(function Row<Row>({ id, row, columns, name, isChosen, isCurrent
           role="cell"
           data-column={column.id}
           data-label={index > 0 && column.id !== 'actions' && column.header !== '' ? column.header : undefined}
-          className={`${cellShape} ${cardShape(column, index)} ${column.isExtra ? extra : ''} ${column.align === 'right' ? 'tabular-nums sm:text-right sm:whitespace-nowrap' : ''} ${column.isWide ? 'w-full max-w-0 truncate max-sm:w-auto max-sm:max-w-none' : ''} ${name !== undefined && index === 0 ? 'max-sm:!pr-10' : ''}`}
+          className={`${cellShape} ${cardShape(column, index)} ${index === 0 ? 'row-name' : ''} ${column.isExtra ? extra : ''} ${column.align === 'right' ? 'tabular-nums sm:text-right sm:whitespace-nowrap' : ''} ${column.isWide ? 'w-full max-w-0 truncate max-sm:w-auto max-sm:max-w-none' : ''} ${name !== undefined && index === 0 ? 'max-sm:!pr-10' : ''}`}
         >
           <span className={`min-w-0 max-sm:break-words ${column.isWide ? 'sm:block sm:truncate' : ''}`}>
             <Cell column={column} row={row} />
@@ -164,7 +164,7 @@ function Cell<Row>({ column, row }: { column: Column<Row>; row: Row }) {
 }
 
 function HeaderCell<Row>({ column, sort }: { column: Column<Row>; sort: TableProps<Row>['sort'] }) {
-  const shape = `px-3 py-2 font-medium whitespace-nowrap max-lg:px-2 max-lg:first:pl-3 ${column.isExtra ? extra : ''} ${column.align === 'right' ? 'text-right' : 'text-left'} ${column.isWide ? 'sm:min-w-44' : 'sm:first:min-w-32'}`
+  const shape = `px-3 py-2 font-medium whitespace-nowrap first:pl-4 last:pr-4 max-lg:px-2 ${column.isExtra ? extra : ''} ${column.align === 'right' ? 'text-right' : 'text-left'} ${column.isWide ? 'sm:min-w-44' : 'sm:first:min-w-32'}`
   if (column.sort === undefined || !sort)
     return (
       <th scope="col" className={shape}>

@@ -14,19 +14,22 @@ export function Pager({
   limit: number
   total: number
   go: (offset: number) => void
+  /** What the list is of, in the plural. */
   noun: string
 }) {
   const last = Math.min(offset + limit, total)
   // From a place past the end, the way back leads to the last page.
   const previous = Math.max(0, Math.min(offset - limit, Math.floor((total - 1) / limit) * limit))
   return (
-    <nav aria-label={`Pages of ${noun}`} className="flex items-center justify-between gap-2 px-3 py-1.5 text-soft">
+    <nav aria-label={`Pages of ${noun}`} className="flex items-center justify-between gap-2 px-4 py-1.5 text-soft">
       <span>
         {total === 0
           ? `No ${noun}`
           : offset >= total
             ? `None here: there are ${formatCount(total)} ${noun}`
-            : `${formatCount(offset + 1)}–${formatCount(last)} of ${formatCount(total)} ${noun}`}
+            : total === 1
+              ? `1 ${noun.replace(/ies$/, 'y').replace(/s$/, '')}`
+              : `${formatCount(offset + 1)}–${formatCount(last)} of ${formatCount(total)} ${noun}`}
       </span>
       <span className="flex gap-1">
         <IconButton label="Previous page" disabled={offset === 0} onClick={() => go(previous)}>

@@ -96,7 +96,7 @@ export function BulkBar({
     <div
       role="toolbar"
       aria-label="Selected agents"
-      className="mb-3 flex flex-wrap items-center gap-2 rounded-md border border-accent bg-accent-soft px-3 py-2"
+      className="sticky top-14 z-20 mb-3 flex flex-wrap items-center gap-2 rounded-md border border-accent bg-accent-soft px-3 py-2"
     >
       <span role="status" className="mr-2 font-medium">
         {agents.length} selected{hidden.size > 0 && `, ${hidden.size} not on this page`}

@@ -11,7 +11,7 @@ export function FiguresSkeleton() {
 }
 
 /** The figures of a period, each with how it stands to the period before and how it went. */
-export function Figures({ now, before }: { now: Metrics; before: Metrics }) {
+export function Figures({ now, before, note }: { now: Metrics; before: Metrics; note?: string }) {
   const ended = ({ tasks }: Metrics): number => tasks.completed + tasks.failed + tasks.canceled
   const judged = ({ tasks }: Metrics): number => tasks.completed + tasks.failed
   const dash = (of: Metrics, text: string): string => (judged(of) === 0 ? '–' : text)
@@ -29,7 +29,7 @@ export function Figures({ now, before }: { now: Metrics; before: Metrics }) {
   const p95 = ({ performance }: Metrics): number => performance.p95_response_time
   const { time_series: points, usage } = now
   return (
-    <Tiles label="Figures" note={isComparable ? undefined : nothingToCompare}>
+    <Tiles label="Figures" note={isComparable ? note : nothingToCompare}>
       <Tile
         label="Finished tasks"
         value={formatCount(ended(now))}

@@ -15,7 +15,7 @@ import { Badge } from '../../ui/status.tsx'
 import { Time } from '../../ui/time.tsx'
 import { tell } from '../../ui/toast.tsx'
 import { useSearchText } from '../../search-state.ts'
-import { DataTable, type Column } from '../../ui/data-table.tsx'
+import { card, DataTable, type Column } from '../../ui/data-table.tsx'
 import { PageFrame } from '../parts/page-frame.tsx'
 import type { Operations } from '#sdk/types.ts'
 import { KeyForm, type KeyValues } from './key-form.tsx'
@@ -62,7 +62,7 @@ export default function Keys() {
       lead="Keys for programs. A key acts as you, within its scopes, in this organization."
       path="/api/v1/auth/api-keys"
       query={query}
-      actions={isEmpty ? undefined : add('Create key')}
+      actions={isEmpty ? undefined : add('New API key')}
     >
       <Checkbox
         className="mb-3"
@@ -85,7 +85,7 @@ export default function Keys() {
         </EmptyState>
       )}
       {keys.data && !isEmpty && (
-        <>
+        <div className={card}>
           <DataTable label="API keys" columns={columns} rows={keys.data.items} keyOf={({ id }) => id} />
           <Pager
             noun="keys"
@@ -94,9 +94,9 @@ export default function Keys() {
             total={keys.data.total}
             go={(to) => setParams({ offset: to ? String(to) : undefined })}
           />
-        </>
+        </div>
       )}
-      <Dialog title="Create an API key" isOpen={params.panel === 'new'} close={close} width="max-w-2xl">
+      <Dialog title="New API key" isOpen={params.panel === 'new'} close={close} width="max-w-2xl">
         <ErrorBox error={create.error} />
         <KeyForm isBusy={create.isPending} submit={(values) => create.mutate(values)} />
       </Dialog>

@@ -24,7 +24,7 @@ export function TaskFilterBar({ project, filter }: TaskFilterBar) {
       <TaskViews project={project} search={filter.words} />
       <div className="mb-3 grid grid-cols-2 gap-2 sm:flex sm:flex-wrap" role="search" aria-label="Filter tasks">
         <TypedSearch
-          label="Part of the input, or task id"
+          label="Part of the input, or task ID"
           className="col-span-2 sm:!w-60"
           value={filter.search ?? ''}
           commit={(q) => choose({ q: q === '' ? undefined : q }, true)}

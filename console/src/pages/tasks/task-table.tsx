@@ -1,5 +1,6 @@
 import { Link } from '@tanstack/react-router'
 import { paths } from '../../paths.ts'
+import { card } from '../../ui/data-table.tsx'
 import { CopyId } from '../../ui/copy.tsx'
 import { formatCost, formatCount, formatDuration } from '../../format.ts'
 import { Time } from '../../ui/time.tsx'
@@ -21,7 +22,7 @@ interface TaskTable {
 /** Tasks, a row each; on a telephone a card each. */
 export function TaskTable({ project, tasks, names, bulk, isOldestFirst, isBusy }: TaskTable) {
   return (
-    <div className="relative overflow-x-auto rounded-lg border border-line bg-panel">
+    <div className={`relative overflow-x-auto ${card}`}>
       <table className="rows" aria-busy={isBusy}>
         <thead>
           <tr>

@@ -5,6 +5,7 @@ import { useState } from 'react'
 import { paths } from '../../paths.ts'
 import { Button, ButtonLink } from '../../ui/button.tsx'
 import { CopyAsCurl } from '../../ui/copy-as-curl.tsx'
+import { card } from '../../ui/data-table.tsx'
 import { EmptyState } from '../../ui/empty-state.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
 import { PageHeader, Panel } from '../../ui/page.tsx'
@@ -103,18 +104,20 @@ export function TasksPage() {
           actions={<Button onClick={() => filter.choose(anyTask)}>Show all tasks</Button>}
         />
       )}
-      {tasks.length > 0 && (
-        <TaskTable
-          project={project}
-          tasks={tasks}
-          names={names}
-          bulk={bulk}
-          isOldestFirst={filter.isOldestFirst}
-          isBusy={list.isFetching}
-        />
-      )}
       {list.data && list.data.total > 0 && (
-        <Pager offset={filter.offset} limit={pageSize} total={list.data.total} go={filter.go} noun="tasks" />
+        <div className={card}>
+          {tasks.length > 0 && (
+            <TaskTable
+              project={project}
+              tasks={tasks}
+              names={names}
+              bulk={bulk}
+              isOldestFirst={filter.isOldestFirst}
+              isBusy={list.isFetching}
+            />
+          )}
+          <Pager offset={filter.offset} limit={pageSize} total={list.data.total} go={filter.go} noun="tasks" />
+        </div>
       )}
     </>
   )

@@ -2,7 +2,7 @@ import { formatCount } from '../../format.ts'
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { api } from '../../api/client.ts'
 import { CopyId } from '../../ui/copy.tsx'
-import { DataTable, type Column } from '../../ui/data-table.tsx'
+import { card, DataTable, type Column } from '../../ui/data-table.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
 import { FilterSelect } from '../../ui/field.tsx'
 import { Pager } from '../../ui/pager.tsx'
@@ -53,7 +53,7 @@ export function Refusals() {
       <ErrorBox error={refusals.error} retry={() => void refusals.refetch()} />
       {refusals.data?.total === 0 && <p className="text-sm text-soft">No request was refused in this period.</p>}
       {refusals.data && refusals.data.total > 0 && (
-        <>
+        <div className={card}>
           <DataTable
             label="Refusals"
             columns={columns}
@@ -67,7 +67,7 @@ export function Refusals() {
             noun="rows"
             go={(to) => setUrl({ offset: to ? String(to) : undefined })}
           />
-        </>
+        </div>
       )}
     </section>
   )

@@ -9,7 +9,7 @@ import { FilterSelect } from '../../ui/field.tsx'
 import { Pager } from '../../ui/pager.tsx'
 import { Time } from '../../ui/time.tsx'
 import { useSearchText } from '../../search-state.ts'
-import { DataTable, type Column } from '../../ui/data-table.tsx'
+import { card, DataTable, type Column } from '../../ui/data-table.tsx'
 import { saveFile } from '../../ui/save-file.ts'
 import { Options } from '../parts/options.tsx'
 import { nothingToCompare, Tile, Tiles } from '../../ui/charts/tiles.tsx'
@@ -191,17 +191,19 @@ export function UsageTable({ project }: { project: string }) {
       )}
       {page && page.total > 0 && (
         <>
-          <DataTable label="Usage" columns={columns} rows={page.items} keyOf={idOf} />
+          <div className={card}>
+            <DataTable label="Usage" columns={columns} rows={page.items} keyOf={idOf} />
+            <Pager
+              offset={offset}
+              limit={pageSize}
+              total={page.total}
+              noun="rows"
+              go={(to) => setUrl({ offset: to ? String(to) : undefined })}
+            />
+          </div>
           <p className="mt-2 text-xs text-soft">
             From <Time at={page.body.period.start_time} />, in whole hours of UTC.
           </p>
-          <Pager
-            offset={offset}
-            limit={pageSize}
-            total={page.total}
-            noun="rows"
-            go={(to) => setUrl({ offset: to ? String(to) : undefined })}
-          />
         </>
       )}
     </>

@@ -11,7 +11,7 @@ import { Badge, Status } from '../../ui/status.tsx'
 import { Time } from '../../ui/time.tsx'
 import { NextAttempt } from './next-attempt.tsx'
 import { useSearchText } from '../../search-state.ts'
-import { DataTable, type Column } from '../../ui/data-table.tsx'
+import { card, DataTable, type Column } from '../../ui/data-table.tsx'
 import { Options } from '../parts/options.tsx'
 import { eventNames, taskEventNames, testEventName } from '#contract/events/events.ts'
 import type { Delivery } from '#sdk/types.ts'
@@ -98,15 +98,17 @@ export function Deliveries({ webhook_id }: { webhook_id: string }) {
         </EmptyState>
       )}
       {deliveries.data && items.length === 0 && isFiltered && <p className="py-4 text-soft">No matching deliveries.</p>}
-      {items.length > 0 && <DataTable label="Deliveries" columns={columns} rows={items} keyOf={({ id }) => id} />}
-      {deliveries.data && deliveries.data.total > pageSize && (
-        <Pager
-          noun="deliveries"
-          offset={(page - 1) * pageSize}
-          limit={pageSize}
-          total={deliveries.data.total}
-          go={(offset) => setParams({ page: offset ? String(offset / pageSize + 1) : undefined })}
-        />
+      {deliveries.data && deliveries.data.total > 0 && (
+        <div className={card}>
+          {items.length > 0 && <DataTable label="Deliveries" columns={columns} rows={items} keyOf={({ id }) => id} />}
+          <Pager
+            noun="deliveries"
+            offset={(page - 1) * pageSize}
+            limit={pageSize}
+            total={deliveries.data.total}
+            go={(offset) => setParams({ page: offset ? String(offset / pageSize + 1) : undefined })}
+          />
+        </div>
       )}
     </section>
   )

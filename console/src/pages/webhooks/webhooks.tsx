@@ -16,7 +16,7 @@ import { Skeleton } from '../../ui/skeleton.tsx'
 import { Time } from '../../ui/time.tsx'
 import { tell, tellFailure } from '../../ui/toast.tsx'
 import { useSearchText } from '../../search-state.ts'
-import { DataTable, type Column } from '../../ui/data-table.tsx'
+import { card, DataTable, type Column } from '../../ui/data-table.tsx'
 import { Options } from '../parts/options.tsx'
 import { useDisabledReason } from '../../api/disabled-reason.ts'
 import { PageFrame } from '../parts/page-frame.tsx'
@@ -80,7 +80,7 @@ export default function Webhooks() {
       lead="Addresses that get events of all projects of this organization: signed, and retried until they answer."
       path="/api/v1/webhooks"
       query={query}
-      actions={isEmpty ? undefined : add('Create webhook')}
+      actions={isEmpty ? undefined : add('New webhook')}
     >
       {!isEmpty && (
         <div className="mb-3 flex flex-wrap gap-2">
@@ -118,7 +118,7 @@ export default function Webhooks() {
       )}
       {webhooks.data?.total === 0 && isFiltered && <p className="py-6 text-soft">No matching webhooks.</p>}
       {webhooks.data && webhooks.data.total > 0 && (
-        <>
+        <div className={card}>
           <DataTable label="Webhooks" columns={columns} rows={webhooks.data.items} keyOf={({ id }) => id} />
           <Pager
             noun="webhooks"
@@ -127,9 +127,9 @@ export default function Webhooks() {
             total={webhooks.data.total}
             go={(offset) => setParams({ page: offset ? String(offset / pageSize + 1) : undefined })}
           />
-        </>
+        </div>
       )}
-      <Dialog title="Create a webhook" isOpen={params.panel === 'new'} close={close} width="max-w-2xl" refused={mayNot}>
+      <Dialog title="New webhook" isOpen={params.panel === 'new'} close={close} width="max-w-2xl" refused={mayNot}>
         <ErrorBox error={create.error} />
         <WebhookForm isBusy={create.isPending} submit={(values) => create.mutate(values)} />
       </Dialog>

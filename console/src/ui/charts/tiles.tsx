@@ -41,7 +41,7 @@ export const nothingToCompare = 'There is no data of the previous period to comp
 export function Tile({ label, value, hint, before, trend, tone, link }: TileProps) {
   const color = tone === 'bad' ? 'text-bad' : tone === 'warn' ? 'text-warn' : 'text-text'
   return (
-    <div className="relative flex min-w-0 flex-col bg-panel px-4 py-3 outline outline-line" title={hint}>
+    <div className="relative flex min-w-0 flex-col bg-panel px-4 py-3 outline max-lg:px-3 outline-line" title={hint}>
       <dt className="truncate text-sm text-soft">
         {link ? (
           <Link {...link} className="text-soft no-underline after:absolute after:inset-0 hover:text-text">
@@ -51,7 +51,11 @@ export function Tile({ label, value, hint, before, trend, tone, link }: TileProp
           label
         )}
       </dt>
-      <dd className={`text-xl leading-8 font-semibold tracking-tight tabular-nums ${color}`}>{value}</dd>
+      <dd
+        className={`text-xl leading-8 font-semibold tracking-tight whitespace-nowrap tabular-nums sm:max-lg:text-lg ${color}`}
+      >
+        {value}
+      </dd>
       {before && <Change {...before} />}
       {trend && trend.some((one) => one !== null && one > 0) && (
         <dd className="mt-auto pt-2" aria-hidden>
@@ -66,7 +70,7 @@ export function Tile({ label, value, hint, before, trend, tone, link }: TileProp
 function Change({ now, was, text, isGoodUp, isShare = false }: NonNullable<TileProps['before']>) {
   const by = was === 0 ? undefined : (now - was) / was
   const points = Math.round(Math.abs(now - was) * 100)
-  const isSame = now === was || (isShare && points === 0) || (by !== undefined && Math.abs(by) < 0.0005)
+  const isSame = now === was || (isShare && points === 0) || (by !== undefined && Math.abs(by) < 0.005)
   const isGood = isGoodUp === undefined ? undefined : now > was === isGoodUp
   const tone = isSame || isGood === undefined ? 'text-soft' : isGood ? 'text-good' : 'text-bad'
   return (

@@ -69,7 +69,7 @@ export default function RequestsPage() {
         <>
           <div className="mb-3 flex flex-wrap items-center gap-2">
             <TypedSearch
-              label="Path, request id or credential id"
+              label="Path, request ID or credential ID"
               className="sm:!w-72"
               value={params.find ?? ''}
               commit={(find) => show({ find: find || undefined })}
@@ -154,6 +154,7 @@ const columns = (search: Record<string, string | undefined>): Column<Entry>[] =>
   {
     id: 'credential',
     header: 'Credential',
+    isExtra: true,
     cell: ({ credential_id, credential_name }) => (
       <span className="inline-block max-w-40 truncate align-bottom" title={credential_id}>
         {credential_name ?? credential_id}
@@ -168,7 +169,7 @@ const columns = (search: Record<string, string | undefined>): Column<Entry>[] =>
     cell: ({ rate_limit }) =>
       rate_limit === null ? <span className="text-soft">–</span> : formatCount(rate_limit.remaining),
   },
-  { id: 'request', header: 'Request id', cell: ({ request_id }) => <CopyId id={request_id} short /> },
+  { id: 'request', header: 'Request ID', cell: ({ request_id }) => <CopyId id={request_id} short /> },
 ]
 
 const kindWords = { api_key: 'API key', token: 'OAuth app', session: 'session', lease: 'lease of a worker' } as const
@@ -200,7 +201,7 @@ function EntryDialog({ entry, close }: { entry: Entry; close: () => void }) {
             ? 'not counted'
             : `${formatCount(rate_limit.remaining)} of ${formatCount(rate_limit.limit)} requests left in the hour`}
         </dd>
-        <dt>Request id</dt>
+        <dt>Request ID</dt>
         <dd>
           <CopyId id={request_id} /> <Link {...paths.audit({ request_id })}>What it changed</Link>
         </dd>
