@@ -1,13 +1,14 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { eventually } from '../../server/test/harness.ts'
-import { inBrowser } from './chromium.ts'
+import { inBrowser, isWider } from './chromium.ts'
 import { checkPage, checkScreen, choose, startConsole, type TestConsole } from './console.ts'
 
 let cadre: TestConsole
 let project: string
 let agent: string
 let done: string
+let other: string
 let failed: string
 
 /** Shifts of the layout that no user caused, summed up as browsers do. Up to 0.1 counts as good for users; a fifth of that is ours. */
@@ -22,7 +23,7 @@ before(async () => {
   agent = (await post(`/api/v1/projects/${project}/agents`, { name: 'clerk', config })).id
   const bad = await post(`/api/v1/projects/${project}/agents`, { name: 'lame', config: { model: 'openai/gpt-5' } })
   done = await run(agent, 'What time is it?', 'completed')
-  await run(agent, 'What time is it now?', 'completed')
+  other = await run(agent, 'What time is it now?', 'completed')
   failed = await run(bad.id, 'Read this.', 'failed')
 })
 
@@ -126,6 +127,97 @@ test('two tasks are chosen with the keyboard alone and compared side by side', i
   await page.context().close()
 })
 
+test('every page has one heading and a title of its own, also where nothing is', inBrowser, async () => {
+  const page = await cadre.open('/settings/preferences', { allowed: /404/ })
+  for (const [path, title] of [
+    [`/p/${project}/approvals`, 'Approvals'],
+    [`/p/${project}/tool-calls`, 'Tool calls'],
+    [`/p/${project}/tasks/${done}`, 'What time is it?'],
+    [`/p/${project}/tasks/task_00000000000000000000000000`, 'Task not found'],
+    [`/p/${project}/agents/agent_00000000000000000000000000`, 'Agent not found'],
+    ['/p/999999/agents', 'Project not found'],
+    ['/nowhere', 'Page not found'],
+  ] as const) {
+    await page.goto(path)
+    await page.getByRole('heading', { level: 1, name: title, exact: true }).waitFor()
+    assert.equal(await page.getByRole('heading', { level: 1 }).count(), 1, path)
+    assert.equal(await page.title(), `${title} · Cadre`)
+  }
+  checkPage(page)
+  await page.context().close()
+})
+
+test('a word without end in a name, a description or an input widens no page', inBrowser, async () => {
+  const word = 'w'.repeat(200)
+  const { id } = await post(`/api/v1/projects/${project}/agents`, {
+    name: `long-${word.slice(0, 80)}`,
+    description: word,
+    config: { model: 'builtin/echo' },
+  })
+  const task = await run(id, word, 'completed')
+  const page = await cadre.open(`/p/${project}/agents/${id}`, { screen: 'telephone' })
+  for (const path of [`/agents/${id}`, `/agents`, `/tasks/${task}`, `/tasks`, '']) {
+    await page.goto(`/p/${project}${path}`)
+    await page.getByRole('heading', { level: 1 }).waitFor()
+    await page.waitForSelector('.animate-pulse', { state: 'detached' })
+    assert.equal(await isWider(page), false, path)
+    const heading = page.getByRole('heading', { level: 1 })
+    assert.ok(await heading.evaluate((one) => one.scrollWidth <= one.clientWidth), `the heading of ${path} is cut off`)
+  }
+  checkPage(page)
+  await page.context().close()
+})
+
+test('on a telephone a task that waits for an approval leaves room for what it has done', inBrowser, async () => {
+  const script = [{ tool_calls: [{ name: 'current_time', arguments: {} }] }, { text: 'Noon.' }]
+  const config = { model: 'builtin/script', tools: ['current_time'], tool_policies: { current_time: 'ask' } }
+  const { id } = await post(`/api/v1/projects/${project}/agents`, {
+    name: 'asker',
+    config: { ...config, system_prompt: JSON.stringify(script) },
+  })
+  const task = await run(id, 'What time is it?', 'waiting')
+  const page = await cadre.open(`/p/${project}/tasks/${task}`, { screen: 'telephone' })
+  await page.getByRole('button', { name: 'Approve', exact: true }).waitFor()
+  const transcript = page.getByText('Arguments and result')
+  await transcript.scrollIntoViewIfNeeded()
+  const tabs = (await page.getByRole('group', { name: 'View' }).boundingBox())!
+  const shown = (await transcript.boundingBox())!
+  assert.ok(shown.y > tabs.y + tabs.height, 'it is below the tabs')
+  assert.ok(844 - tabs.y > 400, `the steps begin at ${tabs.y} of 844`)
+  checkPage(page)
+  await page.context().close()
+})
+
+test('who may not change agents and tools is told so above their forms', inBrowser, async () => {
+  const page = await cadre.open(`/p/${project}/agents/new`, { role: 'viewer' })
+  for (const path of ['/agents/new', `/agents/${agent}/edit`, '/tools/new']) {
+    await page.goto(`/p/${project}${path}`)
+    await page.getByRole('note').getByText('ask an owner or administrator').waitFor()
+  }
+  checkPage(page)
+  await page.context().close()
+})
+
+test('what can be done with chosen agents stays in sight at the end of the list', inBrowser, async () => {
+  const page = await cadre.open(`/p/${project}/agents`, { screen: 'telephone' })
+  await page.setViewportSize({ width: 390, height: 420 })
+  await page.getByRole('checkbox', { name: 'Select clerk' }).check()
+  await page.getByRole('navigation', { name: 'Pages of agents' }).scrollIntoViewIfNeeded()
+  const pause = (await page.getByRole('toolbar').getByRole('button', { name: 'Pause' }).boundingBox())!
+  assert.ok(pause.y > 0 && pause.y + pause.height < 420, `it is at ${pause.y}`)
+  checkPage(page)
+  await page.context().close()
+})
+
+test('the page of an agent says which workers of yours run it', inBrowser, async () => {
+  const runtime = { kind: 'remote', queue: 'meters' }
+  const { id } = await post(`/api/v1/projects/${project}/agents`, { name: 'meter-reader', config: { runtime } })
+  const page = await cadre.open(`/p/${project}/agents/${id}`)
+  await page.getByText('your own workers, queue meters').waitFor()
+  checkPage(page)
+  await page.context().close()
+})
+
 test('a card of a telephone leaves out what the page of its row has', inBrowser, async () => {
   const page = await cadre.open(`/p/${project}/agents`, { screen: 'telephone' })
   const card = page.locator(`[data-row="${agent}"]`)
@@ -146,7 +238,8 @@ test('no page of a project jumps while it loads, with entries and without', inBr
   const lists = ['', '/agents', '/tasks', '/tools', '/credentials', '/schedules', '/triggers', '/files', '/threads']
   const others = ['/approvals', '/tool-calls', '/logs', '/metrics', '/usage', '/playground', '/connect']
   const page = await cadre.open('/settings/preferences')
-  const pages = [`/tasks/${done}`, `/tasks/${done}?view=attempts`, `/agents/${agent}`, `/threads/${thread}`]
+  const compared = `/tasks/compare?left=${done}&right=${other}`
+  const pages = [compared, `/tasks/${done}`, `/tasks/${done}?view=attempts`, `/agents/${agent}`, `/threads/${thread}`]
   for (const path of [
     ...[...lists, ...others, ...pages].map((path) => `/p/${project}${path}`),
     ...[...lists, ...others].map((path) => `/p/${empty}${path}`),

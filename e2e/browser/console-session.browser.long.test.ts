@@ -118,7 +118,7 @@ test('a person signs in again in a separate window, and what was typed is sent',
     await window.getByRole('button', { name: 'Sign in' }).click()
     await closed
     await dialogOf(page).waitFor({ state: 'detached' })
-    await page.getByRole('button', { name: 'Create the agent', exact: true }).click()
+    await page.getByRole('button', { name: 'Create agent', exact: true }).click()
     await page.getByRole('heading', { level: 1, name: 'clerk' }).waitFor()
     checkPage(page)
     await page.context().close()

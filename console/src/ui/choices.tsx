@@ -23,7 +23,7 @@ export function Choices<T extends string>({
           type="button"
           aria-pressed={name === value}
           onClick={() => onChange(name)}
-          className={`cursor-pointer rounded px-2.5 text-sm max-sm:min-h-9 font-medium whitespace-nowrap ${name === value ? 'bg-panel text-text shadow-xs' : 'text-soft hover:text-text'}`}
+          className={`cursor-pointer rounded px-2.5 text-sm max-sm:min-h-9 max-sm:grow font-medium focus-visible:-outline-offset-2 whitespace-nowrap ${name === value ? 'bg-panel text-text shadow-xs' : 'text-soft hover:text-text'}`}
         >
           {text}
         </button>

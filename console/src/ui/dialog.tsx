@@ -61,7 +61,7 @@ export function Dialog({
           }}
           className={`fixed top-1/2 left-1/2 z-50 max-h-[92dvh] w-[calc(100vw-2rem)] ${width} -translate-x-1/2 -translate-y-1/2 overflow-y-auto rounded-lg border border-line bg-raised p-5 shadow-xl`}
         >
-          <div className="mb-3 flex items-start justify-between gap-3">
+          <div className="mb-3 flex items-center justify-between gap-3">
             <Base.Title className="min-w-0 text-lg font-semibold wrap-anywhere">{title}</Base.Title>
             <IconButton label="Close" onClick={leave}>
               <X size={16} aria-hidden />

@@ -43,7 +43,7 @@ export function ErrorBox({
         {api?.requestId && (
           <span className="inline-flex items-center">
             <code>{api.requestId}</code>
-            <CopyButton text={api.requestId} label="Copy the request id" />
+            <CopyButton text={api.requestId} label="Copy the request ID" />
           </span>
         )}
         <CopyButton text={() => detailsOf(error)} label="Copy details">

@@ -33,11 +33,15 @@ export function Overview({ project_id, agent }: TabProps) {
   return (
     <>
       <ErrorBox error={error} retry={() => void refetch()} />
-      {data ? <Figures now={data.now} before={data.before} /> : <FiguresSkeleton />}
+      {data ? (
+        <Figures now={data.now} before={data.before} note="The last 7 days, compared with the 7 days before." />
+      ) : (
+        <FiguresSkeleton />
+      )}
       <div className="grid grid-cols-1 items-start gap-4 lg:grid-cols-[3fr_2fr]">
         <Panel
           title="Tasks in the last 7 days"
-          actions={<Link {...paths.agent(project_id, agent.id, { tab: 'metrics' })}>Trends</Link>}
+          actions={<Link {...paths.agent(project_id, agent.id, { tab: 'metrics' })}>Metrics</Link>}
         >
           <div className="min-h-56">
             {data && (
@@ -59,12 +63,21 @@ export function Overview({ project_id, agent }: TabProps) {
             )}
           </div>
           <p className="border-t border-line px-4 py-2 text-sm text-soft">
-            {formatCount(agent.stats.total_tasks)} tasks in all. Last activity <Time at={agent.last_activity} />.
+            {formatCount(agent.stats.total_tasks)} {agent.stats.total_tasks === 1 ? 'task' : 'tasks'} in all. Last
+            activity <Time at={agent.last_activity} />.
           </p>
         </Panel>
         <Panel title="Details">
           <div className="p-4">
             <Facts>
+              {config.runtime?.kind === 'remote' && (
+                <>
+                  <dt>Runs on</dt>
+                  <dd>
+                    your own workers, queue <code>{config.runtime.queue}</code>
+                  </dd>
+                </>
+              )}
               <dt>Model</dt>
               <dd>
                 <code>{config.model}</code>
@@ -108,7 +121,7 @@ export function Overview({ project_id, agent }: TabProps) {
           actions={<CopyButton text={config.system_prompt ?? ''} label="Copy the instructions" />}
         >
           {config.system_prompt ? (
-            <NumberedText label="Instructions" text={config.system_prompt} />
+            <NumberedText label="Text of the instructions" text={config.system_prompt} />
           ) : (
             <p className="p-4 text-soft">No instructions. The model gets only the input.</p>
           )}

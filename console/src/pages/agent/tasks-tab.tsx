@@ -46,7 +46,7 @@ export function TasksTab({ project_id, agent }: TabProps) {
     { id: 'steps', header: 'Steps', align: 'right', cell: ({ usage }) => usage.steps },
     {
       id: 'duration',
-      header: 'Time',
+      header: 'Duration',
       align: 'right',
       cell: ({ started_at, finished_at }) =>
         started_at && finished_at ? formatDuration(Date.parse(finished_at) - Date.parse(started_at)) : '–',

@@ -98,7 +98,7 @@ export function agentColumns(
       isExtra: true,
       cell: ({ created_at }) => <Time at={created_at} />,
     },
-    { id: 'id', header: 'Id', cell: ({ id }) => <CopyId id={id} short /> },
+    { id: 'id', header: 'ID', cell: ({ id }) => <CopyId id={id} short /> },
   ]
   if (outcomes.size === 0) return columns
   const result: Column<Agent> = {

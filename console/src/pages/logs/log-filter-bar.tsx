@@ -73,7 +73,7 @@ export function LogFilterBar({ project, agent, filters: search, isUtc, change }:
         commit={(q) => change({ q: q || undefined }, { replace: true })}
       />
       <TypedSearch
-        label="Task id"
+        label="Task ID"
         className="!w-36"
         value={String(search.task ?? '')}
         commit={(task) => change({ task: task || undefined }, { replace: true })}

@@ -100,8 +100,8 @@ export function LogLines({ store, isTailing, isWrapped, isUtc, isRoomy, at, onAt
     <div className="relative flex min-h-0 flex-1 flex-col">
       <div className="flex shrink-0 flex-wrap items-center gap-2 border-b border-line px-3 py-1 text-xs text-soft md:px-5">
         <span role="status">
-          {!isTailing ? 'Still' : follow.isFollowing ? 'Live' : 'Paused'} · {formatCount(count)}{' '}
-          {count === 1 ? 'line' : 'lines'}
+          {isTailing && (follow.isFollowing ? 'Live · ' : 'Paused · ')}
+          {formatCount(count)} {count === 1 ? 'line' : 'lines'}
           {note !== '' && ` · ${note}`}
         </span>
         {chosen && <ChosenLines store={store} from={chosen[0]} to={chosen[1]} onClear={() => setChosen(undefined)} />}

@@ -65,7 +65,7 @@ export function LogsPage() {
             value={isTailing ? 'on' : 'off'}
             options={[
               ['on', 'Live'],
-              ['off', 'Still'],
+              ['off', 'Off'],
             ]}
             onChange={(next) => setParams({ tail: next === 'off' ? 'off' : undefined }, { replace: true })}
           />
@@ -112,16 +112,18 @@ export function LogsPage() {
         </div>
       )}
       {agents.data?.length === 0 && (
-        <EmptyState
-          title="No agents yet"
-          actions={
-            <ButtonLink kind="primary" {...paths.newAgent(project)}>
-              Create an agent
-            </ButtonLink>
-          }
-        >
-          <p>Agents log what they do here. Create an agent and run a task.</p>
-        </EmptyState>
+        <div className="p-3 md:p-5">
+          <EmptyState
+            title="No agents yet"
+            actions={
+              <ButtonLink kind="primary" {...paths.newAgent(project)}>
+                Create an agent
+              </ButtonLink>
+            }
+          >
+            <p>Agents log what they do here. Create an agent and run a task.</p>
+          </EmptyState>
+        </div>
       )}
       {!store.isRead && store.error === undefined && agents.data?.length !== 0 && (
         <p role="status" className="p-4 text-sm text-soft">
@@ -129,9 +131,11 @@ export function LogsPage() {
         </p>
       )}
       {store.isRead && store.count === 0 && agents.data?.length !== 0 && (
-        <EmptyState title="No matching lines">
-          <p>An agent writes a line when a task begins and ends, when a tool is refused, and when something fails.</p>
-        </EmptyState>
+        <div className="p-3 md:p-5">
+          <EmptyState title="No matching lines">
+            <p>An agent writes a line when a task begins and ends, when a tool is refused, and when something fails.</p>
+          </EmptyState>
+        </div>
       )}
       {store.isRead && store.count > 0 && (
         <LogLines

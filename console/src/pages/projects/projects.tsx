@@ -87,7 +87,7 @@ export default function ProjectsPage() {
       header: 'Last activity',
       cell: ({ statistics }) => (statistics ? <Time at={statistics.last_activity} /> : '…'),
     },
-    { id: 'id', header: 'Id', cell: ({ id }) => <CopyId id={`proj_${id}`} /> },
+    { id: 'id', header: 'ID', cell: ({ id }) => <CopyId id={`proj_${id}`} /> },
     { id: 'number', header: 'Number', isExtra: true, sort: 'created_at', cell: ({ id }) => <CopyId id={String(id)} /> },
     {
       id: 'actions',
@@ -188,7 +188,7 @@ export default function ProjectsPage() {
         isOpen={deleting !== undefined}
         close={closePanel}
         title={`Delete ${deleting?.name}`}
-        action="Delete the project"
+        action="Delete project"
         typed={deleting?.name}
         run={async () => {
           await api.projects.delete(deleting?.id ?? '')

@@ -46,7 +46,7 @@ export function AppPanel({
         <>
           <p className="mb-3 flex flex-wrap items-center gap-x-3 text-soft">
             <CopyId id={client_id} />
-            {data.confidential ? 'keeps a secret' : 'public: it has no secret and uses PKCE'}
+            {data.confidential ? 'confidential: it has a client secret' : 'public: it has no secret and uses PKCE'}
             {data.native && ', runs on devices'}
           </p>
           <ErrorBox error={save.error} />
@@ -60,10 +60,10 @@ export function AppPanel({
           <hr className="my-4 border-line" />
           <div className="flex flex-wrap gap-2">
             <Button reason={data.confidential ? undefined : 'A public app has no secret'} onClick={() => ask('rotate')}>
-              Rotate the secret
+              Rotate secret
             </Button>
             <Button kind="danger" onClick={() => ask('delete')}>
-              Delete the app
+              Delete app
             </Button>
           </div>
           <ConfirmDialog
@@ -71,7 +71,7 @@ export function AppPanel({
             close={() => ask(undefined)}
             kind="primary"
             title={`A new secret for ${data.name}`}
-            action="Replace the secret"
+            action="Replace secret"
             run={async () => {
               const { client_secret } = await api.oauth.updateClient(client_id, { rotate_secret: true })
               await queries.invalidateQueries({ queryKey: ['oauth-clients'] })
@@ -87,7 +87,7 @@ export function AppPanel({
             isOpen={asked === 'delete'}
             close={() => ask(undefined)}
             title={`Delete ${data.name}`}
-            action="Delete the app"
+            action="Delete app"
             typed={data.name}
             run={async () => {
               await api.oauth.deleteClient(client_id)

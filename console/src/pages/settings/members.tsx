@@ -74,7 +74,7 @@ export default function MembersPage() {
         </>
       ),
     },
-    { id: 'id', header: 'User id', isExtra: true, cell: ({ user_id }) => <CopyId id={user_id} short /> },
+    { id: 'id', header: 'User ID', isExtra: true, cell: ({ user_id }) => <CopyId id={user_id} short /> },
     {
       id: 'role',
       header: 'Role',
@@ -86,7 +86,7 @@ export default function MembersPage() {
       header: 'Last active',
       cell: ({ last_active }) =>
         last_active === undefined ? (
-          <span className="whitespace-nowrap text-soft">for administrators</span>
+          <span className="whitespace-nowrap text-soft">admins only</span>
         ) : last_active === null ? (
           <span className="text-soft">never</span>
         ) : (

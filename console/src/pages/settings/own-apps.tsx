@@ -137,7 +137,7 @@ const columns: Column<OAuthClient>[] = [
       </Link>
     ),
   },
-  { id: 'id', header: 'Client id', cell: ({ client_id }) => <CopyId id={client_id} short /> },
+  { id: 'id', header: 'Client ID', cell: ({ client_id }) => <CopyId id={client_id} short /> },
   {
     id: 'kind',
     header: 'Type',
@@ -153,7 +153,7 @@ const columns: Column<OAuthClient>[] = [
     id: 'redirects',
     header: 'Redirect URIs',
     cell: ({ redirect_uris: [first, ...more] }) => (
-      <span className="inline-block min-w-56 text-sm wrap-anywhere" title={[first, ...more].join('\n')}>
+      <span className="inline-block text-sm sm:min-w-56 wrap-anywhere" title={[first, ...more].join('\n')}>
         {first}
         {more.length > 0 && ` and ${more.length} more`}
       </span>

@@ -25,7 +25,7 @@ export function RoleDialog({
       close={close}
       kind="primary"
       title={`Make ${isOwn ? 'yourself' : member.name} ${role}?`}
-      action="Change the role"
+      action="Change role"
       run={async () => {
         await api.members.update(member.user_id, { role })
         tell(`${member.name} is ${role} now`)

@@ -88,7 +88,7 @@ export default function Triggers() {
       lead="Addresses that GitHub, Slack and other services post to. Each verified delivery creates exactly one task."
       path={`/api/v1/projects/${project_id}/triggers`}
       query={query}
-      actions={isEmpty ? undefined : add('Create trigger')}
+      actions={isEmpty ? undefined : add('New trigger')}
     >
       <PagedTable
         label="Triggers"
@@ -114,7 +114,7 @@ export default function Triggers() {
           </EmptyState>
         }
       />
-      <Dialog title="Create a trigger" isOpen={params.panel === 'new'} close={close} width="max-w-2xl" refused={mayNot}>
+      <Dialog title="New trigger" isOpen={params.panel === 'new'} close={close} width="max-w-2xl" refused={mayNot}>
         <ErrorBox error={create.error} />
         <TriggerForm project_id={project_id} isBusy={create.isPending} submit={(values) => create.mutate(values)} />
       </Dialog>

@@ -170,7 +170,7 @@ const columns = (
   },
   {
     id: 'request',
-    header: 'Request',
+    header: 'Request ID',
     isExtra: true,
     cell: ({ request_id }) => request_id !== null && <CopyId id={request_id} short />,
   },
