@@ -127,7 +127,7 @@ test('two tasks are chosen with the keyboard alone and compared side by side', i
   await page.context().close()
 })
 
-test('every page has one heading and a title of its own, also where nothing is', inBrowser, async () => {
+test('every page has one heading and a separate title, also where nothing is', inBrowser, async () => {
   const page = await cadre.open('/settings/preferences', { allowed: /404/ })
   for (const [path, title] of [
     [`/p/${project}/approvals`, 'Approvals'],
@@ -188,7 +188,7 @@ test('on a telephone a task that waits for an approval leaves room for what it h
   await page.context().close()
 })
 
-test('who may not change agents and tools is told so above their forms', inBrowser, async () => {
+test('forms of agents and tools say above them that a viewer may not save them', inBrowser, async () => {
   const page = await cadre.open(`/p/${project}/agents/new`, { role: 'viewer' })
   for (const path of ['/agents/new', `/agents/${agent}/edit`, '/tools/new']) {
     await page.goto(`/p/${project}${path}`)

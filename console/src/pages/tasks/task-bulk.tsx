@@ -75,7 +75,7 @@ export function TaskBulkBar({ project, bulk, tasks }: { project: string; bulk: T
     return isOpenWanted ? "Tasks that have ended can't be canceled." : "Tasks that have not ended can't be retried."
   }
   return (
-    // Whoever has chosen tasks further down has what can be done with them in sight.
+    // Stays in sight of a user who chooses tasks further down.
     <div
       className={`mb-3 flex flex-wrap items-center gap-2 ${chosen.length > 0 ? 'sticky top-12 z-20 bg-page py-1.5' : ''}`}
     >
