@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { newId } from '../../platform/ids.ts'
+import { startFakeModelServer, type FakeModelServer } from '../../../test/fake-models/fake-model-server.ts'
 import { eventually, startTestService, type TestService } from '../../../test/harness.ts'
 import type { AgentStanding, NewTask } from './new-task.ts'
 import { createProject } from '../../../test/fixtures.ts'
@@ -8,17 +9,22 @@ import { createProject } from '../../../test/fixtures.ts'
 /** Costs about 4 s: a service with one slot. */
 describe('a task that is created where a slot is free', () => {
   let test: TestService
+  let model: FakeModelServer
   let agents: string
   let agent: NewTask['agent']
 
   before(async () => {
-    test = await startTestService({ CADRE_WORKER_SLOTS: '1' })
+    model = await startFakeModelServer()
+    test = await startTestService({ CADRE_WORKER_SLOTS: '1', CADRE_PROVIDER_FAKE_BASE_URL: model.base_url })
     const project = await createProject(test.send, 'claimed')
     agents = `${project.path}/agents`
     const id = await make('echo', { model: 'builtin/echo' })
     agent = { id, project_id: project.id, version: 0, status: 'running', settles_to: null }
   })
-  after(() => test.stop())
+  after(async () => {
+    await test.stop()
+    await model.close()
+  })
 
   async function make(name: string, config: object): Promise<string> {
     const { body } = await test.send('POST', agents, { body: { name, config } })
@@ -158,5 +164,36 @@ describe('a task that is created where a slot is free', () => {
     await completed(task.id)
     const { body: after } = await test.send('GET', `${budgets}/${budget.id}`)
     assert.ok(after.spent.tokens > 0, JSON.stringify(after))
+  })
+
+  it('a task that is created where a slot is free asks its model once it is stored, and not at all where it is not stored', async () => {
+    const { engine } = test.service.context
+    const id = await make('asks', { model: 'fake/model' })
+    const asked = async (): Promise<number> => {
+      await eventually(async () => engine.runningTasks() === 0)
+      return model.requests.length
+    }
+    const before = await asked()
+    const task = await readyTask(id)
+    let created: Promise<unknown> = Promise.resolve()
+    await test.sql.begin(async (tx) => {
+      await tx`lock table task in share mode`
+      created = engine.create(task)
+      await eventually(
+        async () => (await tx`select from pg_locks where relation = 'task'::regclass and not granted`).length > 0,
+      )
+      assert.equal(model.requests.length, before)
+    })
+    await created
+    await completed(task.id)
+    assert.equal(await asked(), before + 1)
+
+    const late = await readyTask(id)
+    assert.equal((await test.send('POST', `${agents}/${id}/pause`)).status, 200)
+    await engine.create(late)
+    assert.equal(await asked(), before + 1)
+    await test.send('POST', `${agents}/${id}/start`)
+    await completed(late.id)
+    assert.equal(await asked(), before + 2)
   })
 })

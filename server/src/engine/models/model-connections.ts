@@ -32,10 +32,13 @@ const trusted: JudgeOrigin = async () => undefined
  * for those of organizations `judge` decides, before each connection. There is no proxy from the environment, no redirect is
  * followed, and every byte is counted. A call has a connection to itself while it lasts.
  */
-export function makeModelConnections(judge: JudgeOrigin = trusted): { begin(): ModelCallConnection } {
+export function makeModelConnections(judge: JudgeOrigin = trusted): {
+  /** Nothing is sent before `ready` resolves. */
+  begin(ready?: Promise<void>): ModelCallConnection
+} {
   const idle = new Map<string, UpstreamConnection[]>()
   return {
-    begin: () => {
+    begin: (ready) => {
       const used: { connection: UpstreamConnection; origin: string; before: NetworkUse }[] = []
       const connect = async ({ origin }: URL): Promise<UpstreamConnection> => {
         const kept = idle.get(origin)?.pop()
@@ -49,6 +52,7 @@ export function makeModelConnections(judge: JudgeOrigin = trusted): { begin(): M
       return {
         // The libraries hand over a string and the members of `init` that both kinds of fetch know.
         fetch: (async (input: string | URL, { method, headers, body, signal }: RequestInit = {}) => {
+          if (ready) await ready
           const url = new URL(input)
           return toResponse(
             await send(await connect(url), url, {
@@ -60,6 +64,7 @@ export function makeModelConnections(judge: JudgeOrigin = trusted): { begin(): M
           )
         }) as typeof globalThis.fetch,
         post: async (to, request) => {
+          if (ready) await ready
           const url = new URL(to)
           return streamOf(await send(await connect(url), url, { method: 'POST', ...request }))
         },

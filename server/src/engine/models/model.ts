@@ -13,6 +13,8 @@ export interface Model {
   own?: OwnProvider
   /** Whether it takes files of a media type as they are: pictures, PDF. */
   takes?: (media_type: string) => boolean
+  /** It makes a request while `ready` of that is pending; others are called once it has resolved. */
+  preparesEarly?: true
   /**
    * Makes one call. `on_delta` gets text as it arrives, in order. Throws `ModelError` for everything that a provider
    * or the network does wrong; an abort of `signal` is thrown as its reason.
@@ -139,6 +141,8 @@ export interface ModelRequest {
   /** JSON Schema of the answer, an object; undefined: the answer is a text. */
   output_schema?: Record<string, unknown> | undefined
   signal: AbortSignal
+  /** Where there is one, nothing is sent before it resolves, and nothing at all where it rejects. */
+  ready?: Promise<void> | undefined
   on_delta?: (text: string) => void
   /** Gets what the model thinks before it answers, where its provider tells; it is no part of the answer. */
   on_reasoning?: (text: string) => void
@@ -151,7 +155,7 @@ export interface ModelRequest {
 /** What a model is asked, whichever it is and however long its answer may be. */
 export type ModelAsk = Omit<
   ModelRequest,
-  'model' | 'max_tokens' | 'signal' | 'files' | 'on_delta' | 'on_reasoning' | 'on_warning' | 'attempt'
+  'model' | 'max_tokens' | 'signal' | 'ready' | 'files' | 'on_delta' | 'on_reasoning' | 'on_warning' | 'attempt'
 >
 
 export interface ModelAnswer {

@@ -40,9 +40,10 @@ export function makeProviderModel(
     provider: provider.name,
     ...(provider.owner ? { own: ownFacts(provider) } : {}),
     takes: (media_type) => takesFile(provider, media_type),
+    preparesEarly: true,
     call: async (request) => {
       request.signal.throwIfAborted()
-      const connection = connections.begin()
+      const connection = connections.begin(request.ready)
       const watch = watchCall(limits, request.signal, () => connection.use().bytes_in)
       try {
         const facts = factsOf(`${provider.name}/${request.model}`)

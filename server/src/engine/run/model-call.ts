@@ -114,7 +114,8 @@ export interface CallContext {
 }
 
 /**
- * Makes the call of a step whose intent is committed. Never throws for what a provider does wrong: that is a result.
+ * Makes the call of a step whose intent is committed, or is being stored: then its request is prepared meanwhile, and sent once it is.
+ * Never throws for what a provider does wrong: that is a result.
  */
 export async function callModel(
   run: Run,
@@ -140,8 +141,13 @@ export async function callModel(
     const files =
       fileSource &&
       (await loadFiles(request.messages, run.project_id, fileSource, { model, name: step.name }).catch(asFileError))
-    span = beginChatSpan(run, step, { provider: model.provider, model: name })
-    noteRequest(run, span, request)
+    const begin = (): void => {
+      span = beginChatSpan(run, step, { provider: model.provider, model: name })
+      noteRequest(run, span, request)
+    }
+    const ready = run.storing?.promise.then(begin)
+    if (!ready) begin()
+    else if (!model.preparesEarly) await ready
     const aborted = AbortSignal.any([signal, limit.signal])
     const call = model.call({
       model: name,
@@ -149,6 +155,7 @@ export async function callModel(
       ...(files ? { files } : {}),
       max_tokens: run.max_output_tokens,
       signal: aborted,
+      ready,
       attempt: step.failures + 1,
       on_warning: (warning) => void warnings.push({ ...warning, model: step.name }),
       on_delta: (text) => {

@@ -87,6 +87,23 @@ export function beginWithClaim(run: Run, task: LockedTask, context: RunContext):
   return joined(resumed(run), { ...startedStep(run, step), hold: room.hold })
 }
 
+/**
+ * Prepares the first call of a run whose claim is about to be stored, so that its request needs only be sent once it is: see
+ * `callModel`. Ends with the run where it is not.
+ */
+export function prepareCall(run: Run, context: RunContext): void {
+  if (!run.started) return
+  run.storing = Promise.withResolvers()
+  // A call that ends before it waits for this is no fault.
+  run.storing.promise.catch(() => {})
+  const call = askModel(run, run.started, context)
+  call.catch(() => {})
+  prepared.set(run, call)
+}
+
+/** First calls that were prepared while their intents were being stored. */
+const prepared = new WeakMap<Run, Promise<CallResult>>()
+
 /** How a turn ended: the task is over or put aside, or `pending` is to be written with what comes next. */
 type Turn = { next: 'over'; error?: TaskError | undefined } | { next: 'turn'; pending: Change | undefined }
 
@@ -317,7 +334,8 @@ function modelsOf({ models }: Run, context: RunContext): ModelSource {
 async function makeCall(run: Run, context: RunContext, { step, model, signal }: StartedCall): Promise<Turn> {
   run.steps[step.index] = step
   // It may wait for the provider first, but not before the write: that has results that a crash would lose.
-  const result = await askModel(run, { step, model, signal }, context)
+  const result = await (prepared.get(run) ?? askModel(run, { step, model, signal }, context))
+  prepared.delete(run)
   if (result.outcome !== 'failed') return { next: 'turn', pending: result.change }
   const { retry_after_seconds } = result
   if (retry_after_seconds !== undefined) {

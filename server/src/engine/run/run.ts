@@ -93,6 +93,8 @@ export class Run {
   asked: ModelAsk | undefined
   /** The first call of its model, where the claim has written the intent already. */
   started: StartedCall | undefined
+  /** While the claim is being stored: resolves once it is, and rejects where it is not. */
+  storing: PromiseWithResolvers<void> | undefined
   #abort = new AbortController()
   #toolAbort = new AbortController()
   #toolGrace: { timer: NodeJS.Timeout; at: number } | undefined
@@ -185,6 +187,7 @@ export class Run {
   }
 
   end(): void {
+    this.storing?.reject(new Interrupted('lost'))
     clearTimeout(this.#deadline)
     clearTimeout(this.#toolGrace?.timer)
     void this.toolset.close()

@@ -17,7 +17,7 @@ import {
   type Workable,
 } from './claim.ts'
 import { fetchMax, fetchSize } from '../queue/queue.ts'
-import { beginWithClaim, runTask, type RunContext } from './run-task.ts'
+import { beginWithClaim, prepareCall, runTask, type RunContext } from './run-task.ts'
 import type { InterruptReason, Run } from './run.ts'
 import { beginTaskSpan, endTaskSpan } from './spans/spans.ts'
 import { knownAfter, type KnownTask } from '../journal/known-task.ts'
@@ -322,6 +322,7 @@ export class Worker {
       // None may still begin when the slots are given up.
       await Promise.allSettled(claims)
       changes = await Promise.all(claims)
+      for (const run of runs) prepareCall(run, this.#context)
       stored = await store(changes)
     } catch (error) {
       giveUp()
@@ -339,6 +340,8 @@ export class Worker {
         }
         run.claim.known = knownOfClaim(changeOf.get(run.claim.task_id)!, claimed)
         this.#begin(run)
+        run.storing?.resolve()
+        run.storing = undefined
       }
       release()
     })
