@@ -225,6 +225,10 @@ export const sections = {
     signup: setting('CADRE_SIGNUP', oneOf('invite', 'open'), 'invite', {
       description: 'Who may sign up: everyone (open), or only invited people (invite).',
     }),
+    oauth_registration: setting('CADRE_OAUTH_REGISTRATION', onOff, 'off', {
+      description:
+        'Whether apps may register themselves (RFC 7591), as MCP clients do that have no metadata document. Everyone may then name an app; a person still decides about each.',
+    }),
     oauth_refresh_grace_seconds: setting('CADRE_OAUTH_REFRESH_GRACE_SECONDS', wholeNumber(0, 60), '0', {
       description: 'Seconds that a spent refresh token still works, for clients that lose answers.',
     }),

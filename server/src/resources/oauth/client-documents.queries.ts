@@ -3,7 +3,7 @@ import type { Sql } from '../../platform/postgres/database.ts'
 import type { ClientDocument } from './client-documents.ts'
 
 /**
- * Keeps what an app's metadata document says. Of documents under which no user has let an app in at most `kept` are there: the
+ * Keeps what an app says of itself, in its metadata document or at its own registration. Of documents under which no user has let an app in at most `kept` are there: the
  * ones that were read first make room. Leaves an app alone that an organization registered.
  */
 export async function keepClientDocument(

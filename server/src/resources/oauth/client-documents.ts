@@ -5,8 +5,15 @@ import { EgressError, EgressRefused, type Egress, type EgressAnswer } from '../.
 import { isCleanText } from '../../http/validation.ts'
 import { isLoopback, redirectUriError } from './redirect-uris.ts'
 
-/** Why an app's metadata document does not count. The message may be shown to anyone. */
-export class ClientDocumentError extends Error {}
+/** Why what an app says of itself does not count. The message may be shown to anyone. */
+export class ClientDocumentError extends Error {
+  /** As RFC 7591 (3.2.2) calls it. */
+  readonly code: 'invalid_client_metadata' | 'invalid_redirect_uri'
+  constructor(message: string, code: ClientDocumentError['code'] = 'invalid_client_metadata') {
+    super(message)
+    this.code = code
+  }
+}
 
 /** What a metadata document says of its app. */
 export interface ClientDocument {
@@ -72,6 +79,17 @@ export function readClientDocument(client_id: string, document: unknown): Omit<C
   const method = document['token_endpoint_auth_method'] ?? 'none'
   if (method !== 'none')
     throw new ClientDocumentError('its token_endpoint_auth_method must be none: such apps are public and use PKCE')
+  return readClientMetadata(document, new URL(client_id).host)
+}
+
+/**
+ * What an app says of itself, checked; `name` is for one that names itself not. Redirect URIs that no app may have here are left
+ * out. Throws `ClientDocumentError`.
+ */
+export function readClientMetadata(
+  document: Record<string, unknown>,
+  name: string,
+): Omit<ClientDocument, 'fresh_seconds'> {
   includes(document, 'grant_types', 'authorization_code')
   includes(document, 'response_types', 'code')
   const redirect_uris = textsOf(document, 'redirect_uris') ?? []
@@ -79,10 +97,11 @@ export function readClientDocument(client_id: string, document: unknown): Omit<C
   const usable = redirect_uris.filter((uri) => uri.length <= bounds.redirect_uri && !redirectUriError(uri, native))
   if (usable.length === 0)
     throw new ClientDocumentError(
-      'its metadata document has no redirect_uris of https, or of http on a loopback address',
+      'its metadata has no redirect_uris of https, or of http on a loopback address',
+      'invalid_redirect_uri',
     )
   return {
-    name: nameOf(document['client_name'] ?? new URL(client_id).host),
+    name: nameOf(document['client_name'] ?? name),
     redirect_uris: usable,
     scopes: scopesOf(document['scope']),
     native,

@@ -20,7 +20,7 @@ export interface OAuthClientRow {
   updated_at: string | null
 }
 
-/** Known by the address of its metadata document alone. */
+/** Known by the address of its metadata document, or by what it sent: no organization registered it. */
 export function isUnregistered({ org_id }: OAuthClientRow): boolean {
   return org_id === null
 }
@@ -63,7 +63,7 @@ export async function listMemberships(sql: Sql, user_id: string, client: OAuthCl
     order by m.joined_at, o.id`
 }
 
-/** The organization that registered an app; the host of its metadata document, where none did. */
+/** The organization that registered an app; where none did, the host of its metadata document, or where its answers go. */
 export interface Publisher {
   name: string
   /** Whether the user who decides belongs to it. */
@@ -71,12 +71,16 @@ export interface Publisher {
 }
 
 export async function findPublisher(sql: Sql, client: OAuthClientRow, user_id: string): Promise<Publisher> {
-  if (isUnregistered(client)) return { name: new URL(client.client_id).host, is_own: false }
+  if (isUnregistered(client)) return { name: new URL(placeOf(client)).host, is_own: false }
   const [row] = await sql<Publisher>`
     select o.name, exists (select from member m where m.org_id = o.id and m.user_id = ${user_id}) as is_own
     from organization o where o.id = ${client.org_id}`
   // The app was removed with its organization since it was read.
   return row ?? { name: 'unknown', is_own: false }
+}
+
+function placeOf({ client_id, redirect_uris }: OAuthClientRow): string {
+  return isDocumentAddress(client_id) ? client_id : redirect_uris[0]!
 }
 
 /** What a user has allowed an app before. */

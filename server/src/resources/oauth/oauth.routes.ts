@@ -13,6 +13,7 @@ import { forwardToProvider } from './provider/provider-bridge.ts'
 import { interactionRoutes } from './interaction.routes.ts'
 import { oauthClientRoutes } from './oauth-clients.routes.ts'
 import { findClient } from './oauth.queries.ts'
+import { registerApp } from './registration.ts'
 
 /** Largest form that the token and revocation endpoints read. */
 const formBytesMax = 56 * 1024
@@ -45,6 +46,12 @@ export function oauthRoutes(app: FastifyInstance, http: HttpContext, context: Co
       await forwardToProvider(request, reply, await server(), { body })
     })
   }
+  if (context.config.oauth_registration)
+    app.post('/oauth2/register', { bodyLimit: formBytesMax }, async (request, reply) => {
+      await count(reply, 'oauth.authorize', addressSubject(request.ip))
+      const { status, body } = await registerApp(context, Buffer.isBuffer(request.body) ? request.body : undefined)
+      return reply.code(status).header('cache-control', 'no-store').send(body)
+    })
   const metadata = '/.well-known/oauth-authorization-server'
   // Of an issuer with a path, RFC 8414 (3.1) looks for it before that path, and other clients after it.
   for (const path of new Set([metadata, `${metadata}${app.base_path}`])) {

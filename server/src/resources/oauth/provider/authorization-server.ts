@@ -39,12 +39,10 @@ async function make(context: Context): Promise<AuthorizationServer> {
     cookie_secrets,
     renderError,
   })
-  surround(
-    provider,
-    store,
-    log,
-    (problem, grant_id, request_id) => void tellOwner(context, problem, grant_id, request_id),
-  )
+  surround(provider, {
+    ...{ store, log, registers: config.oauth_registration },
+    tellOwner: (problem, grant_id, request_id) => void tellOwner(context, problem, grant_id, request_id),
+  })
   const resumeCookie = (uid: string): string => signedCookie(`${oauthCookies.resume}=${uid}`, cookie_secrets[0]!)
   return { provider, store, serve: provider.callback(), resumeCookie }
 }

@@ -21,7 +21,10 @@ export type TellOwner = (problem: Problem, grant_id: string, request_id: string)
  * What is done around everything that the library serves: one transaction a token or revoke request, the record of what
  * it did to grants, faults in our form, and our shape of the few answers that differ from the library's.
  */
-export function surround(provider: Provider, store: OAuthStore, log: Logger, tellOwner: TellOwner): void {
+export function surround(
+  provider: Provider,
+  { store, log, tellOwner, registers }: { store: OAuthStore; log: Logger; tellOwner: TellOwner; registers: boolean },
+): void {
   provider.on('server_error', (ctx, error) => {
     providerRequestOf(ctx.req).failure = error
   })
@@ -39,7 +42,7 @@ export function surround(provider: Provider, store: OAuthStore, log: Logger, tel
       providerRequest.failure = error
     }
     if (providerRequest.failure !== undefined) answerFailure(ctx as KoaContextWithOIDC, providerRequest, log, tellOwner)
-    shapeAnswer(ctx as KoaContextWithOIDC, providerRequest)
+    shapeAnswer(ctx as KoaContextWithOIDC, providerRequest, registers)
   })
 }
 
@@ -127,7 +130,7 @@ function answerFailure(
   if (ctx.status < 300 || ctx.status >= 400) renderFailure(ctx, problem)
 }
 
-function shapeAnswer(ctx: KoaContextWithOIDC, providerRequest: ProviderRequest): void {
+function shapeAnswer(ctx: KoaContextWithOIDC, providerRequest: ProviderRequest, registers: boolean): void {
   ctx.set('x-response-time', `${Math.round(performance.now() - providerRequest.started_at)}ms`)
   // Whether a page of another origin may read the answer is one rule for the whole service (decision D18).
   for (const name of corsHeaders) ctx.remove(name)
@@ -136,7 +139,7 @@ function shapeAnswer(ctx: KoaContextWithOIDC, providerRequest: ProviderRequest):
   answerInQuery(ctx)
   if (ctx.status !== 200) return
   if (ctx.oidc?.route === 'revocation') ctx.body = { message: 'Token revoked successfully' }
-  if (ctx.oidc?.route === 'discovery') ctx.body = plainOAuth(ctx.body as Record<string, unknown>)
+  if (ctx.oidc?.route === 'discovery') ctx.body = plainOAuth(ctx.body as Record<string, unknown>, registers)
 }
 
 /**
@@ -177,12 +180,13 @@ const notOAuth = new Set([
 ])
 
 /** Metadata of RFC 8414, without the rest (decision D84). */
-function plainOAuth(metadata: Record<string, unknown>): Record<string, unknown> {
+function plainOAuth(metadata: Record<string, unknown>, registers: boolean): Record<string, unknown> {
   return {
     ...Object.fromEntries(Object.entries(metadata).filter(([name]) => !notOAuth.has(name))),
     scopes_supported: scopes,
     response_modes_supported: ['query'],
     client_id_metadata_document_supported: true,
+    ...(registers && { registration_endpoint: `${String(metadata.issuer)}/oauth2/register` }),
     revocation_endpoint_auth_methods_supported: metadata.token_endpoint_auth_methods_supported,
     service_documentation: `${String(metadata.issuer)}/api/v1/docs`,
   }
