@@ -45,6 +45,12 @@ test('the protected resource names its authorization server (RFC 9728)', async (
   }
 })
 
+test('the protected resource of MCP names the scopes that its clients ask for, and not full access', async () => {
+  const path = '/.well-known/oauth-protected-resource/mcp'
+  const { body } = await service.send('GET', path, { key: null })
+  assert.deepEqual(body.scopes_supported, ['agents:read', 'tasks:write'])
+})
+
 test('a request cannot choose the address by which the service is known', async () => {
   const headers = {
     host: 'evil.example',

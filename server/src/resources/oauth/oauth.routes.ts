@@ -90,7 +90,8 @@ function protectedResourceRoutes(app: FastifyInstance, context: Context): void {
     const metadata = async ({ params }: FastifyRequest): Promise<object> => ({
       resource: `${context.public_url()}${path.replace(':agent_id', (params as { agent_id?: string }).agent_id ?? '')}`,
       authorization_servers: [context.public_url()],
-      scopes_supported: scopes,
+      // MCP clients ask for all of them where no challenge names others.
+      scopes_supported: path.startsWith('/mcp') ? usualScope.split(' ') : scopes,
       bearer_methods_supported: ['header'],
       resource_name: 'Cadre',
       resource_documentation: `${context.public_url()}/api/v1/docs`,
