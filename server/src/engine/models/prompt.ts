@@ -29,7 +29,8 @@ export interface PromptContext {
 
 /**
  * A request in the form that the provider libraries take. All system messages come first, as one: not every provider
- * takes them in the middle. An assistant's turn with neither text nor calls is left out, as providers refuse it.
+ * takes them in the middle. An assistant's turn with neither text nor calls is left out, as providers refuse it, and so is
+ * text that the provider counts as none.
  */
 export function toCallOptions(request: ModelRequest, given: PromptContext): CallOptions {
   const context = { ...given, files: request.files }
@@ -39,7 +40,7 @@ export function toCallOptions(request: ModelRequest, given: PromptContext): Call
     ...request.messages.filter(({ role }) => role === 'system').map(({ content }) => content),
     answer_tool && answerInstruction(names.toWire(answer_tool.name)),
   ]
-    .filter((text) => text !== undefined && text !== '')
+    .filter((text) => text !== undefined && text.trim() !== '')
     .join('\n\n')
   const tools = answer_tool ? [...request.tools, answer_tool] : request.tools
   return {
@@ -110,9 +111,10 @@ function toPromptMessage(message: ModelMessage, context: PromptContext): PromptM
 type UserPart = Extract<PromptMessage, { role: 'user' }>['content'][number]
 
 /** What a user says, with the bytes of files in their places. */
-function userParts({ content, parts }: ModelMessage, { files }: PromptContext): UserPart[] {
+function userParts({ content, parts }: ModelMessage, { files, provider }: PromptContext): UserPart[] {
   if (!parts) return [{ type: 'text', text: content }]
-  return parts.map((part): UserPart => {
+  const said = parts.filter((part) => part.type !== 'text' || !isNoText(part.text, provider))
+  return (said.length === 0 ? parts : said).map((part): UserPart => {
     if (part.type === 'text') return { type: 'text', text: part.text }
     const file = files?.get(part.file_id)
     if (!file) return { type: 'text', text: `[${part.type} ${part.file_id}]` }
@@ -120,6 +122,11 @@ function userParts({ content, parts }: ModelMessage, { files }: PromptContext): 
     const { media_type, name, data } = file
     return { type: 'file', mediaType: media_type, filename: name, data: { type: 'data', data } }
   })
+}
+
+/** Whether a provider refuses a text as empty: Anthropic also one of white space alone, which its models write before calls of tools. */
+function isNoText(text: string, { protocol }: Provider): boolean {
+  return (protocol === 'messages' ? text.trim() : text) === ''
 }
 
 /** Whether a provider wrote a turn itself, in the protocol that it is spoken to in now. */
@@ -137,7 +144,8 @@ function turnParts(
   return parts.flatMap((part): AssistantPart[] => {
     const own = part.metadata === undefined ? {} : { providerOptions: part.metadata as Metadata }
     if (part.type === 'tool_call') return open.has(part.id) ? [{ ...callPart(part, context), ...own }] : []
-    if (part.type === 'text') return part.text === '' ? [] : [{ type: 'text', text: part.text, ...own }]
+    if (part.type === 'text')
+      return isNoText(part.text, context.provider) ? [] : [{ type: 'text', text: part.text, ...own }]
     return [{ type: 'reasoning', text: part.text, ...own }]
   })
 }
@@ -153,14 +161,14 @@ function callPart({ id, name, input }: Extract<TurnPart, { type: 'tool_call' }>,
   }
 }
 
-function plainParts({ content, tool_calls = [] }: ModelMessage, { names }: PromptContext): AssistantPart[] {
+function plainParts({ content, tool_calls = [] }: ModelMessage, { names, provider }: PromptContext): AssistantPart[] {
   const calls = tool_calls.map(({ id, name, arguments: given }: ModelToolCall) => ({
     type: 'tool-call' as const,
     toolCallId: id,
     toolName: names.toWire(name),
     input: asObject(given),
   }))
-  return [...(content === '' ? [] : [{ type: 'text' as const, text: content }]), ...calls]
+  return [...(isNoText(content, provider) ? [] : [{ type: 'text' as const, text: content }]), ...calls]
 }
 
 function toolResult({ content, tool_call_id, tool_name, is_error }: ModelMessage, { names }: PromptContext) {

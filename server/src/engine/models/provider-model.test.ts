@@ -149,6 +149,35 @@ for (const kind of providerKinds) {
       )
     })
 
+    it(`a model of kind ${kind} goes on after an answer of white space alone, with calls of tools and without`, async () => {
+      const blank = '\n\n'
+      await makeModel(kind, server.base_url).call(
+        ask({
+          system_prompt: ' ',
+          tools: [weather],
+          messages: [
+            { role: 'user', content: 'Weather?' },
+            {
+              role: 'assistant',
+              content: blank,
+              tool_calls: [{ id: 'call_1', name: 'shop/weather.now', arguments: {} }],
+            },
+            { role: 'tool', content: 'rain', tool_call_id: 'call_1', tool_name: 'shop/weather.now' },
+            { role: 'assistant', content: blank },
+            {
+              role: 'user',
+              content: 'And?',
+              parts: [
+                { type: 'text', text: ' ' },
+                { type: 'text', text: 'And?' },
+              ],
+            },
+          ],
+        }),
+      )
+      assert.deepEqual(server.refused, [])
+    })
+
     it(`a model of kind ${kind} asks for one call of a tool in an answer where the request wants that, and there are tools`, async () => {
       const member = kind === 'anthropic' ? 'tool_choice' : 'parallel_tool_calls'
       const asked = async (more: Partial<ModelRequest>): Promise<unknown> => {
