@@ -15,19 +15,58 @@ export interface Fault {
   data?: unknown
 }
 
-/** Of a value that may have one of several forms: what is wrong inside of the form that it has, not that it has no other. */
-export function meant<F extends Pick<Fault, 'keyword' | 'schemaPath' | 'instancePath'>>(errors: readonly F[]): F[] {
-  const parents = new Set(errors.flatMap(({ instancePath }) => ancestors(instancePath)))
-  return errors.filter(
-    ({ keyword, schemaPath, instancePath }) =>
-      !((keyword === 'type' || keyword === 'anyOf') && schemaPath.includes('/anyOf') && parents.has(instancePath)),
-  )
+/**
+ * Of a value that may have one of several forms: what is wrong inside of the form that it was meant to have, not that it has no
+ * other. That is the form of its type that its choices name, and that lacks the least. A value of a type that none of them has
+ * gets the description of the schema as its fault, where there is one.
+ */
+export function meant<F extends Fault>(faults: readonly F[]): F[] {
+  const unions = faults.filter(({ keyword }) => keyword === 'anyOf')
+  // The inner ones first: what they leave counts for the outer ones.
+  return unions
+    .toSorted((a, b) => b.schemaPath.length - a.schemaPath.length)
+    .reduce<F[]>((kept, union) => withoutUnion(kept, union), [...faults])
 }
 
-/** `/a/b/c` → '', `/a`, `/a/b`. */
-function ancestors(pointer: string): string[] {
-  const parts = pointer.split('/')
-  return parts.slice(1).map((_, i) => parts.slice(0, i + 1).join('/'))
+function withoutUnion<F extends Fault>(faults: F[], union: F): F[] {
+  const forms = formsOf(faults, union)
+  if (forms.size === 0) return faults
+  const inForms = new Set([...forms.values()].flat())
+  const others = faults.filter((fault) => fault !== union && !inForms.has(fault))
+  const isOf = (fault: F): boolean => fault.keyword === 'type' && fault.instancePath === union.instancePath
+  const ofType = [...forms.values()].filter((form) => !form.some(isOf))
+  if (ofType.length > 0) return [...others, ...nearest(ofType, union)]
+  return isObject(union.parentSchema) && union.parentSchema.description !== undefined
+    ? [...others, union]
+    : [...others, ...inForms]
+}
+
+/** The faults of each form of a union. */
+function formsOf<F extends Fault>(faults: readonly F[], { schemaPath, instancePath }: F): Map<string, F[]> {
+  const forms = new Map<string, F[]>()
+  for (const fault of faults) {
+    const isInside = `${fault.instancePath}/`.startsWith(`${instancePath}/`)
+    if (!isInside || !fault.schemaPath.startsWith(`${schemaPath}/`)) continue
+    const [form = ''] = fault.schemaPath.slice(schemaPath.length + 1).split('/', 1)
+    forms.set(form, [...(forms.get(form) ?? []), fault])
+  }
+  return forms
+}
+
+/** The form that was meant; where a choice rules out every one, what all of them allow there. */
+function nearest<F extends Fault>(forms: F[][], { instancePath }: F): F[] {
+  const choiceOf = (form: F[]): F | undefined =>
+    form.find((fault) => fault.keyword === 'enum' && fault.instancePath.startsWith(`${instancePath}/`))
+  const possible = forms.filter((form) => choiceOf(form) === undefined)
+  if (possible.length > 0) {
+    const lacks = (form: F[]): number => form.filter(({ keyword }) => keyword === 'required').length
+    return possible.toSorted((a, b) => lacks(a) - lacks(b))[0]!
+  }
+  const choices = forms.flatMap((form) => choiceOf(form) ?? [])
+  const [first] = choices
+  const same = choices.filter((fault) => fault.instancePath === first!.instancePath)
+  const allowed = new Set(same.flatMap(({ params }) => params.allowedValues as unknown[]))
+  return [{ ...first!, params: { allowedValues: [...allowed] } }]
 }
 
 /** What is wrong, as an answer tells it (decision D26). */
@@ -52,9 +91,11 @@ export function issueOf(error: Fault): Issue {
       const field = path ? `${path}.${error.params.missingProperty}` : String(error.params.missingProperty)
       return { field, message: `${field} is required`, code: 'required' }
     }
+    case 'anyOf':
     case 'type':
       if (error.data === null)
         return { field: path || 'body', message: `${path || 'body'} is required`, code: 'required' }
+      if (error.keyword === 'anyOf') return issue('invalid_format', describeFormat(error))
       return overflowed(error.data)
         ? issue('out_of_range', 'is not a number that can be kept')
         : issue('invalid_format', `must be ${article(String(error.params.type))}`)
