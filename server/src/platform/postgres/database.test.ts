@@ -81,6 +81,18 @@ describe('a transaction', () => {
     assert.equal(await count(), 3)
   })
 
+  it('a transaction whose connection PostgreSQL ends at the moment that it gets it fails alone, and the next one has another', async () => {
+    const message = Buffer.from('SFATAL\0C57P01\0Mterminating connection due to administrator command\0\0')
+    const length = Buffer.alloc(4)
+    length.writeInt32BE(message.length + 4)
+    // The pool has let go of the connection, and what waits for it goes on in a later microtask.
+    database.pool.once('acquire', (client) =>
+      queueMicrotask(() => client.connection.stream.emit('data', Buffer.concat([Buffer.from('E'), length, message]))),
+    )
+    await assert.rejects(database.sql.begin((tx) => tx`select 1`))
+    assert.deepEqual(await database.sql.begin((tx) => tx`select 1 as n`), [{ n: 1 }])
+  })
+
   it('a transaction undoes a savepoint by a statement that was left to the end of it', async () => {
     await database.sql.begin(async (tx) => {
       await tx`insert into thing values (6)`

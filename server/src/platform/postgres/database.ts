@@ -204,6 +204,9 @@ export function openDatabase(options: DatabaseOptions): Database {
 /** Counts what goes wrong with the connections of a pool. */
 function countsOf(pool: pg.Pool, { onError }: Pick<DatabaseOptions, 'onError'>): PoolCounts {
   const counts: PoolCounts = { wait_timeouts: 0, connections_lost: 0 }
+  // A connection that dies between two statements emits `error`; the next statement reports it. The pool itself listens to idle
+  // connections alone, and a connection may die after it has left the pool and before the transaction that gets it runs.
+  pool.on('connect', (client) => void client.on('error', () => {}))
   pool.on('error', (error) => {
     counts.connections_lost += 1
     onError?.(error)
@@ -280,9 +283,6 @@ function poolSql(usual: CountedPool, byIndex: CountedPool): Sql {
     const isHot = kind === 'indexed' || kind === 'locksFirst'
     const of = isHot ? byIndex : usual
     const client = await of.pool.connect().catch(counted(of))
-    const onError = (): void => {}
-    // A connection that dies between two statements emits `error`; the next statement reports it.
-    client.on('error', onError)
     let broken: Error | undefined
     try {
       return await transact(inOneWrite(client), work, {
@@ -291,7 +291,6 @@ function poolSql(usual: CountedPool, byIndex: CountedPool): Sql {
         onBroken: (error) => (broken = error),
       })
     } finally {
-      client.off('error', onError)
       client.release(broken)
     }
   }
