@@ -17,6 +17,7 @@ interface ClaudeBlock {
   signature?: string
   data?: string
   content?: string | ClaudeBlock[]
+  is_error?: boolean
 }
 
 /** A turn: messages of the same role in a row count as one. */
@@ -78,6 +79,9 @@ function contentRefusal(messages: ClaudeMessage[], request: Record<string, unkno
       )
     }
     for (const block of typeof content === 'string' ? [{ type: 'text', text: content }] : content) {
+      if (block.is_error === true && (block.content?.length ?? 0) === 0) {
+        return complain(`messages.${at}: content cannot be empty if \`is_error\` is true`)
+      }
       if (block.type !== 'text') continue
       if (block.text === '' && !isLast) return complain('messages: text content blocks must be non-empty')
       if (block.text?.trim() === '' && !isLast) {

@@ -121,6 +121,11 @@ describe('Messages of Anthropic', () => {
       message: 'messages: final assistant content cannot end with trailing whitespace',
     },
     {
+      title: 'A failed result without content is refused.',
+      body: { messages: [hello, assistant(use('a')), user({ ...result('a'), content: '', is_error: true })] },
+      message: 'messages.2: content cannot be empty if `is_error` is true',
+    },
+    {
       title: 'A call without its result is refused.',
       body: { messages: [hello, assistant(use('a'), use('b')), user(result('a'))] },
       message:

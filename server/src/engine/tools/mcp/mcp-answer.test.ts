@@ -15,6 +15,14 @@ function read(parts: (string | ContentBlock)[], data?: unknown): string {
   return mcpAnswer({ content, structuredContent: data }, use).content
 }
 
+it('a failed MCP result without text says that the tool failed, as providers refuse an empty error', () => {
+  for (const content of [[], [text('')], [text(' \n')]]) {
+    const answer = mcpAnswer({ content, isError: true }, use)
+    assert.equal(answer.content, 'The tool says that it failed.')
+    assert.equal(answer.error?.message, answer.content)
+  }
+})
+
 describe('the data of an MCP result', () => {
   it('the data of an MCP result are sent alone, as compact JSON, where the text is the same JSON in another layout', () => {
     const data = { b: [1, { c: 'é "x"' }], a: null }

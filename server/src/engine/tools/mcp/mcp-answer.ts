@@ -16,8 +16,8 @@ export function mcpAnswer(result: CallToolResult, network: UpstreamUse): ToolAns
   const given = result.content.flatMap(fileOf)
   const files = given.length > 0 ? { files: given } : {}
   if (result.isError !== true) return { content, network, ...files }
-  const message = content.slice(0, messageMax) || 'The tool says that it failed.'
-  return { content, error: { code: 'tool_error', message }, network, ...files }
+  const said = content.trim() === '' ? 'The tool says that it failed.' : content
+  return { content: said, error: { code: 'tool_error', message: said.slice(0, messageMax) }, network, ...files }
 }
 
 function partsOf({ content, structuredContent: data }: CallToolResult): string[] {
