@@ -47,7 +47,8 @@ export async function startProcess(env: Record<string, string>, options: StartOp
     try {
       return await startOnce(env, options)
     } catch (error) {
-      if (start === startsMax || !/cannot be reached: .*(timeout|terminated)/.test(String(error))) throw error
+      if (start === startsMax || !/cannot be reached: .*(timeout|terminated)|Query read timeout/.test(String(error)))
+        throw error
     }
   }
 }

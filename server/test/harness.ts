@@ -190,7 +190,7 @@ export async function eventually<T>(
     const waited_ms = Date.now() - start_ms
     if (waited_ms > timeout_ms) throw new Error('it did not come true in time')
     // What takes long is looked at less often: each look costs a statement.
-    await new Promise((resolve) => setTimeout(resolve, Math.min(Math.max(waited_ms / 8, 10), 100)))
+    await new Promise((resolve) => setTimeout(resolve, Math.min(Math.max(waited_ms / 8, 10), 250)))
   }
 }
 
