@@ -7,7 +7,7 @@ import { runScheduleWorld } from './schedule-world.ts'
 import { runTaskWorld, type WorldReport } from './task-world.ts'
 
 /** How many worlds a run looks at, unless `CADRE_SIMULATION_SEEDS` says otherwise. */
-const worlds = Number(process.env['CADRE_SIMULATION_SEEDS'] ?? longSizeOf({ usual: 40, full: 200 }))
+const worlds = Number(process.env['CADRE_SIMULATION_SEEDS'] ?? longSizeOf({ usual: 20, full: 200 }))
 const first = testSeed()
 /** One that is repeated is one world. */
 const isRepeated = process.env['CADRE_TEST_SEED'] !== undefined

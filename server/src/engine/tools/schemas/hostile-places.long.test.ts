@@ -5,8 +5,9 @@ import { post as deliver, signed } from '../../../../test/fakes/delivery-sender.
 import { hmac, secret } from '../../../../test/fakes/trigger-world.ts'
 import { eventually, startTestService, type TestService } from '../../../../test/harness.ts'
 import { createProject } from '../../../../test/fixtures.ts'
+import { longSizeOf } from '../../../../test/long-run.ts'
 
-const requests = 8
+const requests = longSizeOf({ usual: 4, full: 8 })
 /** Checking such a value in the thread of the requests takes 100 ms of its processor, before it is ended. */
 const here_ms = 100
 /** The share of a processor that a service at rest uses at most. */
