@@ -11,13 +11,16 @@ const folders = ['contract', 'server', 'sdk', 'cli', 'console', 'tools', 'e2e']
 const filesOfGroup = 128
 
 /** In a long run one file may take half a minute. */
-const filesOfLongGroup = 6
+const filesOfLongGroup = 10
 
 /** Browser tests of a short run are few. Those of a long run take minutes, and wait for pages half of that. */
 const filesOfBrowserGroup = 6
 
 /** A file that changes its process, or starts processes that it measures, says so in a line like this. */
 const ownProcess = /^\/\/ test: own process/m
+
+/** Files of e2e/ whose service runs in their process, as that of most other files does. */
+const inService = /^e2e\/(guides|conformance)\//
 
 /** A file whose bounds are times says so in a line like this: nothing else runs beside it. */
 const quietMachine = /^\/\/ test: quiet machine/m
@@ -38,7 +41,7 @@ export interface TestPlan {
 
 /**
  * Which test files run in which process. A short run has every file but `*.long.test.ts`; a long run has these and the
- * files with a long form. Files of e2e/ have a process each, but browser tests share some. `isSelected` narrows either.
+ * files with a long form. Most files of e2e/ have a process each, and browser tests share some. `isSelected` narrows either.
  */
 export async function planTests(
   root: string,
@@ -62,7 +65,8 @@ export async function planTests(
     return isLong ? isOnlyLong || longForm.test(text) : !isOnlyLong
   })
   const quiet = ofRun.filter(({ text }) => quietMachine.test(text)).map(({ file }) => [file])
-  const isAlone = ({ file, text }: { file: string; text: string }) => file.startsWith('e2e/') || ownProcess.test(text)
+  const isAlone = ({ file, text }: { file: string; text: string }) =>
+    (file.startsWith('e2e/') && !inService.test(file)) || ownProcess.test(text)
   const besideOthers = ofRun.filter(({ text }) => !quietMachine.test(text))
   const browser = besideOthers.map(({ file }) => file).filter(inBrowser)
   const beside = besideOthers.filter(({ file }) => !inBrowser(file))
