@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { chromium, type Browser, type Page } from 'playwright-core'
+import { atEnd, isGroup } from '../../server/test/at-end.ts'
 
 /** The one without a window first: it takes a quarter less of the processors. */
 const executablePath = [
@@ -13,27 +14,26 @@ const executablePath = [
 /** Options of a test that needs a browser: it is left out where there is none. */
 export const inBrowser = { skip: executablePath ? false : 'there is no Chromium here' }
 
-let shared: { browser: Promise<Browser>; users: number; closing?: NodeJS.Timeout } | undefined
+let shared: { browser: Promise<Browser>; users: number } | undefined
 
-/** How long a browser without users waits for the next file of its process. */
-const linger_ms = 1000
+/** Its process must end before this one: only then its processor time counts. */
+async function closeShared(): Promise<void> {
+  const last = shared
+  shared = undefined
+  await (await last?.browser)?.close()
+}
+atEnd.push(closeShared)
 
-/** The browser of this process, for tests that open contexts in it; the last file that releases it ends it. */
+/** The browser of this process, for tests that open contexts in it. It ends with the process, or with its last user where a file runs alone. */
 export async function useBrowser(): Promise<{ browser: Browser; release(): void }> {
   shared ??= { browser: launchBrowser(), users: 0 }
   const mine = shared
-  clearTimeout(mine.closing)
   mine.users += 1
-  const browser = await mine.browser
   return {
-    browser,
+    browser: await mine.browser,
     release() {
       mine.users -= 1
-      if (mine.users > 0) return
-      mine.closing = setTimeout(() => {
-        if (shared === mine) shared = undefined
-        void browser.close()
-      }, linger_ms)
+      if (mine.users === 0 && !isGroup) void closeShared()
     },
   }
 }
