@@ -40,6 +40,9 @@ export const buckets = {
 
 export type BucketName = keyof typeof buckets
 
+/** The windows of requests, in seconds, by the names that `RateLimit-Policy` and `RateLimit` give them. */
+export const rateWindows_seconds = { burst: 60, hour: 3600 } as const
+
 /** How long records are kept at least, in days; those of webhooks by whole months. Of tasks and logs the settings tell. */
 export const retention_days = {
   events: 90,

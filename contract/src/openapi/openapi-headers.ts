@@ -1,3 +1,4 @@
+import { rateWindows_seconds } from '../core/limits.ts'
 import { isIdempotent, type Operation } from '../core/operation.ts'
 import type { Json } from './openapi-types.ts'
 
@@ -15,6 +16,11 @@ export const headerComponents: Record<string, Json> = {
   'X-RateLimit-Limit': number('Requests that the governing window admits.', 100),
   'X-RateLimit-Remaining': number('Requests that are left in it.', 87),
   'X-RateLimit-Reset': number('Unix time in seconds at which it ends.', 1_795_167_060),
+  'RateLimit-Policy': text(
+    'The governing window, as the IETF draft has it: its name (`burst` of a minute, `hour`), requests `q`, and seconds `w`.',
+    `"burst";q=100;w=${rateWindows_seconds.burst}`,
+  ),
+  RateLimit: text('Requests `r` that are left in it, and seconds `t` until it ends.', '"burst";r=87;t=42'),
   'X-RateLimit-Limit-Requests': number('Requests that the general hour admits.', 1000),
   'X-RateLimit-Remaining-Requests': number('Requests that are left in it.', 987),
   'X-RateLimit-Reset-Requests': number('Unix time in seconds at which it ends.', 1_795_168_800),
@@ -28,8 +34,8 @@ export const headerComponents: Record<string, Json> = {
 }
 
 const always = ['X-Request-ID', 'X-Response-Time']
-const window = ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset']
-const rates = Object.keys(headerComponents).filter((name) => name.startsWith('X-RateLimit-'))
+const window = ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset', 'RateLimit-Policy', 'RateLimit']
+const rates = Object.keys(headerComponents).filter((name) => name.includes('RateLimit'))
 
 /** Headers that an answer of this status carries; those the operation adds come with their own description. */
 export function headersOf(operation: Operation, status: number, added: Record<string, string> = {}): Json {

@@ -6,6 +6,7 @@ import {
   type Bucket,
   type BucketName,
   buckets,
+  rateWindows_seconds,
   sessionGeneralFactor,
 } from '#contract/core/limits.ts'
 import { metricPointsMax } from '#contract/resources/metrics.ts'
@@ -132,6 +133,23 @@ function bucketTable(): string {
         codes(operations.filter(({ bucket }) => bucket === name).map(({ id }) => id)),
       ]),
     ),
+    [
+      'Responses tell where a caller stands. `X-RateLimit-Limit`, `-Remaining` and `-Reset` describe the window of the',
+      "operation's bucket that has less left; `X-RateLimit-*-Requests` the general hour; `X-RateLimit-*-Tokens` the tokens of",
+      'language models. `RateLimit-Policy` and `RateLimit` describe the same window as the first three, as structured fields of',
+      'the IETF draft `draft-ietf-httpapi-ratelimit-headers`: its name, the requests that it admits `q`, its length in seconds',
+      '`w`; the requests that are left `r`, the seconds until it ends `t`.',
+    ].join('\n'),
+    [
+      '```http',
+      `RateLimit-Policy: "burst";q=100;w=${rateWindows_seconds.burst}`,
+      'RateLimit: "burst";r=87;t=42',
+      '```',
+    ].join('\n'),
+    [
+      'The name is `burst` for a window of a minute and `hour` for one of an hour; every bucket has separate windows with these',
+      'names. In a 429 for spent tokens of language models it is `tokens`, and in one for failed attempts to sign in `failures`.',
+    ].join('\n'),
     [
       `Tokens of language models are counted by the hour as well: ${number(Number(tokens_per_hour.default))} for each credential`,
       `(${code(tokens_per_hour.name)}). When they are spent, starting agents is answered 429, and their tasks wait for the`,

@@ -159,7 +159,7 @@ export async function authenticate(
       'x-ratelimit-limit-tokens': String(settings.tokens_per_hour),
       'x-ratelimit-remaining-tokens': String(Math.max(0, settings.tokens_per_hour - row.tokens_used)),
       'x-ratelimit-reset-tokens': String(row.hour_reset),
-      ...windowHeaders(window),
+      ...windowHeaders(window, row.now),
     },
     refused: row.admitted ? homeless : rateLimitProblem(bucket, { ...window, remaining: 0 }, row.now),
   }

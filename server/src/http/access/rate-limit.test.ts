@@ -80,6 +80,10 @@ function assertRefused(reply: Reply, bucket: string, limit: number): void {
   const retry_after = Number(headers.get('retry-after'))
   assert.ok(Number.isInteger(retry_after) && retry_after >= 1, String(retry_after))
   assert.ok(Math.abs(reset! - Date.now() / 1000 - retry_after) < 5, `${reset} ${retry_after}`)
+  const [, name, left] = /^"([a-z]+)";r=0;t=(\d+)$/.exec(headers.get('ratelimit') ?? '') ?? []
+  assert.equal(Number(left), retry_after)
+  const window_seconds = { burst: 60, hour: 3600, tokens: 3600 }[name!]
+  assert.equal(headers.get('ratelimit-policy'), `"${name}";q=${limit};w=${window_seconds}`)
   assert.ok(['rate_limit_exceeded', 'RATE_LIMIT_EXCEEDED'].includes(body.error.code))
   assert.equal(body.error.retry_after, retry_after)
   assert.deepEqual(body.error.details, { limit, remaining: 0, reset, retry_after, bucket })
@@ -334,9 +338,27 @@ describe('the headers of every answer to a credential (decision D88)', () => {
       replies.map(({ status }) => status),
       [200, 400, 403, 404, 200, 429],
     )
-    for (const reply of replies)
+    for (const reply of replies) {
       for (const name of names)
         assert.ok(Number.isInteger(number(reply, name)) && reply.headers.get(name) !== '', `${reply.status} ${name}`)
+      assert.match(reply.headers.get('ratelimit-policy') ?? '', /^"burst";q=\d+;w=60$/, String(reply.status))
+      assert.match(reply.headers.get('ratelimit') ?? '', /^"burst";r=\d+;t=\d+$/, String(reply.status))
+    }
+  })
+
+  it('RateLimit-Policy and RateLimit tell the window that has less left, of a minute as burst and of an hour as hour', async () => {
+    const { id, key } = await newKey()
+    const told = async () => {
+      const { headers } = await test.send('GET', '/api/v1/hello', { key })
+      const [, standing, left] = /^(.+);t=(\d+)$/.exec(headers.get('ratelimit') ?? '') ?? []
+      const seconds = Number(headers.get('x-ratelimit-reset')) - Date.now() / 1000
+      assert.ok(Math.abs(Number(left) - seconds) < 5, `${left} ${seconds}`)
+      return [headers.get('ratelimit-policy'), standing]
+    }
+    await hold(id, 'general')
+    assert.deepEqual(await told(), ['"burst";q=100;w=60', '"burst";r=99'])
+    await hold(id, 'general', { hour: 950 })
+    assert.deepEqual(await told(), ['"hour";q=1000;w=3600', '"hour";r=49'])
   })
 
   it('the headers of every answer to a credential tell the general hour, and the model tokens of the hour', async () => {
@@ -382,6 +404,7 @@ describe('addresses', () => {
     const first = await test.send('GET', '/api/v1/docs', { key: null })
     assert.equal(first.status, 200)
     assert.deepEqual(standing(first).slice(0, 2), [60, 1])
+    assert.equal(first.headers.get('ratelimit-policy'), '"burst";q=60;w=60')
     assert.equal((await test.send('GET', '/api/v1/docs')).status, 200)
     assertRefused(await test.send('GET', '/api/v1/docs'), 'docs', 60)
     for (let i = 0; i < 70; i++)
@@ -474,10 +497,12 @@ describe('the governing window', () => {
       { hour: 1000, minute: 100 },
     )
   it('the governing window is the one with less left, and of two that are spent the one that lasts', () => {
-    assert.deepEqual(at(1, 1), { limit: 100, remaining: 99, reset: 60 })
-    assert.deepEqual(at(950, 1), { limit: 1000, remaining: 50, reset: 3600 })
-    assert.deepEqual(at(1000, 100), { limit: 1000, remaining: 0, reset: 3600 })
-    assert.deepEqual(at(999, 100), { limit: 100, remaining: 0, reset: 60 })
-    assert.deepEqual(at(2000, 5), { limit: 1000, remaining: 0, reset: 3600 })
+    const hour = { name: 'hour', seconds: 3600, limit: 1000, reset: 3600 }
+    const minute = { name: 'burst', seconds: 60, limit: 100, reset: 60 }
+    assert.deepEqual(at(1, 1), { ...minute, remaining: 99 })
+    assert.deepEqual(at(950, 1), { ...hour, remaining: 50 })
+    assert.deepEqual(at(1000, 100), { ...hour, remaining: 0 })
+    assert.deepEqual(at(999, 100), { ...minute, remaining: 0 })
+    assert.deepEqual(at(2000, 5), { ...hour, remaining: 0 })
   })
 })

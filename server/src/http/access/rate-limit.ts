@@ -1,4 +1,10 @@
-import { buckets, sessionGeneralFactor, type Bucket, type BucketName } from '#contract/core/limits.ts'
+import {
+  buckets,
+  rateWindows_seconds,
+  sessionGeneralFactor,
+  type Bucket,
+  type BucketName,
+} from '#contract/core/limits.ts'
 import type { CredentialKind } from '#contract/core/operation.ts'
 import type { Role } from '#contract/core/scopes.ts'
 import { Problem } from '#contract/core/problems.ts'
@@ -41,6 +47,10 @@ export interface WindowRow {
 
 /** One window as a caller sees it. */
 export interface Window {
+  /** As `RateLimit-Policy` and `RateLimit` name it. */
+  name: string
+  /** How long it is. */
+  seconds: number
   limit: number
   remaining: number
   /** Unix seconds. */
@@ -49,8 +59,16 @@ export interface Window {
 
 /** The window that governs: of hour and minute whichever has less left (decision D88), of two that are spent the hour. */
 export function governingWindow(row: WindowRow, limits: { hour: number; minute: number }): Window {
-  const hour = { limit: limits.hour, remaining: Math.max(0, limits.hour - row.hour_used), reset: row.hour_reset }
+  const hour = {
+    name: 'hour',
+    seconds: rateWindows_seconds.hour,
+    limit: limits.hour,
+    remaining: Math.max(0, limits.hour - row.hour_used),
+    reset: row.hour_reset,
+  }
   const minute = {
+    name: 'burst',
+    seconds: rateWindows_seconds.burst,
     limit: limits.minute,
     remaining: Math.max(0, limits.minute - row.minute_used),
     reset: row.minute_reset,
@@ -58,12 +76,18 @@ export function governingWindow(row: WindowRow, limits: { hour: number; minute: 
   return hour.remaining === 0 || hour.remaining < minute.remaining ? hour : minute
 }
 
-/** The three headers of the governing window (spec 7.2). */
-export function windowHeaders({ limit, remaining, reset }: Window): Record<string, string> {
+/**
+ * The headers of the governing window: those of spec 7.2, and the structured fields of
+ * draft-ietf-httpapi-ratelimit-headers. `now` is in Unix seconds, by the clock that `reset` is by.
+ */
+export function windowHeaders({ name, seconds, limit, remaining, reset }: Window, now: number): Record<string, string> {
+  const left_seconds = Math.max(0, Math.ceil(reset - now))
   return {
     'x-ratelimit-limit': String(limit),
     'x-ratelimit-remaining': String(remaining),
     'x-ratelimit-reset': String(reset),
+    'ratelimit-policy': `"${name}";q=${limit};w=${seconds}`,
+    ratelimit: `"${name}";r=${remaining};t=${left_seconds}`,
   }
 }
 
@@ -76,7 +100,7 @@ export function rateLimitProblem(bucket: string, window: Window, now: number): P
     {
       message: `Rate limit of ${window.limit} ${bucket === 'tokens' ? 'model tokens' : 'requests'} exceeded. Try again in ${retry_after} s.`,
       members: { retry_after },
-      headers: { ...windowHeaders({ ...window, remaining: 0 }), 'retry-after': String(retry_after) },
+      headers: { ...windowHeaders({ ...window, remaining: 0 }, now), 'retry-after': String(retry_after) },
     },
   )
 }
@@ -157,7 +181,7 @@ export async function countSubject(
   if (!row) throw new Error('a counted window returns its row')
   const window = governingWindow(row, limits)
   if (!row.admitted) throw rateLimitProblem(bucket, { ...window, remaining: 0 }, row.now)
-  return windowHeaders(window)
+  return windowHeaders(window, row.now)
 }
 
 /** An address as a subject: IPv6 by its /64, which one customer owns (decision D86). */

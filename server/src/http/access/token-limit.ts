@@ -1,3 +1,4 @@
+import { rateWindows_seconds } from '#contract/core/limits.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 import type { AuthenticationSettings } from './authenticate.ts'
 import type { Principal } from './principal.ts'
@@ -15,6 +16,10 @@ export async function requireTokens(
     from token_usage where subject = ${principal.subject} and hour = date_trunc('hour', now(), 'UTC')`
   if (row && row.tokens >= tokens_per_hour) {
     uses.refused(principal, 'tokens')
-    throw rateLimitProblem('tokens', { limit: tokens_per_hour, remaining: 0, reset: row.reset }, row.now)
+    throw rateLimitProblem(
+      'tokens',
+      { name: 'tokens', seconds: rateWindows_seconds.hour, limit: tokens_per_hour, remaining: 0, reset: row.reset },
+      row.now,
+    )
   }
 }

@@ -85,6 +85,8 @@ describe('a page of another origin (decision D18)', () => {
         'X-RateLimit-Limit',
         'X-RateLimit-Remaining',
         'X-RateLimit-Reset',
+        'RateLimit-Policy',
+        'RateLimit',
         'X-RateLimit-Remaining-Requests',
         'X-RateLimit-Remaining-Tokens',
       ]) {

@@ -1,25 +1,8 @@
 import type { FastifyInstance } from 'fastify'
 import { doors } from '#contract/core/doors.ts'
+import { headerComponents } from '#contract/openapi/openapi-headers.ts'
 
-const exposed = [
-  'X-Request-ID',
-  'Retry-After',
-  'ETag',
-  'Idempotency-Replayed',
-  'X-Response-Time',
-  'X-RateLimit-Limit',
-  'X-RateLimit-Remaining',
-  'X-RateLimit-Reset',
-  'X-RateLimit-Limit-Requests',
-  'X-RateLimit-Remaining-Requests',
-  'X-RateLimit-Reset-Requests',
-  'X-RateLimit-Limit-Tokens',
-  'X-RateLimit-Remaining-Tokens',
-  'X-RateLimit-Reset-Tokens',
-  'Cadre-Task-Id',
-  'Cadre-Ignored',
-  'WWW-Authenticate',
-].join(', ')
+const exposed = [...Object.keys(headerComponents), 'Cadre-Task-Id', 'Cadre-Ignored'].join(', ')
 const allowed = [
   'Authorization',
   'Content-Type',

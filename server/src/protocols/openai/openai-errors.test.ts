@@ -122,6 +122,7 @@ it('every answer of the OpenAI door tells the request, the task and what is left
   assert.match(reply.headers.get('x-request-id')!, /^req_/)
   for (const name of ['limit', 'remaining'])
     assert.match(reply.headers.get(`x-ratelimit-${name}-requests`) ?? '', /^\d+$/)
+  assert.match(reply.headers.get('ratelimit') ?? '', /^"burst";r=\d+;t=\d+$/)
   const reset = /^(\d+)s$/.exec(reply.headers.get('x-ratelimit-reset-requests') ?? '')
   assert.ok(reset && Number(reset[1]) <= 3600, 'the reset is no number of seconds')
 })

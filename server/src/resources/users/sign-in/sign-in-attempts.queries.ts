@@ -4,6 +4,8 @@ import type { Sql } from '../../../platform/postgres/database.ts'
 export interface TooManyFailures {
   /** How many failures it allows. */
   limit: number
+  /** In how long. */
+  window_seconds: number
   /** Unix seconds at which the next attempt may be made. */
   reset: number
   retry_after_seconds: number
@@ -23,18 +25,18 @@ export async function beginAttempt(sql: Sql, account: string, address: string): 
     await tx`select pg_advisory_xact_lock(hashtextextended('sign-in from ' || ${address}, 0))`
     // A window is full while its nth latest failure is in it.
     const [full] = await tx<TooManyFailures>`
-      with full_until(at, failures) as (
-        (select at + interval '15 minutes', 5 from login_attempt
+      with full_until(at, failures, window_seconds) as (
+        (select at + interval '15 minutes', 5, 900 from login_attempt
           where account = lower(${account}) and ip = ${address} and at > now() - interval '15 minutes'
           order by at desc offset 4 limit 1)
         union all
-        (select at + interval '1 hour', 20 from login_attempt
+        (select at + interval '1 hour', 20, 3600 from login_attempt
           where account = lower(${account}) and at > now() - interval '1 hour' order by at desc offset 19 limit 1)
         union all
-        (select at + interval '1 hour', 100 from login_attempt
+        (select at + interval '1 hour', 100, 3600 from login_attempt
           where ip = ${address} and at > now() - interval '1 hour' order by at desc offset 99 limit 1)
       )
-      select failures as "limit", ceil(extract(epoch from at))::bigint as reset,
+      select failures as "limit", window_seconds, ceil(extract(epoch from at))::bigint as reset,
         greatest(1, ceil(extract(epoch from at - now())))::int as retry_after_seconds
       from full_until order by at desc limit 1`
     if (full) return full

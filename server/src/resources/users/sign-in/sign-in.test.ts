@@ -101,7 +101,7 @@ test('addresses are compared without regard to case', async () => {
 })
 
 /** That a 429 says of the limit of failures, and not of that of requests, when it ends (spec 7.2, decision D89). */
-function tellsLimit({ status, body: { error }, headers }: Reply, limit: number): void {
+function tellsLimit({ status, body: { error }, headers }: Reply, limit: number, window_seconds: number): void {
   assert.equal(status, 429)
   const { retry_after, details } = error
   const { reset } = details
@@ -112,6 +112,10 @@ function tellsLimit({ status, body: { error }, headers }: Reply, limit: number):
     named.map((name) => Number(headers.get(name))),
     [limit, 0, reset, retry_after],
   )
+  assert.deepEqual(
+    ['ratelimit-policy', 'ratelimit'].map((name) => headers.get(name)),
+    [`"failures";q=${limit};w=${window_seconds}`, `"failures";r=0;t=${retry_after}`],
+  )
 }
 
 test('five failures of an account from an address: then 429, also with the right password; others are not touched', async () => {
@@ -120,7 +124,7 @@ test('five failures of an account from an address: then 429, also with the right
   const refused = await login()
   assert.equal(refused.status, 429)
   assert.equal(refused.body.error.code, 'rate_limit_exceeded')
-  tellsLimit(refused, 5)
+  tellsLimit(refused, 5, 900)
   assert.ok(refused.body.error.retry_after > 800 && refused.body.error.retry_after <= 900)
   assert.equal((await login({ email: 'bob@example.com', password })).status, 200)
   await service.sql`update login_attempt set at = at - interval '15 minutes'`
@@ -136,11 +140,11 @@ test('a success clears the failures', async () => {
 
 test('twenty failures of an account in an hour from anywhere, a hundred from an address for any account', async () => {
   await service.sql`insert into login_attempt (account, ip) select ${email}, 'ip:10.0.0.' || n from generate_series(1, 20) n`
-  tellsLimit(await login(), 20)
+  tellsLimit(await login(), 20, 3600)
   await service.sql`delete from login_attempt`
   await service.sql`insert into login_attempt (account, ip) select 'user' || n, 'ip:127.0.0.1' from generate_series(1, 100) n`
   const refused = await login()
-  tellsLimit(refused, 100)
+  tellsLimit(refused, 100, 3600)
   assert.ok(refused.body.error.retry_after > 3000 && refused.body.error.retry_after <= 3600)
 })
 

@@ -145,14 +145,15 @@ function wrongPassword(): Problem {
 }
 
 /** Says of the limit of failures what decision D89 wants of every limit, in the place of what was said of requests. */
-function tooManyFailures({ limit, reset, retry_after_seconds: retry_after }: TooManyFailures): Problem {
+function tooManyFailures({ limit, window_seconds, reset, retry_after_seconds: retry_after }: TooManyFailures): Problem {
+  const window = { name: 'failures', seconds: window_seconds, limit, remaining: 0, reset }
   return new Problem(
     'rate_limit_exceeded',
     { limit, remaining: 0, reset, retry_after, bucket: 'login' },
     {
       message: 'Too many failed attempts to sign in. Try again later.',
       members: { retry_after },
-      headers: { ...windowHeaders({ limit, remaining: 0, reset }), 'retry-after': String(retry_after) },
+      headers: { ...windowHeaders(window, reset - retry_after), 'retry-after': String(retry_after) },
     },
   )
 }
