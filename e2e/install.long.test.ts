@@ -142,7 +142,8 @@ async function tryOut(service: RunningService): Promise<void> {
   const script = /src="\.?\/?(assets\/[^"]+\.js)"/.exec(html)?.[1]
   assert.ok(script, html)
   assert.equal((await fetch(`${service.url}/${script}`)).status, 200)
-  assert.equal((await fetch(`${service.url}/docs/scalar.js`)).status, 200)
+  for (const path of ['/docs/scalar.js', '/openapi.yaml', '/docs/guides/tasks.md'])
+    assert.equal((await fetch(`${service.url}${path}`)).status, 200, path)
   const send = sender(service.url, api_key)
   const { body: project } = await send('POST', '/api/v1/projects', { body: { name: 'installed' } })
   const agents = `/api/v1/projects/${project.id}/agents`
@@ -206,6 +207,7 @@ test(
       'dist/program/cli.js',
       'server/migrations/0001_control_plane.sql',
       'deploy/helm/cadre/Chart.yaml',
+      'docs/guides/tasks.md',
       'LICENSE',
     ])
       assert.ok(content.includes(file), file)

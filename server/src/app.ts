@@ -60,6 +60,7 @@ import { scheduleRoutes } from './resources/schedules/schedules.routes.ts'
 import { sessionRoutes } from './resources/users/sessions/sessions.routes.ts'
 import { refuseEarly } from './http/connection/refuse-early.ts'
 import { keepSlowBodies } from './http/connection/slow-bodies.ts'
+import { documentRoutes } from './resources/utility/document.routes.ts'
 import { referenceRoutes } from './resources/utility/reference.routes.ts'
 import { usageRoutes } from './resources/usage/usage.routes.ts'
 import { userRoutes } from './resources/users/users.routes.ts'
@@ -158,6 +159,7 @@ export async function buildApp(
 
   probeRoutes(app, { sql: context.auth_sql, isReady: () => !context.stopping && context.engine.isReady() })
   referenceRoutes(app)
+  documentRoutes(app, context.public_url)
   await app.register(async (api) => {
     readBodiesWhole(api)
     utilityRoutes(api, http, context)

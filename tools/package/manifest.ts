@@ -17,6 +17,8 @@ export const packedFiles = [
   'console/dist',
   'server/migrations',
   'deploy',
+  'docs/guides',
+  'docs/reference',
   '.env.example',
   'CHANGELOG.md',
   'SECURITY.md',

@@ -149,6 +149,8 @@ describe('below the path of CADRE_PUBLIC_URL', () => {
         assert.ok(address.startsWith(`${base}/`), `${path} leads to ${address}`)
     }
     assert.match(await (await fetch(at('/docs/start.js'))).text(), new RegExp(`url: '${base}/api/v1/docs'`))
+    const map = await (await fetch(at('/llms.txt'))).text()
+    for (const [, address = ''] of map.matchAll(/\]\(([^)]*)\)/g)) assert.ok(address.startsWith(at('/')), address)
     const root = await fetch(at('/'), { redirect: 'manual', headers: { accept: 'application/json' } })
     assert.equal(root.headers.get('location'), `${base}/docs`)
   })

@@ -1,4 +1,6 @@
 import { createHash } from 'node:crypto'
+import { setImmediate } from 'node:timers/promises'
+import { isObject } from '#contract/core/merge-patch.ts'
 import type { OpenApiDocument } from '#contract/openapi/openapi-types.ts'
 import { openApiDocument } from '#contract/openapi/openapi.ts'
 import { documented } from '#contract/openapi/documented.ts'
@@ -22,6 +24,38 @@ export function publishedTag(public_url: string): string {
   return `W/"${digestOf(`${digest} ${public_url}`)}"`
 }
 
-function digestOf(text: string): string {
+let yaml: { tag: string; text: Promise<string> } | undefined
+
+/** The same document as YAML, written once for an address. */
+export async function publishedYaml(public_url: string): Promise<string> {
+  const tag = publishedTag(public_url)
+  if (yaml?.tag !== tag) yaml = { tag, text: yamlOf(publishedDocument(public_url)) }
+  return yaml.text
+}
+
+/**
+ * Members as YAML, in pieces down to so many levels below them: other requests are served between two, for the whole
+ * takes half a second. The library is loaded here because few services are ever asked for YAML.
+ */
+async function yamlOf(members: object, levels = 2): Promise<string> {
+  const { stringify } = await import('yaml')
+  let text = ''
+  for (const [name, value] of Object.entries(members)) {
+    if (levels > 0 && isObject(value) && Object.keys(value).length > 0) {
+      const inside = await yamlOf(value, levels - 1)
+      text += `${stringify(name, yamlOptions).trimEnd()}:\n${inside.replaceAll(/^(?=.)/gm, '  ')}`
+    } else {
+      text += stringify({ [name]: value }, yamlOptions)
+      await setImmediate()
+    }
+  }
+  return text
+}
+
+/** To readers of YAML 1.1, such as PyYAML, `on` and times without quotes would be no texts. */
+const yamlOptions = { aliasDuplicateObjects: false, compat: 'yaml-1.1', lineWidth: 0 }
+
+/** Enough of a hash of a text to name it by. */
+export function digestOf(text: string | Buffer): string {
   return createHash('sha256').update(text).digest('base64url').slice(0, 22)
 }

@@ -1,7 +1,7 @@
-import { createHash } from 'node:crypto'
 import Fastify, { type FastifyInstance } from 'fastify'
 import { compressedOnce } from '../../http/connection/encoding.ts'
 import { isKnown } from '../../http/etag.ts'
+import { digestOf } from './docs.ts'
 
 /** The reference page: everything comes from this origin, and the page may connect to no other. */
 const policy = [
@@ -83,5 +83,5 @@ async function readScript(): Promise<Script> {
   await carrier.register(scalar, { routePrefix: '/docs', configuration: { url: '/api/v1/docs' } })
   const { rawPayload } = await carrier.inject('/docs/js/scalar.js')
   await carrier.close()
-  return { body: rawPayload, etag: `W/"${createHash('sha256').update(rawPayload).digest('base64url').slice(0, 22)}"` }
+  return { body: rawPayload, etag: `W/"${digestOf(rawPayload)}"` }
 }

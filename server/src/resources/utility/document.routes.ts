@@ -1,0 +1,45 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { compressedOnce } from '../../http/connection/encoding.ts'
+import { isKnown } from '../../http/etag.ts'
+import { digestOf, publishedDocument, publishedTag, publishedYaml } from './docs.ts'
+import { llmsText } from './llms-text.ts'
+import { pageFolders, readWrittenPages, type WrittenPage } from './written-pages.ts'
+
+/**
+ * What programs read of the documentation: the OpenAPI document as YAML, a map for language models, and the pages in
+ * Markdown to which the map leads. Public; a client that knows a text by its tag gets 304.
+ */
+export function documentRoutes(app: FastifyInstance, public_url: () => string): void {
+  let read: Promise<WrittenPage[]> | undefined
+  const pages = async (): Promise<WrittenPage[]> => (read ??= readWrittenPages())
+  const compressed = compressedOnce()
+
+  app.get('/openapi.yaml', async (request, reply) => {
+    const url = public_url()
+    if (knows(request, reply, publishedTag(url))) return reply.code(304).send()
+    // RFC 9512 has no parameter for the character set: it is always UTF-8.
+    return reply.type('application/yaml').send(await compressed(request, reply, await publishedYaml(url)))
+  })
+
+  app.get('/llms.txt', async (request, reply) => {
+    const url = public_url()
+    return sendText(request, reply, 'text/plain', llmsText(publishedDocument(url), url, await pages()))
+  })
+
+  for (const folder of pageFolders)
+    app.get<{ Params: { name: string } }>(`/docs/${folder}/:name`, async (request, reply) => {
+      const page = (await pages()).find((one) => one.folder === folder && one.name === request.params.name)
+      return page ? sendText(request, reply, 'text/markdown', page.text) : reply.callNotFound()
+    })
+}
+
+function sendText(request: FastifyRequest, reply: FastifyReply, type: string, text: string): FastifyReply {
+  if (knows(request, reply, `W/"${digestOf(text)}"`)) return reply.code(304).send()
+  return reply.type(`${type}; charset=utf-8`).send(text)
+}
+
+/** Puts the tag of a text on the response; whether the client has that text. */
+function knows(request: FastifyRequest, reply: FastifyReply, etag: string): boolean {
+  reply.headers({ etag, 'cache-control': 'no-cache' })
+  return isKnown(request.headers['if-none-match'], etag)
+}

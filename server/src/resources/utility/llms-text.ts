@@ -1,0 +1,35 @@
+import type { OpenApiDocument } from '#contract/openapi/openapi-types.ts'
+import type { PageFolder, WrittenPage } from './written-pages.ts'
+
+/** What language models read first of a service, in the form of llmstxt.org: what it is, and where its documentation is. */
+export function llmsText(
+  { info, tags }: OpenApiDocument,
+  public_url: string,
+  pages: readonly Pick<WrittenPage, 'folder' | 'name' | 'title'>[],
+): string {
+  const [summary = '', ...rules] = String(info['description']).split('\n\n')
+  const linksTo = (folder: PageFolder): string =>
+    pages
+      .filter((page) => page.folder === folder)
+      .map(({ name, title }) => `- [${title}](${public_url}/docs/${folder}/${name})`)
+      .join('\n')
+  const sections = {
+    API: [
+      `- [OpenAPI document](${public_url}/openapi.yaml): every operation, with schemas, limits, errors and examples`,
+      `- [OpenAPI document as JSON](${public_url}/api/v1/docs): the same`,
+      `- [API reference](${public_url}/docs): the same as a page, which needs JavaScript`,
+    ].join('\n'),
+    Guides: linksTo('guides'),
+    Reference: linksTo('reference'),
+  }
+  return [
+    `# ${String(info['title'])}`,
+    `> ${summary}`,
+    ...rules,
+    'The API has operations for:',
+    tags.map(({ name, description }) => `- ${name}: ${description}`).join('\n'),
+    ...Object.entries(sections).flatMap(([title, links]) => (links === '' ? [] : [`## ${title}`, links])),
+  ]
+    .join('\n\n')
+    .concat('\n')
+}
