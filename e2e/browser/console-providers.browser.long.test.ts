@@ -78,6 +78,12 @@ test(
     await dialog.getByRole('button', { name: 'Save' }).click()
     await own.getByText('shop', { exact: true }).waitFor()
 
+    await press('Remove key')
+    await dialog.getByText('New calls carry no key.').waitFor()
+    await dialog.getByRole('button', { name: 'Remove key' }).click()
+    await own.getByRole('button', { name: 'Add key' }).waitFor()
+    assert.ok(!(await own.innerText()).includes('…'))
+
     await press('Delete')
     await dialog.getByLabel('Type acme to confirm').fill('acme')
     await dialog.getByRole('button', { name: 'Delete provider' }).click()

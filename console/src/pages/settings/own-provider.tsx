@@ -14,7 +14,7 @@ type Own = NonNullable<ModelProvider['own']>
 
 /** What can be done with a provider of the organization. */
 export function OwnProviderActions({ own, refused }: { own: Own; refused: string | undefined }) {
-  const [open, setOpen] = useState<'test' | 'rotate' | 'projects' | 'delete'>()
+  const [open, setOpen] = useState<'test' | 'rotate' | 'remove-key' | 'projects' | 'delete'>()
   const queries = useQueryClient()
   const again = () => queries.invalidateQueries({ queryKey: ['model-providers'] })
   const save = useMutation({
@@ -31,6 +31,11 @@ export function OwnProviderActions({ own, refused }: { own: Own; refused: string
     setOpen(undefined)
     save.reset()
   }
+  const removeKey = async () => {
+    await api.modelProviders.update(own.id, { api_key: null })
+    tell('The key is removed')
+    await again()
+  }
   const remove = async () => {
     await api.modelProviders.delete(own.id)
     tell('The provider is deleted')
@@ -42,8 +47,13 @@ export function OwnProviderActions({ own, refused }: { own: Own; refused: string
         Test
       </Button>
       <Button size="small" reason={refused} onClick={() => setOpen('rotate')}>
-        Rotate key
+        {own.key_preview === null ? 'Add key' : 'Rotate key'}
       </Button>
+      {own.key_preview !== null && (
+        <Button size="small" reason={refused} onClick={() => setOpen('remove-key')}>
+          Remove key
+        </Button>
+      )}
       <Button size="small" reason={refused} onClick={() => setOpen('projects')}>
         Projects
       </Button>
@@ -53,10 +63,29 @@ export function OwnProviderActions({ own, refused }: { own: Own; refused: string
       <Dialog title={`Test ${own.name}`} isOpen={open === 'test'} close={close} refused={refused} throwaway>
         <TestPanel own={own} />
       </Dialog>
-      <Dialog title={`Rotate the key of ${own.name}`} isOpen={open === 'rotate'} close={close} refused={refused}>
+      <Dialog
+        title={own.key_preview === null ? `Add a key to ${own.name}` : `Rotate the key of ${own.name}`}
+        isOpen={open === 'rotate'}
+        close={close}
+        refused={refused}
+      >
         <ErrorBox error={save.error} />
-        <RotateForm isBusy={save.isPending} submit={(api_key) => save.mutate({ api_key })} />
+        <RotateForm
+          action={own.key_preview === null ? 'Add key' : 'Rotate key'}
+          isBusy={save.isPending}
+          submit={(api_key) => save.mutate({ api_key })}
+        />
       </Dialog>
+      <ConfirmDialog
+        title={`Remove the key of ${own.name}`}
+        action="Remove key"
+        isOpen={open === 'remove-key'}
+        close={close}
+        refused={refused}
+        run={removeKey}
+      >
+        <p>New calls carry no key. A provider that needs one refuses them, and their tasks fail.</p>
+      </ConfirmDialog>
       <Dialog title={`Projects of ${own.name}`} isOpen={open === 'projects'} close={close} refused={refused}>
         <ErrorBox error={save.error} />
         <EnableForm own={own} isBusy={save.isPending} submit={(projects) => save.mutate({ projects })} />

@@ -120,7 +120,15 @@ export function ProviderForm({
 }
 
 /** Another key of a provider. */
-export function RotateForm({ isBusy, submit }: { isBusy: boolean; submit: (api_key: string) => void }) {
+export function RotateForm({
+  action,
+  isBusy,
+  submit,
+}: {
+  action: string
+  isBusy: boolean
+  submit: (api_key: string) => void
+}) {
   const [api_key, setKey] = useState('')
   return (
     <form
@@ -138,7 +146,7 @@ export function RotateForm({ isBusy, submit }: { isBusy: boolean; submit: (api_k
           reason={api_key === '' ? 'Enter the new key' : undefined}
           disabled={isBusy}
         >
-          Rotate key
+          {action}
         </Button>
       </div>
     </form>
