@@ -75,41 +75,50 @@ function collect(
   const forms = formsOf(schemas, value)
   // A value of another type is an issue of the validator; where there is no schema anything is valid.
   if (forms.length === 0) return
-  const answered = formsOf(answers, value)
+  // Most values have nothing unknown, and are looked through on every request: what only that needs is made where there is some.
+  const answered = once(() => formsOf(answers, value))
   if (Array.isArray(value)) {
     const items = forms.flatMap((form) => form.items ?? [])
     if (items.length === 0) return
-    const itemsAnswered = answered.flatMap((form) => form.items ?? [])
+    const itemsAnswered = answered().flatMap((form) => form.items ?? [])
     for (const [i, item] of value.entries()) collect(found, items, itemsAnswered, item, `${path}[${i}]`)
     return
   }
   const declared = forms.filter(({ properties }) => properties !== undefined)
-  const others = forms.flatMap(({ additionalProperties: more }) => more ?? [])
-  const isOpen = others.some((more) => more !== false) || declared.length < forms.length
-  const known = [...new Set(declared.flatMap(({ properties }) => Object.keys(properties!)))]
-  const missing = known.filter((name) => !Object.hasOwn(value, name))
-  for (const [name, member] of Object.entries(value)) {
+  const others = once(() => forms.flatMap(({ additionalProperties: more }) => more ?? []))
+  const known = once(() => [...new Set(declared.flatMap(({ properties }) => Object.keys(properties!)))])
+  const missing = once(() => known().filter((name) => !Object.hasOwn(value, name)))
+  for (const name of Object.keys(value)) {
     if (found.issues.length >= bounds.issues) return
-    const at = path ? `${path}.${name}` : name
+    const member = (value as Record<string, unknown>)[name]
     const inner = membersOf(declared, name)
-    const readable = membersOf(answered, name)
+    const isPlain = typeof member !== 'object' || member === null
+    if (inner.length > 0 && isPlain) continue
+    const at = path ? `${path}.${name}` : name
+    const readable = membersOf(answered(), name)
     if (inner.length > 0) {
       collect(found, inner, readable, member, at)
       continue
     }
     if (readable.length > 0) continue
-    if (!isOpen) found.issues.push(unknown('member', name, at, nearest(name, missing) ?? nearest(name, known)))
-    else if (known.length > 0) {
+    const isOpen = others().some((more) => more !== false) || declared.length < forms.length
+    if (!isOpen) found.issues.push(unknown('member', name, at, nearest(name, missing()) ?? nearest(name, known())))
+    else if (known().length > 0) {
       if (found.kept.length >= bounds.issues) continue
       // Null removes it: so does a client that mends its error.
-      const meant = member === null ? undefined : nearest(name, missing, openErrorsMax)
+      const meant = member === null ? undefined : nearest(name, missing(), openErrorsMax)
       if (meant) found.issues.push(unknown('member', name, at, meant))
       else if (member !== null) found.kept.push(cut(at) as string)
     } else {
-      const maps = others.filter((more): more is Form => typeof more === 'object')
+      const maps = others().filter((more): more is Form => typeof more === 'object')
       collect(found, maps, [], member, at)
     }
   }
+}
+
+function once<T>(make: () => T): () => T {
+  let made: { value: T } | undefined
+  return () => (made ??= { value: make() }).value
 }
 
 function membersOf(forms: readonly Form[], name: string): Form[] {
