@@ -66,6 +66,20 @@ class Service(unittest.TestCase):
         self.assertEqual((len(last.items), last.next_page()), (1, None))
         self.assertEqual(len(listed.to_list(max_items=2)), 2)
 
+    def test_a_list_of_tasks_goes_on_behind_its_last_task_however_many_come_before_it(self) -> None:
+        project = self.client.project(self.client.projects.create(name="python-cursors").id)
+        agent_id = project.agents.create(name="echo", config={"model": "builtin/echo"}).id
+
+        def give() -> str:
+            return str(project.tasks.create(agent_id, input="x", wait=60).id)
+
+        made = [give() for _ in range(4)]
+        found = []
+        for page in project.tasks.list(limit=1, offset=1).pages():
+            found += [task.id for task in page.items]
+            give()
+        self.assertEqual(found, made[2::-1])
+
     def test_errors_have_the_class_of_their_status_and_say_what_the_service_says(self) -> None:
         with self.assertRaises(NotFoundError) as missing:
             self.project.agents.get("agent_none")

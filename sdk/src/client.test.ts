@@ -93,6 +93,18 @@ test('lists of both families are iterated over to their end', async () => {
   assert.equal(two.length, 2)
 })
 
+test('a list of tasks goes on behind its last task, however many come before it, also from an offset', async () => {
+  const { project, agent_id } = await running('cursors')
+  const give = async () => (await project.tasks.create(agent_id, { input: 'x' })).id
+  const made = [await give(), await give(), await give(), await give(), await give()]
+  const found: string[] = []
+  for await (const page of project.tasks.list({ limit: 2, offset: 1 }).pages()) {
+    found.push(...page.items.map(({ id }) => id))
+    await give()
+  }
+  assert.deepEqual(found, made.slice(0, 4).reverse())
+})
+
 test('errors have the class of their status and say what the service says', async () => {
   const { project, agent_id } = await running('errors')
   const missing = await caught(project.agents.get('agent_none'), NotFoundError)

@@ -181,13 +181,18 @@ function method(http: Http, spec: Spec): (...given: unknown[]) => unknown {
       case 'raw':
         return http.open({ ...request, accept: '*/*' }, options)
       case 'list':
-        return new List((at) => http.json({ ...request, query: { ...query, ...at } }, options), member ?? '')
+        return new List((at) => http.json({ ...request, query: { ...query, ...placeOf(at) } }, options), member ?? '')
       case 'call':
         return new Call(http.json(request, options))
       case 'upload':
         return new Call(http.json({ ...request, content }, options))
     }
   }
+}
+
+/** Where a page begins. A cursor takes the place of an offset or a page that the caller began with. */
+function placeOf(at: Record<string, unknown>): Record<string, unknown> {
+  return at.cursor === undefined ? at : { offset: undefined, page: undefined, ...at }
 }
 
 /** A path with its ids in place; refuses what would make another path of it. */

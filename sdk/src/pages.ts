@@ -8,9 +8,11 @@ interface Pagination {
   has_more?: boolean
   page?: number
   has_next?: boolean
+  /** Of lists whose entries come and go; null after the last page. */
+  next_cursor?: string | null
 }
 
-type Fetch<Body> = (query: Record<string, unknown>) => Promise<Answered<Body>>
+type Fetch<Body> = (at: Record<string, unknown>) => Promise<Answered<Body>>
 
 /** Some entries of a list. */
 export class Page<Item, Body> {
@@ -45,14 +47,16 @@ export class Page<Item, Body> {
   /** The page after this one; undefined after the last. */
   async nextPage(): Promise<Page<Item, Body> | undefined> {
     if (!this.hasNextPage()) return undefined
-    const { offset, page } = this.#pagination
+    const { offset, page, next_cursor } = this.#pagination
+    if (typeof next_cursor === 'string') return this.#list.page({ cursor: next_cursor })
     return this.#list.page(offset === undefined ? { page: (page ?? 1) + 1 } : { offset: offset + this.items.length })
   }
 }
 
 /**
- * A list that has not been asked for yet: iterate over its entries, which asks for page after page, or take its pages. What
- * is added or removed meanwhile may move an entry over the edge of two pages.
+ * A list that has not been asked for yet: iterate over its entries, which asks for page after page, or take its pages. Logs,
+ * tasks, events and deliveries go on by a cursor, so each entry comes once; in other lists, what is added or removed
+ * meanwhile may move an entry over the edge of two pages.
  */
 export class List<Item, Body> implements AsyncIterable<Item> {
   readonly #fetch: Fetch<Body>
@@ -64,7 +68,7 @@ export class List<Item, Body> implements AsyncIterable<Item> {
   }
 
   /** The page that the query names: the first where it names none. */
-  async page(at: { offset?: number; page?: number } = {}): Promise<Page<Item, Body>> {
+  async page(at: { offset?: number; page?: number; cursor?: string } = {}): Promise<Page<Item, Body>> {
     return new Page(this, await this.#fetch(at), this.#member)
   }
 

@@ -170,7 +170,7 @@ async function bodyOf(
 
 /** The query without what pages are counted by. */
 function queryOf(operation: Operation): Schema {
-  const { limit, offset, page, ...own } = members(operation.query)
+  const { limit, offset, page, cursor, ...own } = members(operation.query)
   return { properties: isList(operation) ? own : members(operation.query) }
 }
 

@@ -64,6 +64,14 @@ export const OffsetPagination = Named(
   }),
 )
 
+const nextCursor = Nullable(Type.String({ description: 'For `cursor`: the page after this one; null after the last.' }))
+
+/** The same of a list that goes on by a cursor as well. */
+export const OffsetCursorPagination = Named(
+  'OffsetCursorPagination',
+  Type.Object({ ...OffsetPagination.properties, next_cursor: nextCursor }),
+)
+
 /** Where a list of family B stands (spec 2.10). */
 export const PagePagination = Named(
   'PagePagination',
@@ -77,8 +85,26 @@ export const PagePagination = Named(
   }),
 )
 
+/** The same of a list that goes on by a cursor as well. */
+export const PageCursorPagination = Named(
+  'PageCursorPagination',
+  Type.Object({ ...PagePagination.properties, next_cursor: nextCursor }),
+)
+
 export const offsetPaginationExample = { total: 1, limit: 20, offset: 0, has_more: false }
 export const pagePaginationExample = { page: 1, limit: 20, total: 1, pages: 1, has_next: false, has_prev: false }
+
+/** Of a list whose entries come and go while it is read. */
+export const cursorParameter = {
+  cursor: Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: 200,
+      description:
+        'Go on after the page with this `next_cursor`, with the same filters. What came or went meanwhile moves no entry to another page. Not together with `offset` or `page`.',
+    }),
+  ),
+}
 
 /** `limit` and `offset` of a list of family A. */
 export function offsetQuery<P extends TProperties>(

@@ -5,9 +5,10 @@ import { defineOperation, type Operation } from '../core/operation.ts'
 import {
   Choice,
   Confirmation,
+  cursorParameter,
   Named,
   Nullable,
-  PagePagination,
+  PageCursorPagination,
   pagePaginationExample,
   pageQuery,
   Timestamp,
@@ -175,13 +176,17 @@ export const listDeliveries = defineOperation({
     event: Type.Optional(Choice(deliveredEvents, { description: 'Only deliveries of this event.' })),
     created_after: Type.Optional(TimestampInput),
     created_before: Type.Optional(TimestampInput),
+    ...cursorParameter,
   }),
   responses: [
     {
       status: 200,
       description: 'A page of deliveries.',
-      schema: Named('DeliveryList', Type.Object({ deliveries: Type.Array(Delivery), pagination: PagePagination })),
-      example: { deliveries: [example], pagination: pagePaginationExample },
+      schema: Named(
+        'DeliveryList',
+        Type.Object({ deliveries: Type.Array(Delivery), pagination: PageCursorPagination }),
+      ),
+      example: { deliveries: [example], pagination: { ...pagePaginationExample, next_cursor: null } },
     },
   ],
   problems: ['webhook_not_found', 'invalid_query'],

@@ -4,9 +4,10 @@ import { anyCredential, defineOperation, type Operation } from '../core/operatio
 import {
   agentParameter,
   Choice,
+  cursorParameter,
   FreeObject,
   Named,
-  OffsetPagination,
+  OffsetCursorPagination,
   offsetQuery,
   projectParameter,
   Timestamp,
@@ -42,6 +43,7 @@ const logQuery = offsetQuery(
     task_id: Type.Optional(Type.String({ maxLength: 100, description: 'Only entries of this task.' })),
     start_time: Type.Optional(TimestampInput),
     end_time: Type.Optional(TimestampInput),
+    ...cursorParameter,
   },
   bounds.log_limit,
   bounds.log_limit_default,
@@ -66,7 +68,7 @@ export const getAgentLogs = defineOperation({
     {
       status: 200,
       description: 'A page of entries.',
-      schema: Named('LogList', Type.Object({ logs: Type.Array(LogEntry), pagination: OffsetPagination })),
+      schema: Named('LogList', Type.Object({ logs: Type.Array(LogEntry), pagination: OffsetCursorPagination })),
       example: {
         logs: [
           {
@@ -76,7 +78,7 @@ export const getAgentLogs = defineOperation({
             context: { task_id: 'task_01jcm3x5v8f9a2b4c6d8e0g2h4', steps: 1, duration_seconds: 1.206 },
           },
         ],
-        pagination: { total: 1, limit: 100, offset: 0, has_more: false },
+        pagination: { total: 1, limit: 100, offset: 0, has_more: false, next_cursor: null },
       },
     },
   ],
@@ -106,7 +108,10 @@ export const listProjectLogs = defineOperation({
     {
       status: 200,
       description: 'A page of entries.',
-      schema: Named('ProjectLogList', Type.Object({ logs: Type.Array(ProjectLogEntry), pagination: OffsetPagination })),
+      schema: Named(
+        'ProjectLogList',
+        Type.Object({ logs: Type.Array(ProjectLogEntry), pagination: OffsetCursorPagination }),
+      ),
       example: {
         logs: [
           {
@@ -117,7 +122,7 @@ export const listProjectLogs = defineOperation({
             context: { task_id: 'task_01jcm3x5v8f9a2b4c6d8e0g2h4', steps: 1, duration_seconds: 1.206 },
           },
         ],
-        pagination: { total: 1, limit: 100, offset: 0, has_more: false },
+        pagination: { total: 1, limit: 100, offset: 0, has_more: false, next_cursor: null },
       },
     },
   ],

@@ -13,6 +13,8 @@ import {
   FreeObject,
   Named,
   Nullable,
+  cursorParameter,
+  OffsetCursorPagination,
   OffsetPagination,
   offsetPaginationExample,
   offsetQuery,
@@ -474,13 +476,14 @@ const listQuery = offsetQuery({
   sort: Defaulted(
     Choice(['created_at', '-created_at'], { default: '-created_at', description: 'A minus sorts downwards.' }),
   ),
+  ...cursorParameter,
 })
-const TaskList = Named('TaskList', Type.Object({ tasks: Type.Array(Task), pagination: OffsetPagination }))
+const TaskList = Named('TaskList', Type.Object({ tasks: Type.Array(Task), pagination: OffsetCursorPagination }))
 const listResponse = {
   status: 200,
   description: 'A page of tasks.',
   schema: TaskList,
-  example: { tasks: [completedExample], pagination: offsetPaginationExample },
+  example: { tasks: [completedExample], pagination: { ...offsetPaginationExample, next_cursor: null } },
 }
 
 export const createTask = defineOperation({
@@ -891,16 +894,19 @@ export const listTaskEventsOperation = defineOperation({
   description: '`offset` is the last sequence that you have: sequences are dense, so that is the same.',
   scope: 'watch_tasks',
   bucket: 'tasks.read',
-  query: offsetQuery({}, bounds.log_limit, bounds.log_limit_default),
+  query: offsetQuery(cursorParameter, bounds.log_limit, bounds.log_limit_default),
   responses: [
     {
       status: 200,
       description: 'A page of events.',
       schema: Named(
         'TaskEventList',
-        Type.Object({ events: Type.Array(TaskEventObject), pagination: OffsetPagination }),
+        Type.Object({ events: Type.Array(TaskEventObject), pagination: OffsetCursorPagination }),
       ),
-      example: { events: [eventExample], pagination: { total: 7, limit: 100, offset: 6, has_more: false } },
+      example: {
+        events: [eventExample],
+        pagination: { total: 7, limit: 100, offset: 6, has_more: false, next_cursor: null },
+      },
     },
   ],
   problems: ['project_not_found', 'task_not_found'],

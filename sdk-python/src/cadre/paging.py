@@ -10,7 +10,7 @@ T = t.TypeVar("T")
 class Page(t.Generic[T]):
     """Some entries of a list."""
 
-    def __init__(self, fetch: t.Callable[[t.Mapping[str, int]], t.Any], body: t.Any, member: str) -> None:
+    def __init__(self, fetch: t.Callable[[t.Mapping[str, t.Any]], t.Any], body: t.Any, member: str) -> None:
         self._fetch = fetch
         self._member = member
         #: The whole answer.
@@ -33,17 +33,20 @@ class Page(t.Generic[T]):
         if not self.has_next_page():
             return None
         at = self.body.pagination
-        where = {"offset": at["offset"] + len(self.items)} if "offset" in at else {"page": at["page"] + 1}
+        where: t.Dict[str, t.Any] = {"offset": at["offset"] + len(self.items)} if "offset" in at else {"page": at["page"] + 1}
+        if "next_cursor" in at and at["next_cursor"] is not None:
+            where = {"cursor": at["next_cursor"]}
         return Page(self._fetch, self._fetch(where), self._member)
 
 
 class PagedList(t.Generic[T]):
     """
     A list that has not been asked for yet: iterate over its entries, which asks for page after page, or take its pages.
-    What is added or removed meanwhile may move an entry over the edge of two pages.
+    Logs, tasks, events and deliveries go on by a cursor, so each entry comes once; in other lists, what is added or
+    removed meanwhile may move an entry over the edge of two pages.
     """
 
-    def __init__(self, fetch: t.Callable[[t.Mapping[str, int]], t.Any], member: str) -> None:
+    def __init__(self, fetch: t.Callable[[t.Mapping[str, t.Any]], t.Any], member: str) -> None:
         self._fetch = fetch
         self._member = member
 

@@ -219,8 +219,10 @@ class Resource:
     ) -> t.Any:
         path, given = self._path(template, ids), _given(query)
 
-        def fetch(at: t.Mapping[str, int]) -> t.Any:
-            return send_json(self._http, Request("GET", path, {**given, **at}), result, options)
+        def fetch(at: t.Mapping[str, t.Any]) -> t.Any:
+            # A cursor takes the place of both.
+            first = {name: value for name, value in given.items() if "cursor" not in at or name not in ("offset", "page")}
+            return send_json(self._http, Request("GET", path, {**first, **at}), result, options)
 
         return PagedList(fetch, member)
 

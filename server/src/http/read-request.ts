@@ -4,6 +4,7 @@ import { mergePatch, isObject } from '#contract/core/merge-patch.ts'
 import type { Operation } from '#contract/core/operation.ts'
 import { bounds } from '#contract/core/limits.ts'
 import { invalid, Problem, summarize, type Issue } from '#contract/core/problems.ts'
+import { cursorIssues } from './cursor.ts'
 import { unknownInBody, unknownInQuery } from './unknown/unknown-members.ts'
 import { checkStructure, check, checkQuery, readQuery } from './validation.ts'
 
@@ -67,7 +68,7 @@ function parseJson(bytes: Buffer): unknown {
 export function validate(operation: Operation, raw: RawRequest): { query: unknown; body: unknown } {
   const query = operation.query ? checkQuery(operation.query, raw.query) : { value: {}, issues: [] }
   const { body, issues: bodyIssues } = validateBody(operation, raw.body)
-  const queryIssues = [...raw.unknown, ...query.issues]
+  const queryIssues = [...raw.unknown, ...query.issues, ...cursorIssues(raw.query)]
   // What is unknown first: a member that is misspelled often lacks too.
   const issues = [...queryIssues, ...unknownInBody(operation, body), ...bodyIssues].slice(0, bounds.issues)
   const [first] = issues

@@ -1,11 +1,17 @@
 import type { AgentLogEntry, LogLevel } from '../../events/agent-log.ts'
-import type { Sql } from '../../platform/postgres/database.ts'
+import type { Fragment, Sql } from '../../platform/postgres/database.ts'
 
-/** An entry as it is answered (spec 2.7). */
+/** An entry as it is answered (spec 2.7), and what it is sorted by. */
 export interface LogRow extends Pick<AgentLogEntry, 'level' | 'message'> {
+  id: string
   timestamp: string
+  /** The same in microseconds since 1970, as finely as entries are sorted. */
+  moment: number
   context: Record<string, unknown>
 }
+
+/** An entry by what entries are sorted by: its moment and its id. */
+export type LogKey = readonly [moment: number, id: string]
 
 export interface LogFilter {
   agent_id: string
@@ -17,8 +23,26 @@ export interface LogFilter {
   start_time?: string | undefined
   /** Exclusive. */
   end_time?: string | undefined
+  /** Only those that are sorted after this one; `total` is of them all. */
+  after?: LogKey | undefined
   limit: number
   offset: number
+}
+
+/** A moment in microseconds since 1970, as PostgreSQL has it. */
+export const momentOf = ({ fragment }: Sql, micros: number): Fragment =>
+  fragment`('epoch'::timestamptz + ${micros}::bigint * interval '1 microsecond')`
+
+/** What a page has of each entry. */
+export const logColumns = ({ fragment }: Sql): Fragment =>
+  fragment`id, timestamp, (extract(epoch from timestamp) * 1000000)::bigint as moment, level, message, context`
+
+/** Whether an entry is sorted after another, as a condition to be added to others. */
+export const isOlder = (sql: Sql, after: LogKey | undefined): Fragment => {
+  if (!after) return sql.fragment``
+  const moment = momentOf(sql, after[0])
+  // The first condition alone leaves out days.
+  return sql.fragment`and timestamp <= ${moment} and (timestamp, id) < (${moment}, ${after[1]}::text)`
 }
 
 /**
@@ -56,12 +80,11 @@ export async function listLogs(sql: Sql, filter: LogFilter): Promise<{ logs: Log
   const page = fragment`
     with counted as materialized (${total})
     select counted.total, page.* from counted left join (
-      select id, timestamp, level, message, context from agent_log where ${where}
+      select ${logColumns(sql)} from agent_log where ${where} ${isOlder(sql, filter.after)}
       order by timestamp desc, id desc limit ${filter.limit} offset ${filter.offset}
     ) page on true order by page.timestamp desc, page.id desc`
-  const { rows }: { rows: (LogRow & { id: string | null; total: number })[] } = await sql.query(page.text, page.values)
-  const logs = rows.flatMap(({ id, timestamp, level: of, message, context }) =>
-    id === null ? [] : { timestamp, level: of, message, context },
-  )
+  const { rows }: { rows: (LogRow & { total: number })[] } = await sql.query(page.text, page.values)
+  // Where no entry is on the page, one row tells of the number.
+  const logs = rows.flatMap(({ total: _, ...entry }) => ((entry.id as string | null) === null ? [] : entry))
   return { logs, total: rows[0]!.total }
 }

@@ -2,12 +2,17 @@ import type { FastifyInstance } from 'fastify'
 import { getAgentLogs, listProjectLogs as listProjectLogsOperation } from '#contract/resources/logs.ts'
 import { handle } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
-import { timestamp, offsetPagination } from '../../http/pagination.ts'
+import { cutPage, keyOf } from '../../http/cursor.ts'
+import { offsetCursorPagination, timestamp } from '../../http/pagination.ts'
 import { emptyPeriod } from '../../http/period.ts'
 import { requireAgent } from '../agents/agents.queries.ts'
 import { requireProject } from '../projects/projects.queries.ts'
-import { listLogs, type LogFilter } from './logs.queries.ts'
+import { isId } from '../../platform/ids.ts'
+import { listLogs, type LogFilter, type LogKey, type LogRow } from './logs.queries.ts'
 import { listProjectLogs } from './project-logs.queries.ts'
+
+/** The year 2200, in microseconds since 1970: PostgreSQL and JavaScript both have every moment until then exactly. */
+const momentMax = 7_258_118_400_000_000
 
 /** An agent's log (spec 4.4, decision D48), and those of all agents of a project. */
 export function logRoutes(app: FastifyInstance, http: HttpContext): void {
@@ -17,27 +22,41 @@ export function logRoutes(app: FastifyInstance, http: HttpContext): void {
       return requireAgent(sql, { id: params.agent_id!, project_id: project.id })
     },
     run: async ({ sql, loaded, query }) => {
-      const filter = filterOf(query)
-      const { logs, total } = await listLogs(sql, { agent_id: loaded.id, ...filter })
-      return { logs, pagination: offsetPagination(total, filter.limit, filter.offset, logs.length) }
+      const { logs, total } = await listLogs(sql, { agent_id: loaded.id, ...filterOf(query) })
+      return pageOf(query, logs, total)
     },
   })
   handle(app, http, listProjectLogsOperation, {
     load: ({ sql, params, principal }) => requireProject(sql, params.project_id!, principal),
     run: async ({ sql, loaded, query }) => {
-      const filter = filterOf(query)
-      const { logs, total } = await listProjectLogs(sql, { project_id: loaded.id, ...filter })
-      return { logs, pagination: offsetPagination(total, filter.limit, filter.offset, logs.length) }
+      const { logs, total } = await listProjectLogs(sql, { project_id: loaded.id, ...filterOf(query) })
+      return pageOf(query, logs, total)
     },
   })
 }
 
 type Query = Pick<LogFilter, 'limit' | 'offset'> &
-  Partial<Pick<LogFilter, 'level' | 'search' | 'task_id' | 'start_time' | 'end_time'>>
+  Partial<Pick<LogFilter, 'level' | 'search' | 'task_id' | 'start_time' | 'end_time'>> & { cursor?: string }
 
-function filterOf({ level, search, task_id, limit, offset, ...period }: Query) {
+const isLogKey = (key: unknown): key is LogKey =>
+  Array.isArray(key) &&
+  key.length === 2 &&
+  Number.isSafeInteger(key[0]) &&
+  Math.abs(key[0] as number) <= momentMax &&
+  typeof key[1] === 'string' &&
+  isId('log', key[1])
+
+/** One entry more than the page has, which tells whether another page follows. */
+function filterOf({ level, search, task_id, limit, offset, cursor, ...period }: Query) {
   const start_time = timestamp(period.start_time)
   const end_time = timestamp(period.end_time)
   if (start_time !== undefined && end_time !== undefined && start_time >= end_time) throw emptyPeriod(period.end_time)
-  return { level, search, task_id, start_time, end_time, limit, offset }
+  const after = keyOf(cursor, isLogKey)
+  return { level, search, task_id, start_time, end_time, after, limit: limit + 1, offset }
+}
+
+function pageOf<Row extends LogRow>({ limit, offset }: Query, read: Row[], total: number) {
+  const { entries, next_cursor } = cutPage(read, limit, ({ moment, id }) => [moment, id])
+  const logs = entries.map(({ moment: _, id: __, ...entry }) => entry)
+  return { logs, pagination: offsetCursorPagination(total, limit, offset, next_cursor) }
 }

@@ -49,7 +49,9 @@ describe("an agent's log", () => {
       body.logs.map(({ message }: any) => message),
       ['entry 4', 'entry 3'],
     )
-    assert.deepEqual(body.pagination, { total: 5, limit: 2, offset: 1, has_more: true })
+    const { next_cursor, ...pagination } = body.pagination
+    assert.deepEqual(pagination, { total: 5, limit: 2, offset: 1, has_more: true })
+    assert.equal(typeof next_cursor, 'string')
     assert.deepEqual(body.logs[0], { timestamp: at(4), level: 'error', message: 'entry 4', context: { n: 1 } })
     for (const entry of body.logs) assert.deepEqual(check(LogEntry, entry), [])
     assert.equal((await get()).body.pagination.limit, 100)

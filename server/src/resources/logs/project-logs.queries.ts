@@ -1,6 +1,6 @@
 import { projectLogSearch } from '#contract/core/limits.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
-import { listLogs, type LogFilter, type LogRow } from './logs.queries.ts'
+import { isOlder, listLogs, logColumns, momentOf, type LogFilter, type LogKey, type LogRow } from './logs.queries.ts'
 
 /** An entry of a project's agents. */
 export interface ProjectLogRow extends LogRow {
@@ -43,26 +43,52 @@ export async function listProjectLogs(
     return { logs: logs.map((entry) => ({ ...entry, agent_id: task.agent_id })), total }
   }
   const [skip, take] = search === undefined ? [offset, limit] : [0, projectLogSearch.entries]
-  const [window] = await sql<Window>`
-    select total, newer, lo::text, hi::text, coalesce(lo < hi - interval '1 hour', false) as "isWide" from project_log_page(${project_id}, ${filter.level ?? null}, ${filter.start_time ?? '-infinity'}::timestamptz,
-      ${filter.end_time ?? 'infinity'}::timestamptz, ${skip}, ${take})`
-  const { total, lo, hi, newer, isWide } = window!
+  const whole = await findWindow(sql, filter, [skip, take])
+  const after = search === undefined ? filter.after : undefined
+  const { lo, hi, newer, isWide } = after
+    ? await findWindow(sql, filter, [0, take + (await countAtOnce(sql, after))], after)
+    : whole
+  const { total } = whole
   if (hi === null) return { logs: [], total: search === undefined ? total : 0 }
   const writers = isWide ? await writersIn(sql, project_id, lo, hi) : undefined
   const among = sql.fragment`
     ${writers ? sql.fragment`agent_id = any(${writers})` : sql.fragment`agent_id in (select id from agent where project_id = ${project_id})`}
     and timestamp >= ${lo}::timestamptz and timestamp < ${hi}::timestamptz
     ${filter.level ? sql.fragment`and level = ${filter.level}` : sql.fragment``}`
-  if (search !== undefined) return searchIn(sql, among, isWide, { search, limit, offset })
+  if (search !== undefined) return searchIn(sql, among, isWide, { search, after: filter.after, limit, offset })
   // Without a name, so that it is planned every time. In a wide window the project has few entries, and others may have many: they
   // are found by their agents, and not by reading the time from its end.
-  const inWindow = sql.fragment`select id, agent_id, timestamp, level, message, context from agent_log where ${among}`
+  const inWindow = sql.fragment`select agent_id, ${logColumns(sql)} from agent_log where ${among} ${isOlder(sql, after)}`
   const page = sql.fragment`
     with entries as ${isWide ? sql.fragment`materialized` : sql.fragment`not materialized`} (${inWindow})
-    select agent_id, timestamp, level, message, context from entries
+    select * from entries
     order by timestamp desc, id desc limit ${limit} offset ${skip - newer}`
   const { rows } = await sql.query(page.text, page.values)
   return { logs: rows as ProjectLogRow[], total }
+}
+
+/** Where a page lies that leaves out the newest `skip` entries, from the moment of one of them on where that is given. */
+async function findWindow(
+  sql: Sql,
+  { project_id, level, start_time = '-infinity', end_time = 'infinity' }: ProjectLogFilter,
+  [skip, take]: [skip: number, take: number],
+  after?: LogKey,
+): Promise<Window> {
+  const until = after
+    ? sql.fragment`least(${end_time}::timestamptz, ${momentOf(sql, after[0])} + interval '1 microsecond')`
+    : sql.fragment`${end_time}::timestamptz`
+  const [window] = await sql.run<Window>(sql.fragment`
+    select total, newer, lo::text, hi::text, coalesce(lo < hi - interval '1 hour', false) as "isWide"
+    from project_log_page(${project_id}, ${level ?? null}, ${start_time}::timestamptz, ${until}, ${skip}, ${take})`)
+  return window!
+}
+
+/** Entries of the same moment as one of them: as many may be before it in the window that begins there. */
+async function countAtOnce(sql: Sql, [micros]: LogKey): Promise<number> {
+  const [row] = await sql.run<{ entries: number }>(
+    sql.fragment`select count(*) as entries from agent_log where timestamp = ${momentOf(sql, micros)}`,
+  )
+  return row!.entries
 }
 
 /**
@@ -88,7 +114,7 @@ async function searchIn(
   sql: Sql,
   among: ReturnType<Sql['fragment']>,
   isWide: boolean,
-  { search, limit, offset }: { search: string; limit: number; offset: number },
+  { search, after, limit, offset }: { search: string; after: LogKey | undefined; limit: number; offset: number },
 ): Promise<{ logs: ProjectLogRow[]; total: number }> {
   const found = sql.fragment`
     with entries as ${isWide ? sql.fragment`materialized` : sql.fragment`not materialized`} (
@@ -97,14 +123,14 @@ async function searchIn(
       select id, timestamp from (
         select id, timestamp, message from entries order by timestamp desc, id desc limit ${projectLogSearch.entries}
       ) newest where position(lower(${search}::text) in lower(message)) > 0
-    ), page as (select id, timestamp from found order by timestamp desc, id desc limit ${limit} offset ${offset})
-    select (select count(*) from found) as total, l.id, l.agent_id, l.timestamp, l.level, l.message, l.context
-    from (select) always left join (page join agent_log l using (timestamp, id)) on true
+    ), page as (select id, timestamp from found where true ${isOlder(sql, after)} order by timestamp desc, id desc limit ${limit} offset ${offset})
+    select (select count(*) from found) as total, l.*
+    from (select) always left join (page join (select agent_id, ${logColumns(sql)} from agent_log) l using (timestamp, id)) on true
     order by l.timestamp desc, l.id desc`
   const { rows } = await sql.query(found.text, found.values)
-  const entries = rows as (ProjectLogRow & { id: string | null; total: number })[]
+  const entries = rows as (ProjectLogRow & { total: number })[]
   return {
-    logs: entries.flatMap(({ id, total: _, ...entry }) => (id === null ? [] : entry)),
+    logs: entries.flatMap(({ total: _, ...entry }) => ((entry.id as string | null) === null ? [] : entry)),
     total: entries[0]!.total,
   }
 }

@@ -4,7 +4,7 @@ import { makeRng, testSeed, type Rng } from '../../../test/rng.ts'
 import { startTestService, type TestService } from '../../../test/harness.ts'
 import type { LogLevel } from '../../events/agent-log.ts'
 import { newId } from '../../platform/ids.ts'
-import { listProjectLogs, type ProjectLogFilter } from './project-logs.queries.ts'
+import { listProjectLogs, type ProjectLogFilter, type ProjectLogRow } from './project-logs.queries.ts'
 
 const levels: readonly LogLevel[] = ['debug', 'info', 'warn', 'error']
 const days = 4
@@ -77,18 +77,21 @@ describe('the logs of a project', () => {
       }
       for (let n = 0; n < 25; n++) {
         const filter = someFilter()
-        const plain = await service.sql<{ agent_id: string; timestamp: string; level: string; message: string }>`
-          select agent_id, timestamp, level, message from agent_log
+        const plain = await service.sql<ProjectLogRow>`
+          select id, agent_id, timestamp, (extract(epoch from timestamp) * 1000000)::bigint as moment, level, message from agent_log
           where agent_id = any(${agents.slice(0, 3)}) and (${filter.level ?? null}::text is null or level = ${filter.level ?? null})
             and timestamp >= ${filter.start_time ?? '-infinity'}::timestamptz and timestamp < ${filter.end_time ?? 'infinity'}::timestamptz
             and (${filter.search ?? null}::text is null or message ilike '%' || ${filter.search ?? null} || '%')
           order by timestamp desc, id desc`
-        const { logs, total } = await listProjectLogs(service.sql, filter)
-        const said = JSON.stringify({ steps, filter })
+        const last = rng.happens(0.5) ? rng.between(0, plain.length) : -1
+        const from = plain[last]
+        const asked: ProjectLogFilter = from ? { ...filter, offset: 0, after: [from.moment, from.id] } : filter
+        const { logs, total } = await listProjectLogs(service.sql, asked)
+        const said = JSON.stringify({ steps, asked })
         assert.equal(total, plain.length, said)
         assert.deepEqual(
           logs.map(({ context, ...entry }) => entry),
-          plain.slice(filter.offset, filter.offset + filter.limit),
+          plain.slice(from ? last + 1 : filter.offset).slice(0, filter.limit),
           said,
         )
       }
@@ -99,7 +102,7 @@ describe('the logs of a project', () => {
     const path = (project: number, query = '') => `/api/v1/projects/${project}/logs${query}`
     const { status, body } = await service.send('GET', path(projects[1]!, '?limit=5&offset=795'))
     assert.equal(status, 200)
-    assert.deepEqual(body.pagination, { total: 800, limit: 5, offset: 795, has_more: false })
+    assert.deepEqual(body.pagination, { total: 800, limit: 5, offset: 795, has_more: false, next_cursor: null })
     assert.deepEqual([...new Set(body.logs.map(({ agent_id }: any) => agent_id))], [agents[3]])
 
     const { body: agent } = await service.send('POST', `/api/v1/projects/${projects[1]}/agents`, {

@@ -93,6 +93,8 @@ export interface TaskFilter {
   /** A part of the input in any case, or the beginning of an identifier: `task_…`. */
   search?: string | undefined
   sort: 'created_at' | '-created_at'
+  /** Only those that are sorted after this one; `total` is of them all. */
+  after_id?: string | undefined
   limit: number
   offset: number
 }
@@ -134,7 +136,8 @@ export async function listTasks(sql: Sql, filter: TaskFilter): Promise<{ tasks: 
   if ((created_after || created_before) && !isCounted)
     conditions.push(fragment`id >= ${first_id}`, fragment`id <= ${last_id}`)
   if (filter.search !== undefined) return searchTasks(sql, matching(), { ...filter, search: filter.search })
-  const order = filter.sort === 'created_at' ? fragment`id` : fragment`id desc`
+  const order = orderOf(sql, filter.sort)
+  if (filter.after_id !== undefined) conditions.push(isAfter(sql, filter.sort, filter.after_id))
   // Without a name, so that it is planned every time: what is best for the agent with most of all tasks reads all of them for one
   // with few. Identifiers alone come from an index, however far down the page is.
   const page = fragment`
@@ -144,11 +147,17 @@ export async function listTasks(sql: Sql, filter: TaskFilter): Promise<{ tasks: 
   return { tasks: rows as TaskRow[], total }
 }
 
+const orderOf = ({ fragment }: Sql, sort: TaskFilter['sort']): Fragment =>
+  sort === 'created_at' ? fragment`id` : fragment`id desc`
+
+const isAfter = ({ fragment }: Sql, sort: TaskFilter['sort'], id: string): Fragment =>
+  sort === 'created_at' ? fragment`id > ${id}` : fragment`id < ${id}`
+
 /** The same of those that have a text, among the newest that meet the condition: as many as `taskSearch` says. */
 async function searchTasks(
   sql: Sql,
   matching: Fragment,
-  { search, sort, limit, offset }: TaskFilter & { search: string },
+  { search, sort, after_id, limit, offset }: TaskFilter & { search: string },
 ): Promise<{ tasks: TaskRow[]; total: number }> {
   const { fragment } = sql
   const isId = /^task_[0-9a-z]*$/.test(search)
@@ -163,13 +172,14 @@ async function searchTasks(
   const found = fragment`
     with newest as materialized (select id, input from task where ${matching} ${named} order by id desc limit ${taskSearch.tasks}),
       found as materialized (select id from newest where ${contains})
-    select count(*) as total, array(select id::text from found order by ${sort === 'created_at' ? fragment`id` : fragment`id desc`} limit ${limit} offset ${offset}) as ids
+    select count(*) as total, array(select id::text from found where ${after_id === undefined ? fragment`true` : isAfter(sql, sort, after_id)}
+      order by ${orderOf(sql, sort)} limit ${limit} offset ${offset}) as ids
     from found`
   const { rows } = await sql.query(found.text, found.values)
   const { total, ids } = rows[0] as { total: number; ids: string[] }
   if (ids.length === 0) return { tasks: [], total }
   const tasks = await sql.run<TaskRow>(fragment`
-    select ${taskColumns(sql)} from task t where id = any(${ids}) order by ${sort === 'created_at' ? fragment`id` : fragment`id desc`}`)
+    select ${taskColumns(sql)} from task t where id = any(${ids}) order by ${orderOf(sql, sort)}`)
   return { tasks, total }
 }
 
@@ -213,9 +223,9 @@ export async function pageOfSteps(
 }
 
 /** Events of a task after a sequence. They are dense, so the last sequence is how many there are. */
-export async function listEventPage(sql: Sql, task_id: string, { limit, offset }: { limit: number; offset: number }) {
+export async function listEventPage(sql: Sql, task_id: string, { limit, after }: { limit: number; after: number }) {
   const [task] = await sql<{ total: number }>`select last_sequence as total from task where id = ${task_id}`
-  const events = await listTaskEvents(sql, task_id, { after: offset, limit })
+  const events = await listTaskEvents(sql, task_id, { after, limit })
   return { events, total: task?.total ?? 0 }
 }
 

@@ -1,13 +1,15 @@
 import type { FastifyInstance } from 'fastify'
+import { bounds } from '#contract/core/limits.ts'
 import { invalid, notFound, Problem } from '#contract/core/problems.ts'
 import * as operations from '#contract/tasks/tasks.ts'
 import type { Context } from '../../context.ts'
 import { Answer, handle, type Handling, type Loading } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
-import { timestamp, offsetPagination } from '../../http/pagination.ts'
+import { cutPage, keyOf } from '../../http/cursor.ts'
+import { offsetCursorPagination, offsetPagination, timestamp } from '../../http/pagination.ts'
 import { inputIssues, schemaIssues } from '../../engine/tools/data-schema.ts'
 import { ownMetadata, type NewTask } from '../../engine/commands/new-task.ts'
-import { newId } from '../../platform/ids.ts'
+import { isId, newId } from '../../platform/ids.ts'
 import { requireVersion } from '../agents/agent-versions.queries.ts'
 import { requireAgent } from '../agents/agents.queries.ts'
 import { requireProject } from '../projects/projects.queries.ts'
@@ -76,11 +78,11 @@ export function taskRoutes(app: FastifyInstance, http: HttpContext, context: Con
 
   handle(app, http, operations.listAgentTasks, {
     load: loadAgent,
-    run: ({ sql, loaded, query }) => page(sql, { project_id: loaded.project_id, agent_id: loaded.id }, query),
+    run: (handling) => page(handling, { project_id: handling.loaded.project_id, agent_id: handling.loaded.id }),
   })
   handle(app, http, operations.listTasks, {
     load: loadProject,
-    run: ({ sql, loaded, query }) => page(sql, { project_id: loaded.id }, query),
+    run: (handling) => page(handling, { project_id: handling.loaded.id }),
   })
 
   handle(app, http, operations.getTask, {
@@ -130,9 +132,11 @@ export function taskRoutes(app: FastifyInstance, http: HttpContext, context: Con
   })
   handle(app, http, operations.listTaskEventsOperation, {
     load: loadTask,
-    run: async ({ sql, loaded, query: { limit, offset } }) => {
-      const { events, total } = await listEventPage(sql, loaded.id, { limit, offset })
-      return { events, pagination: offsetPagination(total, limit, offset, events.length) }
+    run: async ({ sql, loaded, query: { limit, offset, cursor } }) => {
+      const after = keyOf(cursor, isSequence) ?? offset
+      const { events: read, total } = await listEventPage(sql, loaded.id, { limit: limit + 1, after })
+      const { entries: events, next_cursor } = cutPage(read, limit, ({ sequence }) => sequence)
+      return { events, pagination: offsetCursorPagination(total, limit, offset, next_cursor) }
     },
   })
   handle(app, http, operations.streamTaskEvents, {
@@ -183,16 +187,25 @@ function treeOf(rows: Awaited<ReturnType<typeof listTree>>): operations.TaskNode
 }
 
 async function page(
-  sql: Context['sql'],
+  { sql, query }: Pick<Handling<typeof operations.listTasks, unknown>, 'sql' | 'query'>,
   of: Pick<TaskFilter, 'project_id' | 'agent_id'>,
-  query: Omit<TaskFilter, 'project_id' | 'agent_id'>,
 ) {
-  const { sort, limit, offset } = query
+  const { cursor, limit, offset, ...filter } = query
+  const after_id = keyOf(cursor, isTaskId)
   const created_after = timestamp(query.created_after)
   const created_before = timestamp(query.created_before)
-  const { tasks, total } = await listTasks(sql, { ...query, ...of, created_after, created_before, sort, limit, offset })
-  return { tasks: tasks.map(taskView), pagination: offsetPagination(total, limit, offset, tasks.length) }
+  const { tasks: read, total } = await listTasks(sql, {
+    ...{ ...filter, ...of, created_after, created_before },
+    ...{ after_id, limit: limit + 1, offset },
+  })
+  const { entries, next_cursor } = cutPage(read, limit, ({ id }) => id)
+  return { tasks: entries.map(taskView), pagination: offsetCursorPagination(total, limit, offset, next_cursor) }
 }
+
+const isTaskId = (key: unknown): key is string => typeof key === 'string' && isId('task', key)
+
+const isSequence = (key: unknown): key is number =>
+  Number.isInteger(key) && Number(key) >= 0 && Number(key) <= bounds.offset
 
 function loadProject({ sql, params, principal }: Loading) {
   return requireProject(sql, params.project_id!, principal)

@@ -130,7 +130,8 @@ describe('tasks', () => {
       rest.body.events.map(({ sequence }: any) => sequence),
       [4, 5],
     )
-    assert.deepEqual(rest.body.pagination, { total: events.length, limit: 2, offset: 3, has_more: true })
+    const { next_cursor: _, ...pagination } = rest.body.pagination
+    assert.deepEqual(pagination, { total: events.length, limit: 2, offset: 3, has_more: true })
   })
 
   it('tasks lists are by project and by agent, by state and time, the newest first', async () => {
@@ -142,12 +143,8 @@ describe('tasks', () => {
       (await list(`${one}/tasks`)).tasks.map(({ id }: any) => id),
       [made[1].id, made[0].id],
     )
-    assert.deepEqual((await list(`${one}/tasks?sort=created_at&limit=1`)).pagination, {
-      total: 2,
-      limit: 1,
-      offset: 0,
-      has_more: true,
-    })
+    const { next_cursor: _, ...pagination } = (await list(`${one}/tasks?sort=created_at&limit=1`)).pagination
+    assert.deepEqual(pagination, { total: 2, limit: 1, offset: 0, has_more: true })
     assert.equal((await list(`${one}/tasks?status=queued`)).pagination.total, 0)
     assert.equal((await list(`/tasks?created_after=${made[2].created_at}`)).pagination.total, 1)
     assert.equal(

@@ -44,6 +44,8 @@ export interface DeliveryFilter {
   event?: string | undefined
   created_after?: string | undefined
   created_before?: string | undefined
+  /** Only those that are sorted after this one; `total` is of them all. */
+  after_id?: string | undefined
   limit: number
   offset: number
 }
@@ -63,8 +65,9 @@ export async function listDeliveries(
       and id >= id_floor('dlv', greatest(${created_after}::timestamptz - interval '1 hour', 'epoch')))
     and (${created_before}::timestamptz is null or created_at < ${created_before}::timestamptz)`
   const [count] = await sql.run<{ total: number }>(sql.fragment`select count(*) as total from delivery where ${where}`)
+  const older = filter.after_id === undefined ? sql.fragment`` : sql.fragment`and id < ${filter.after_id}`
   const deliveries = await sql.run<DeliveryRow>(sql.fragment`
-    select ${columns(sql)} from delivery where ${where} order by id desc limit ${filter.limit} offset ${filter.offset}`)
+    select ${columns(sql)} from delivery where ${where} ${older} order by id desc limit ${filter.limit} offset ${filter.offset}`)
   return { deliveries, total: count?.total ?? 0 }
 }
 

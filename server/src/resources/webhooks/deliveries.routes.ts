@@ -9,7 +9,9 @@ import { recordAudit } from '../../events/audit/audit.ts'
 import { addTestDelivery, redeliverNow } from '../../events/webhooks/endpoint-lease-rows.ts'
 import { handle, type Loading } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
-import { timestamp, pagePagination } from '../../http/pagination.ts'
+import { cutPage, keyOf } from '../../http/cursor.ts'
+import { pageCursorPagination, timestamp } from '../../http/pagination.ts'
+import { isId } from '../../platform/ids.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 import {
   attemptView,
@@ -25,6 +27,8 @@ import { requireWebhook, shareWebhook } from './webhooks.queries.ts'
 /** Deliveries that one transaction has sent again, so that senders wait for it shortly only. */
 const batch = 1000
 const day_ms = 86_400_000
+
+const isDeliveryId = (key: unknown): key is string => typeof key === 'string' && isId('dlv', key)
 
 /** Deliveries of webhooks, and redelivery (decisions D97 and D100). */
 export function deliveryRoutes(app: FastifyInstance, http: HttpContext): void {
@@ -50,16 +54,18 @@ export function deliveryRoutes(app: FastifyInstance, http: HttpContext): void {
     load: loadWebhook,
     run: async ({ sql, loaded, query }) => {
       const { page, limit, status, event } = query
-      const { deliveries, total } = await listDeliveries(sql, {
+      const { deliveries: read, total } = await listDeliveries(sql, {
         webhook_id: loaded.id,
         status,
         event,
         created_after: timestamp(query.created_after),
         created_before: timestamp(query.created_before),
-        limit,
+        after_id: keyOf(query.cursor, isDeliveryId),
+        limit: limit + 1,
         offset: (page - 1) * limit,
       })
-      return { deliveries, pagination: pagePagination(total, page, limit) }
+      const { entries: deliveries, next_cursor } = cutPage(read, limit, ({ id }) => id)
+      return { deliveries, pagination: pageCursorPagination(total, page, limit, next_cursor) }
     },
   })
 

@@ -72,7 +72,10 @@ describe('the deliveries of a webhook', () => {
       deliveries.map(({ id }: any) => id),
       [two, one],
     )
-    assert.deepEqual(pagination, { page: 1, limit: 20, total: 2, pages: 1, has_next: false, has_prev: false })
+    assert.deepEqual(pagination, {
+      ...{ page: 1, limit: 20, total: 2, pages: 1, has_next: false, has_prev: false },
+      next_cursor: null,
+    })
     const { event_id, next_attempt_at, created_at, ...rest } = deliveries[0]
     assert.match(event_id, /^evt_/)
     assert.ok(next_attempt_at > created_at)
