@@ -102,7 +102,7 @@ export function checkHistory(
       // A process with a free slot stores the task that it claims as running (decision 0028).
       ...checkMoves(moves, taskMoves, ['queued', 'running']),
       ...checkTurns(moves, turns),
-      ...checkMoves(runHistory.agentMoves, agentMoves, ['creating']),
+      ...checkMoves(runHistory.agentMoves, agentMoves, ['running']),
     ],
     left: runHistory.wrong,
   }

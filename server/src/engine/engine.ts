@@ -42,8 +42,8 @@ export interface Engine {
   createAll(tx: Sql, tasks: readonly NewTask[]): Promise<(TaskRow | Problem)[]>
   /** After start and restart, and whenever an agent has settled into running: its parked and queued tasks go on. */
   dispatchDeferred(tx: Sql, agent_id: string): Promise<void>
-  /** The same for new agents, of which most have no such tasks. Readers of the project's stream get the events. */
-  dispatchAnyDeferred(tx: Sql, agent_ids: readonly string[]): Promise<void>
+  /** Agents were created: those who watch their project learn of it after the commit. */
+  agentsMade(sql: Sql, agent_ids: readonly string[]): void
   /**
    * After pause (`agent_paused`) and stop or error (`agent_stopped`): no further step begins; on stop the model call in
    * flight is aborted. The tasks wait at their last finished step.

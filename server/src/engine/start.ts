@@ -24,7 +24,7 @@ import { openCredentialKeeper } from './dispatch/credential-waits.ts'
 import { makeBacklogs } from './dispatch/backlogs.ts'
 import { openDispatcher } from './dispatch/dispatcher.ts'
 import { agentLimitKey, type LimitKey } from './queue/concurrency-limits.ts'
-import { cancelAll, dispatchDeferred, listWithDeferred, relabelDeferred } from './dispatch/deferred-tasks.ts'
+import { cancelAll, dispatchDeferred, relabelDeferred } from './dispatch/deferred-tasks.ts'
 import type { Files } from './files/file-store.ts'
 import { openQueue } from './queue/queue.ts'
 import { resolveApproval } from './commands/resolve-approval.ts'
@@ -308,12 +308,10 @@ export async function startEngine({
     mayShare: (task) => creation.mayShare(task),
     createAll: (tx, tasks) => creation.createAll(tx, tasks.map(traced)),
     dispatchDeferred: goOn,
-    async dispatchAnyDeferred(tx, agent_ids) {
-      for (const agent_id of await listWithDeferred(tx, agent_ids)) await goOn(tx, agent_id)
-      tx.afterCommit(() => {
+    agentsMade: (sql, agent_ids) =>
+      sql.afterCommit(() => {
         for (const agent_id of agent_ids) bus.notify('agent', agent_id)
-      })
-    },
+      }),
     async deferTasks(tx, agent_id, reason) {
       await relabelDeferred(tx, agent_id, reason)
       tx.afterCommit(() => {

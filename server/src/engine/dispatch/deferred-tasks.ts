@@ -30,15 +30,6 @@ export async function dispatchDeferred(tx: Sql, queue: Queue, agent_id: string):
   if (more || (await hasLimited(tx, agent_id))) await noteFreed(tx, [agentLimitKey(agent_id)])
 }
 
-/** Those of the agents that have parked tasks, whatever they wait for. */
-export async function listWithDeferred(tx: Sql, agent_ids: readonly string[]): Promise<string[]> {
-  if (agent_ids.length === 0) return []
-  const rows = await tx.run<{ id: string }>(tx.fragment`
-    select a.id from unnest(${agent_ids}::text[]) as a(id)
-    where exists (select from task t where t.agent_id = a.id and ${isDeferred(tx)})`)
-  return rows.map(({ id }) => id)
-}
-
 async function hasLimited(tx: Sql, agent_id: string): Promise<boolean> {
   const [limited] = await tx.run(tx.fragment`
     select from task t where t.agent_id = ${agent_id} and ${isDeferred(tx)} limit 1`)

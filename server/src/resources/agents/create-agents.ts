@@ -39,9 +39,9 @@ export interface CreateAgents {
   createAll: (tx: Sql, creations: readonly Creation[]) => Promise<(AgentRow | Problem)[]>
 }
 
-export function makeCreateAgents({ secrets, database }: Context): CreateAgents {
-  const createAll: CreateAgents['createAll'] = (sql, creations) =>
-    insertAgents(
+export function makeCreateAgents({ secrets, database, engine }: Context): CreateAgents {
+  const createAll: CreateAgents['createAll'] = async (sql, creations) => {
+    const results = await insertAgents(
       sql,
       creations.map(({ agent }) => agent),
       {
@@ -52,6 +52,12 @@ export function makeCreateAgents({ secrets, database }: Context): CreateAgents {
         ),
       },
     )
+    engine.agentsMade(
+      sql,
+      results.flatMap((row) => (row instanceof Problem ? [] : [row.id])),
+    )
+    return results
+  }
   const groups = new Batcher<Creation, AgentRow>(
     (creations) => batchOrEach(creations, (some) => createAll(database.indexed, some)),
     { concurrency, groupMax, apart_ms, waitMax_ms: database.settings.connectionTimeoutMillis! },
