@@ -9,13 +9,14 @@ const equals = new Set(['==', '===', '!=', '!=='])
 /** Comparisons that stop at the first difference, of values that are no secret or cannot be guessed from outside. */
 const harmless: Readonly<Record<string, string>> = {
   'token.clientId === client.clientId': 'names of apps, which are public',
-  'secrets.decrypt(label, before.secret, before.id) === secret':
+  'secrets.decrypt(secretLabels.webhook, before.secret, before.id) === secret':
     'sent by a caller that may replace the secret; tells an audit entry whether it changed',
   '(await readOrMakeKey(folder, key)) !== key': 'a file of the operator, at the start',
   'callHash(call.name, args) !== call_hash': 'a call of a journal, not a caller',
   '(await ask(`${what} again: `, signal)) !== secret': 'typed twice at the terminal',
   'ours.hash !== hash': 'texts of migrations',
   'known.hash !== hash': 'texts of migrations',
+  'fallback === secretKey': 'two settings of the operator, at the start',
   'checksums.entries[name] !== hash': 'sums of an archive that is read whole',
   'content.key_id !== secret_key.key_id': 'a number of a key that tells nothing of it',
   '(await entries.next()) === entryNames.secretKey': 'the name of a file',
@@ -50,11 +51,10 @@ test('guessable values are compared in constant time, or found by their hash alo
     [],
     'no longer there',
   )
-  // Passwords, the secrets of apps, tokens of forms, leases of tool calls, and signatures of triggers; all else that is presented is looked up by its SHA-256.
+  // Passwords, tokens of forms and leases of tool calls (`isHmac`), signatures of triggers, and the secrets of apps; all else that is presented is looked up by its SHA-256.
   assert.deepEqual([...constant].toSorted(), [
-    'server/src/engine/dispatch/lease-tokens.ts',
-    'server/src/http/pages/form-token.ts',
     'server/src/platform/crypto/passwords.ts',
+    'server/src/platform/crypto/secrets.ts',
     'server/src/protocols/triggers/verify.ts',
     'server/src/resources/oauth/provider/provider.ts',
   ])
