@@ -4,7 +4,7 @@ import { mergePatch, isObject } from '#contract/core/merge-patch.ts'
 import type { Operation } from '#contract/core/operation.ts'
 import { bounds } from '#contract/core/limits.ts'
 import { invalid, Problem, summarize, type Issue } from '#contract/core/problems.ts'
-import { cursorIssues } from './cursor.ts'
+import { cursorIssues } from './lists/cursor.ts'
 import { unknownInBody, unknownInQuery } from './unknown/unknown-members.ts'
 import { checkStructure, check, checkQuery, readQuery } from './validation.ts'
 

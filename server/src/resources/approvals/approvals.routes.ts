@@ -9,7 +9,7 @@ import { judgeValue } from '../../engine/tools/schemas/schema-judge.ts'
 import { recordAudit } from '../../events/audit/audit.ts'
 import { handle, type Loading } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
-import { offsetPagination } from '../../http/pagination.ts'
+import { offsetPagination } from '../../http/lists/pagination.ts'
 import { requireProject } from '../projects/projects.queries.ts'
 import { listApprovals, requireApproval } from './approvals.queries.ts'
 

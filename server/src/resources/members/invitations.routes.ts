@@ -6,7 +6,7 @@ import type { Context } from '../../context.ts'
 import { recordAudit } from '../../events/audit/audit.ts'
 import { handle } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
-import { offsetPagination } from '../../http/pagination.ts'
+import { offsetPagination } from '../../http/lists/pagination.ts'
 import { isId } from '../../platform/ids.ts'
 import { findInvitation, insertInvitation, listInvitations, revokeInvitation } from './invitations.queries.ts'
 

@@ -4,7 +4,7 @@ import { invalid, notFound, type Issue } from '#contract/core/problems.ts'
 import { recordAudit } from '../../events/audit/audit.ts'
 import { handle } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
-import { offsetPagination } from '../../http/pagination.ts'
+import { offsetPagination } from '../../http/lists/pagination.ts'
 import type { Principal } from '../../http/access/principal.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 import {

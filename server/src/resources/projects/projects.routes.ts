@@ -15,7 +15,7 @@ import { emit } from '../../events/outbox.ts'
 import { etag, requireMatch, timeRevision } from '../../http/etag.ts'
 import { handle } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
-import { timestamp, pagePagination } from '../../http/pagination.ts'
+import { timestamp, pagePagination } from '../../http/lists/pagination.ts'
 import { listProjects } from './project-list.queries.ts'
 import { listProjectNumbers } from './project-statistics.queries.ts'
 import {

@@ -3,7 +3,7 @@ import { listRequests } from '#contract/resources/requests.ts'
 import type { RecentRequest, RecentRequests } from '../../http/connection/recent-requests.ts'
 import { handle } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
-import { offsetPagination } from '../../http/pagination.ts'
+import { offsetPagination } from '../../http/lists/pagination.ts'
 import { nameCredentials } from '../api-keys/credential-names.queries.ts'
 
 /** What this process was asked lately, for the administrators of an organization. */

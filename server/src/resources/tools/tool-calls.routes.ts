@@ -13,7 +13,7 @@ import { recordAudit } from '../../events/audit/audit.ts'
 import { untilClosed } from '../../http/connection/until-closed.ts'
 import { Answer, handle, type Loading } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
-import { offsetPagination } from '../../http/pagination.ts'
+import { offsetPagination } from '../../http/lists/pagination.ts'
 import { requireProject } from '../projects/projects.queries.ts'
 import {
   findResultSchema,

@@ -7,7 +7,7 @@ import { handle } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
 import type { Principal } from '../../http/access/principal.ts'
 import { limitsOf, type RateSettings } from '../../http/access/rate-limit.ts'
-import { timestamp, offsetPagination } from '../../http/pagination.ts'
+import { timestamp, offsetPagination } from '../../http/lists/pagination.ts'
 import { nameCredentials, seesAllCredentials } from '../api-keys/credential-names.queries.ts'
 import {
   listRefusals,

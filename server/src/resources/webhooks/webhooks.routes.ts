@@ -9,7 +9,7 @@ import { giveUpPending, makeDue } from '../../events/webhooks/endpoint-lease-row
 import { etag, requireMatch, timeRevision } from '../../http/etag.ts'
 import { handle, type Loading } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
-import { timestamp, pagePagination } from '../../http/pagination.ts'
+import { timestamp, pagePagination } from '../../http/lists/pagination.ts'
 import { newId } from '../../platform/ids.ts'
 import { type Egress, EgressRefused } from '../../platform/egress/safe-fetch.ts'
 import {

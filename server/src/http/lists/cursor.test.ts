@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { createProject } from '../../test/fixtures.ts'
-import { startTestService, type TestService } from '../../test/harness.ts'
-import { newId } from '../platform/ids.ts'
+import { createProject } from '../../../test/fixtures.ts'
+import { startTestService, type TestService } from '../../../test/harness.ts'
+import { newId } from '../../platform/ids.ts'
 
 /** A list that goes on by a cursor, and how an entry comes that is sorted before all of its entries. */
 interface Listed {
