@@ -4,6 +4,7 @@ import { notFound } from '#contract/core/problems.ts'
 import type { TaskInput } from '#contract/tasks/tasks.ts'
 import type { AgentState } from '#contract/resources/agent-lifecycle.ts'
 import { agentMayWork } from '#contract/tasks/task-lifecycle.ts'
+import { insertLogRows } from '../../events/agent-log.ts'
 import { emitAll, insertEvents, noteEvents, type NewEvent, type WrittenEvent } from '../../events/outbox.ts'
 import { jsonb, type Fragment, type Sql } from '../../platform/postgres/database.ts'
 import { completeFile, nameFiles, nameFilesOf } from '../files/file-rows.ts'
@@ -308,11 +309,7 @@ export async function insertClaimed(
       from jsonb_to_recordset(${jsonb(steps)}::jsonb) as j(task_id text, index int, id text, agent_id text, type text, status text,
         attempt int, failures int, name text, input jsonb)
       where task_id in (select id from asked)
-    ), logged as (
-      insert into agent_log (id, agent_id, task_id, timestamp, level, message, context)
-      select id, agent_id, task_id, clock_timestamp(), level, message, context
-      from jsonb_to_recordset(${jsonb(logs)}::jsonb) as l(id text, agent_id text, task_id text, level text, message text, context jsonb)
-      where task_id in (select id from asked)
+    ), logged as (${insertLogRows(sql, logs, fragment`entry.task_id in (select id from asked)`)}
     ), sent as (${queue.insertActive(sql, fragment`asked`)}),
     touched as (
       update agent set last_activity = now() where id in (

@@ -1,4 +1,4 @@
-import type { AgentLogRow } from '../../events/agent-log.ts'
+import { insertLogRows, type AgentLogRow } from '../../events/agent-log.ts'
 import { insertEvents, noteEvents, type NewEvent, type WrittenEvent } from '../../events/outbox.ts'
 import type { TaskEvent } from '../../events/streams/streams-hub.ts'
 import { jsonb, type Fragment, type Sql } from '../../platform/postgres/database.ts'
@@ -91,11 +91,7 @@ export async function writeTasks(
         name = excluded.name, input = excluded.input, output = excluded.output, error = excluded.error, model = excluded.model,
         usage = excluded.usage, turn = excluded.turn, finished_at = excluded.finished_at,
         started_at = case when excluded.status = 'started' then excluded.started_at else s.started_at end
-    ), logged as (
-      insert into agent_log (id, agent_id, task_id, timestamp, level, message, context)
-      select id, agent_id, task_id, clock_timestamp(), level, message, context
-      from jsonb_to_recordset(${jsonb(logs)}::jsonb) as l(id text, agent_id text, task_id text, level text, message text, context jsonb)
-      where ${isOpen}
+    ), logged as (${insertLogRows(sql, logs, isOpen)}
     ), published as (
       insert into task_event (task_id, sequence, type, data, created_at)
       select task_id, sequence, type, data, created_at

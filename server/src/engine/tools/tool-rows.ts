@@ -45,7 +45,6 @@ export interface AskedTools {
  * and what they say is pinned.
  */
 export async function listToolRows(sql: Sql, { project_id, names }: AskedTools): Promise<ToolRow[]> {
-  if (names.length === 0) return []
   return sql<ToolRow>`
     select id, project_id, name, description, kind, safety, parameters, definition - 'document' as definition, pinned, status, drift
     from tool where project_id = ${project_id} and name = any(${[...names]})`
