@@ -1,4 +1,5 @@
 import { invalidQuery, type Issue } from '#contract/core/problems.ts'
+import { isId } from '../../platform/ids.ts'
 
 /**
  * Where a list goes on: after the entry with this key, by which the list is sorted. What is added or removed before that
@@ -20,6 +21,12 @@ export function keyOf<Key>(cursor: string | undefined, isKey: (key: unknown) => 
     provided: cursor,
   })
 }
+
+/** Whether a key is an identifier of a kind, as of lists that are sorted by it. */
+export const isIdKey =
+  (kind: Parameters<typeof isId>[0]) =>
+  (key: unknown): key is string =>
+    typeof key === 'string' && isId(kind, key)
 
 /** What is wrong with a query that has a cursor beside the offset or page that it takes the place of. */
 export function cursorIssues(query: Readonly<Record<string, string>>): Issue[] {

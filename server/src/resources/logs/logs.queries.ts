@@ -84,7 +84,13 @@ export async function listLogs(sql: Sql, filter: LogFilter): Promise<{ logs: Log
       order by timestamp desc, id desc limit ${filter.limit} offset ${filter.offset}
     ) page on true order by page.timestamp desc, page.id desc`
   const { rows }: { rows: (LogRow & { total: number })[] } = await sql.query(page.text, page.values)
-  // Where no entry is on the page, one row tells of the number.
+  return withTotal(rows)
+}
+
+/** The entries of a page, of which every row has the number of all. Where no entry is on the page, one row tells of the number. */
+export function withTotal<Row extends LogRow & { total: number }>(
+  rows: readonly Row[],
+): { logs: Omit<Row, 'total'>[]; total: number } {
   const logs = rows.flatMap(({ total: _, ...entry }) => ((entry.id as string | null) === null ? [] : entry))
   return { logs, total: rows[0]!.total }
 }

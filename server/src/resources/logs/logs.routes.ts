@@ -2,12 +2,11 @@ import type { FastifyInstance } from 'fastify'
 import { getAgentLogs, listProjectLogs as listProjectLogsOperation } from '#contract/resources/logs.ts'
 import { handle } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
-import { cutPage, keyOf } from '../../http/lists/cursor.ts'
+import { cutPage, isIdKey, keyOf } from '../../http/lists/cursor.ts'
 import { offsetCursorPagination, timestamp } from '../../http/lists/pagination.ts'
 import { emptyPeriod } from '../../http/lists/period.ts'
 import { requireAgent } from '../agents/agents.queries.ts'
 import { requireProject } from '../projects/projects.queries.ts'
-import { isId } from '../../platform/ids.ts'
 import { listLogs, type LogFilter, type LogKey, type LogRow } from './logs.queries.ts'
 import { listProjectLogs } from './project-logs.queries.ts'
 
@@ -43,8 +42,7 @@ const isLogKey = (key: unknown): key is LogKey =>
   key.length === 2 &&
   Number.isSafeInteger(key[0]) &&
   Math.abs(key[0] as number) <= momentMax &&
-  typeof key[1] === 'string' &&
-  isId('log', key[1])
+  isIdKey('log')(key[1])
 
 /** One entry more than the page has, which tells whether another page follows. */
 function filterOf({ level, search, task_id, limit, offset, cursor, ...period }: Query) {

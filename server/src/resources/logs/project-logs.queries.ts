@@ -1,6 +1,15 @@
 import { projectLogSearch } from '#contract/core/limits.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
-import { isOlder, listLogs, logColumns, momentOf, type LogFilter, type LogKey, type LogRow } from './logs.queries.ts'
+import {
+  isOlder,
+  listLogs,
+  logColumns,
+  momentOf,
+  withTotal,
+  type LogFilter,
+  type LogKey,
+  type LogRow,
+} from './logs.queries.ts'
 
 /** An entry of a project's agents. */
 export interface ProjectLogRow extends LogRow {
@@ -128,9 +137,5 @@ async function searchIn(
     from (select) always left join (page join (select agent_id, ${logColumns(sql)} from agent_log) l using (timestamp, id)) on true
     order by l.timestamp desc, l.id desc`
   const { rows } = await sql.query(found.text, found.values)
-  const entries = rows as (ProjectLogRow & { total: number })[]
-  return {
-    logs: entries.flatMap(({ total: _, ...entry }) => ((entry.id as string | null) === null ? [] : entry)),
-    total: entries[0]!.total,
-  }
+  return withTotal(rows as (ProjectLogRow & { total: number })[])
 }

@@ -5,11 +5,11 @@ import * as operations from '#contract/tasks/tasks.ts'
 import type { Context } from '../../context.ts'
 import { Answer, handle, type Handling, type Loading } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
-import { cutPage, keyOf } from '../../http/lists/cursor.ts'
+import { cutPage, isIdKey, keyOf } from '../../http/lists/cursor.ts'
 import { offsetCursorPagination, offsetPagination, timestamp } from '../../http/lists/pagination.ts'
 import { inputIssues, schemaIssues } from '../../engine/tools/data-schema.ts'
 import { ownMetadata, type NewTask } from '../../engine/commands/new-task.ts'
-import { isId, newId } from '../../platform/ids.ts'
+import { newId } from '../../platform/ids.ts'
 import { requireVersion } from '../agents/agent-versions.queries.ts'
 import { requireAgent } from '../agents/agents.queries.ts'
 import { requireProject } from '../projects/projects.queries.ts'
@@ -191,7 +191,7 @@ async function page(
   of: Pick<TaskFilter, 'project_id' | 'agent_id'>,
 ) {
   const { cursor, limit, offset, ...filter } = query
-  const after_id = keyOf(cursor, isTaskId)
+  const after_id = keyOf(cursor, isIdKey('task'))
   const created_after = timestamp(query.created_after)
   const created_before = timestamp(query.created_before)
   const { tasks: read, total } = await listTasks(sql, {
@@ -201,8 +201,6 @@ async function page(
   const { entries, next_cursor } = cutPage(read, limit, ({ id }) => id)
   return { tasks: entries.map(taskView), pagination: offsetCursorPagination(total, limit, offset, next_cursor) }
 }
-
-const isTaskId = (key: unknown): key is string => typeof key === 'string' && isId('task', key)
 
 const isSequence = (key: unknown): key is number =>
   Number.isInteger(key) && Number(key) >= 0 && Number(key) <= bounds.offset

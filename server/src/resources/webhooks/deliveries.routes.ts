@@ -9,9 +9,8 @@ import { recordAudit } from '../../events/audit/audit.ts'
 import { addTestDelivery, redeliverNow } from '../../events/webhooks/endpoint-lease-rows.ts'
 import { handle, type Loading } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
-import { cutPage, keyOf } from '../../http/lists/cursor.ts'
+import { cutPage, isIdKey, keyOf } from '../../http/lists/cursor.ts'
 import { pageCursorPagination, timestamp } from '../../http/lists/pagination.ts'
-import { isId } from '../../platform/ids.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 import {
   attemptView,
@@ -27,8 +26,6 @@ import { requireWebhook, shareWebhook } from './webhooks.queries.ts'
 /** Deliveries that one transaction has sent again, so that senders wait for it shortly only. */
 const batch = 1000
 const day_ms = 86_400_000
-
-const isDeliveryId = (key: unknown): key is string => typeof key === 'string' && isId('dlv', key)
 
 /** Deliveries of webhooks, and redelivery (decisions D97 and D100). */
 export function deliveryRoutes(app: FastifyInstance, http: HttpContext): void {
@@ -60,7 +57,7 @@ export function deliveryRoutes(app: FastifyInstance, http: HttpContext): void {
         event,
         created_after: timestamp(query.created_after),
         created_before: timestamp(query.created_before),
-        after_id: keyOf(query.cursor, isDeliveryId),
+        after_id: keyOf(query.cursor, isIdKey('dlv')),
         limit: limit + 1,
         offset: (page - 1) * limit,
       })
