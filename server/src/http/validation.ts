@@ -131,13 +131,10 @@ export function readQuery(search: string): { values: Record<string, string>; nam
   const values: Record<string, string> = Object.create(null)
   const issues = new Map<string, Issue>()
   const seen = new Set<string>()
-  // As URLSearchParams divides it.
-  const pieces = search
-    .slice(1)
-    .split('&')
-    .filter((piece) => piece !== '')
-  for (const [i, [field, value]] of [...new URLSearchParams(search)].entries()) {
-    const isClean = isCleanText(value) && (!value.includes('\ufffd') || isUtf8(pieces[i]!))
+  let nth = -1
+  for (const [field, value] of new URLSearchParams(search)) {
+    nth += 1
+    const isClean = isCleanText(value) && (!value.includes('\ufffd') || isUtf8(pieceOf(search, nth)))
     const message = seen.has(field)
       ? 'must not be repeated'
       : isClean
@@ -148,6 +145,14 @@ export function readQuery(search: string): { values: Record<string, string>; nam
     seen.add(field)
   }
   return { values, names: seen, issues: [...issues.values()] }
+}
+
+/** A piece of a query, by its place as URLSearchParams divides it. */
+function pieceOf(search: string, nth: number): string {
+  return search
+    .slice(1)
+    .split('&')
+    .filter((piece) => piece !== '')[nth]!
 }
 
 /** Whether the bytes that a piece of a query encodes are UTF-8: URLSearchParams puts U+FFFD in the place of others. */

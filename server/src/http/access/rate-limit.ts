@@ -59,21 +59,13 @@ export interface Window {
 
 /** The window that governs: of hour and minute whichever has less left (decision D88), of two that are spent the hour. */
 export function governingWindow(row: WindowRow, limits: { hour: number; minute: number }): Window {
-  const hour = {
-    name: 'hour',
-    seconds: rateWindows_seconds.hour,
-    limit: limits.hour,
-    remaining: Math.max(0, limits.hour - row.hour_used),
-    reset: row.hour_reset,
-  }
-  const minute = {
-    name: 'burst',
-    seconds: rateWindows_seconds.burst,
-    limit: limits.minute,
-    remaining: Math.max(0, limits.minute - row.minute_used),
-    reset: row.minute_reset,
-  }
+  const hour = windowOf('hour', limits.hour, row.hour_used, row.hour_reset)
+  const minute = windowOf('burst', limits.minute, row.minute_used, row.minute_reset)
   return hour.remaining === 0 || hour.remaining < minute.remaining ? hour : minute
+}
+
+function windowOf(name: keyof typeof rateWindows_seconds, limit: number, used: number, reset: number): Window {
+  return { name, seconds: rateWindows_seconds[name], limit, remaining: Math.max(0, limit - used), reset }
 }
 
 /**
