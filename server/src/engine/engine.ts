@@ -14,79 +14,88 @@ import type { Resolution } from './commands/resolve-approval.ts'
 import type { CancelRequest } from './task.ts'
 
 /**
- * What the rest of the service asks of the engine. Everything that takes a `tx` belongs to the caller's transaction and
- * takes effect with it: signals to workers go out after the commit.
+ * The interface of the engine for the rest of the service. A function with a `tx` belongs to the caller's transaction
+ * and takes effect with it: signals to workers are sent after the commit.
  */
 export interface Engine {
-  /** Resolves when tasks can be accepted: the queue's schema stands and signals are listened for. */
+  /** Resolves when tasks can be accepted: the queue's schema exists and the process listens for signals. */
   ready: Promise<void>
   isReady(): boolean
   /** The worker of this process. */
   worker_id: string
-  /** Tasks that this process works on now. */
+  /** Number of tasks that this process runs now. */
   runningTasks(): number
-  /** Where streams and waits watch tasks. */
+  /** Streams and waiting requests watch tasks here. */
   hub: Hub
-  /** Where streams watch projects. */
+  /** Streams watch projects here. */
   projects: ProjectFeed
-  /** Stores a task, its first event and, where its agent may work, its job. */
+  /** Stores a task, its first event and, if its agent may work, its job. */
   enqueue(tx: Sql, task: NewTask): Promise<void>
   /**
-   * Does the same in its own transaction, shared with tasks created at the same time, and returns the task's row.
-   * Throws `agent_not_found` where the agent was deleted meanwhile.
+   * Does the same in a transaction of the engine, shared with tasks created at the same time, and returns the task's
+   * row.
+   * @throws `agent_not_found` if the agent was deleted meanwhile.
    */
   create(task: NewTask): Promise<CreatedRow>
-  /** Whether a task may be stored by `createAll`, with others. */
+  /** Whether `createAll` may store the task together with others. */
   mayShare(task: NewTask): boolean
-  /** Stores such tasks in the caller's transaction: of each, in their order, its row, or `agent_not_found`. */
+  /**
+   * Stores tasks that `mayShare` allows in the caller's transaction. Returns for each, in order, its row or the problem
+   * `agent_not_found`.
+   */
   createAll(tx: Sql, tasks: readonly NewTask[]): Promise<(TaskRow | Problem)[]>
-  /** After start and restart, and whenever an agent has settled into running: its parked and queued tasks go on. */
+  /**
+   * Continues the deferred and queued tasks of an agent. Called after start and restart, and when an agent moves from
+   * `updating` to `running`.
+   */
   dispatchDeferred(tx: Sql, agent_id: string): Promise<void>
-  /** Agents were created: those who watch their project learn of it after the commit. */
+  /** Notifies watchers of the project, after the commit, that agents were created. */
   agentsMade(sql: Sql, agent_ids: readonly string[]): void
   /**
-   * After pause (`agent_paused`) and stop or error (`agent_stopped`): no further step begins; on stop the model call in
-   * flight is aborted. The tasks wait at their last finished step.
+   * Called after pause (`agent_paused`), and after stop or an error (`agent_stopped`). No further step starts, and the
+   * tasks wait at their last completed step. `agent_stopped` also aborts the model calls in flight.
    */
   deferTasks(tx: Sql, agent_id: string, reason: 'agent_paused' | 'agent_stopped'): Promise<void>
   /**
-   * Before an agent is deleted, in the same transaction: its open tasks are canceled, and what is kept of all of them is
-   * purged in the background after the commit. Without their agent they are invisible at once.
+   * Called before an agent is deleted, in the same transaction. Cancels its open tasks. After the commit, a background
+   * job removes the data of all its tasks; without their agent they are invisible at once.
    */
   cancelTasks(tx: Sql, agent_id: string): Promise<void>
   /** Cancels one task. */
   cancel(tx: Sql, task_id: string, request: CancelRequest): Promise<CancelOutcome>
   /**
-   * Answers an approval: the first answer wins. Its task goes on where its agent may work. Throws the problems
-   * `approval_already_resolved` and `validation_error`.
+   * Resolves an approval; the first resolution wins. Its task continues if its agent may work.
+   * @throws `approval_already_resolved`, `approval_not_found`, and `validation_error` for edited arguments that do not
+   *   match the tool's schema.
    */
   resolveApproval(tx: Sql, approval_id: string, resolution: Resolution): Promise<void>
   /**
-   * Sends a message to a task that has not ended: the answer to a `request_input` where it waits for one, else it is read
-   * before the next call of the model. `finished` where the task has ended.
+   * Sends a message to a task. It answers an open `request_input`; without one, the next model call reads it. The
+   * outcome is `finished` if the task has ended.
    */
   sendMessage(tx: Sql, task_id: string, message: NewMessage): Promise<MessageOutcome>
   /**
-   * Gives the results of calls that a task's caller makes. The first result of a call wins. The task goes on where nothing
-   * else is open. Throws `tool_call_already_resolved`, and then changes nothing.
+   * Stores the results of tool calls that the caller makes. The first result of a call wins. The task continues if
+   * nothing else is open.
+   * @throws `tool_call_already_resolved`; nothing is changed then.
    */
   answerToolCalls(tx: Sql, task_id: string, answers: readonly ToolCallAnswer[]): Promise<void>
-  /** Calls of tools on the caller's side, to be claimed. */
+  /** Tool calls that processes outside the engine claim. */
   toolCalls: ToolCalls
-  /** Tasks of agents whose code is on their owner's side, for workers that hold leases on them. */
+  /** Tasks that remote workers run under leases. */
   work: RemoteWork
-  /** A budget was raised or taken away: tasks that waited for it are looked at after the commit. */
+  /** A budget was raised or deleted: after the commit, tasks that waited for it are checked again. */
   budgetsChanged(tx: Sql): void
-  /** A credential was connected, changed or removed: tasks that waited for it are looked at after the commit. */
+  /** A credential was connected, changed or deleted: after the commit, tasks that waited for it are checked again. */
   credentialsChanged(tx: Sql): void
-  /** Signals between processes, for what is no task of the engine's. */
+  /** Signals between processes, for parts outside the engine. */
   bus: Pick<Bus, 'notify' | 'on'>
-  /** Whether no worker of any process has been seen for 60 s (decision D102). */
+  /** Whether no worker of any process was seen for 60 s (decision D102). */
   isSilent(): boolean
-  /** Ends streams and waits, so that the server can close; their readers come back to another process. */
+  /** Ends streams and waiting requests, so that the server can close; their clients reconnect to another process. */
   closeStreams(): void
-  /** Stops claiming, lets steps in flight end for a while, and gives tasks back; the rest goes on working. */
+  /** Stops claiming, lets steps in flight end within a bound, and releases the tasks. Everything else continues. */
   release(): Promise<void>
-  /** Hands tasks back and closes. */
+  /** Releases the tasks and closes the engine. */
   stop(): Promise<void>
 }

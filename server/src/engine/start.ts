@@ -19,8 +19,8 @@ import { makeCircuitBreaker } from './models/circuit-breaker.ts'
 import { makeCooldown } from './models/cooldown.ts'
 import { makeCreation } from './commands/create-tasks.ts'
 import { insertTask, type NewTask } from './commands/new-task.ts'
-import { openBudgetKeeper } from './dispatch/budget-waits.ts'
-import { openCredentialKeeper } from './dispatch/credential-waits.ts'
+import { openBudgetWaits } from './dispatch/budget-waits.ts'
+import { openCredentialWaits } from './dispatch/credential-waits.ts'
 import { makeBacklogs } from './dispatch/backlogs.ts'
 import { openDispatcher } from './dispatch/dispatcher.ts'
 import { agentLimitKey, type LimitKey } from './queue/concurrency-limits.ts'
@@ -54,39 +54,39 @@ export interface EngineOptions {
   database: Database
   log: Logger
   models: ModelSource
-  /** Those of projects whose organizations have added providers; without it all have those of the service. */
+  /** Models of organizations that have added providers; without it, all projects use those of the service. */
   organizationModels?: OrganizationModels
-  /** What they cost; without it, as the built-in list says. */
+  /** Prices of models; by default the built-in list. */
   prices?: Prices
-  /** Without it agents have no tools. */
+  /** Without it, agents have no tools. */
   tools?: ToolSource
   secrets: Secrets
-  /** Without it tasks have no files. */
+  /** Without it, tasks have no files. */
   files?: Files
   config: {
-    /** Tasks that this process runs at the same time. */
+    /** Maximum number of tasks that this process runs at the same time. */
     worker_slots: number
-    /** Model tokens a credential may use an hour (decision D90); not limited while rate limits are off. */
+    /** Model tokens that a credential may use per hour (decision D90); no limit while rate limits are off. */
     tokens_per_hour: number
     rate_limits?: boolean
-    /** Undefined with the embedded database: then one process at a time works for the data folder. */
+    /** Undefined with the embedded database: then only one process at a time uses the data folder. */
     database_url?: string | undefined
     data_dir?: string
   }
   tracing?: Tracing
-  /** False in a process that serves the API alone: it takes no tasks, and does no upkeep for others. */
+  /** False in a process that only serves the API: it runs no tasks, and no periodic jobs for other processes. */
   works?: boolean
-  /** Called with events of tasks once they are committed, in the process that wrote them. */
+  /** Called with committed task events, in the process that wrote them. */
   onTaskEvents?: (events: readonly TaskEvent[]) => void
-  /** Chance, 0 to 1; held still by tests. */
+  /** Random number from 0 to 1; tests return a fixed one. */
   random?: () => number
-  /** Jobs of one project that wait in the queue at most; less than usual in tests. */
+  /** Maximum number of jobs of one project that wait in the queue; tests lower it. */
   waitingMax?: number | undefined
 }
 
 /**
- * Starts the engine of this process: its queue, its worker, and what watches over both. Resolves at once; `ready` tells
- * when tasks are accepted, so that the service can listen meanwhile.
+ * Starts the engine of this process: its queue, its worker and its maintenance. Resolves at once, so that the service
+ * can listen meanwhile; `ready` resolves when tasks are accepted.
  */
 export async function startEngine({
   database,
@@ -117,11 +117,11 @@ export async function startEngine({
   })
   const projects = openProjectFeed({ sql, bus, log })
   const meter = new UsageMeter()
-  const keeper = openDispatcher({ sql, queue, log, wake: () => bus.notify('jobs') })
-  const budgets = openBudgetKeeper({ sql, queue, log, wake: () => bus.notify('jobs') })
-  const credentials = openCredentialKeeper({ sql, queue, log, wake: () => bus.notify('jobs') })
+  const dispatcher = openDispatcher({ sql, queue, log, wake: () => bus.notify('jobs') })
+  const budgets = openBudgetWaits({ sql, queue, log, wake: () => bus.notify('jobs') })
+  const credentials = openCredentialWaits({ sql, queue, log, wake: () => bus.notify('jobs') })
   const backlogs = makeBacklogs({ sql, queue })
-  const onFreed = (limitKeys: readonly LimitKey[]): void => keeper.free(limitKeys)
+  const onFreed = (limitKeys: readonly LimitKey[]): void => dispatcher.free(limitKeys)
   const publish = (published: readonly PublishedEvents[]): void => {
     for (const { task_id, events, freed } of published) {
       if (events.length > 0) hub.publish(task_id, events)
@@ -130,13 +130,13 @@ export async function startEngine({
   }
   const onBudgets = ({ waits }: { waits: boolean }): void => {
     if (waits) budgets.waits()
-    // A task that waits may have missed what was given back just before.
+    // A task that waits may have missed a release just before.
     budgets.roomMade()
   }
-  // Should this process die before, the upkeep of any other finds what is left.
+  // If this process dies before, the maintenance of any other process dispatches them.
   const onDeferred = (agent_ids: readonly string[]): void => onFreed(agent_ids.map(agentLimitKey))
   const tokens_per_hour = config.rate_limits === false ? Infinity : config.tokens_per_hour
-  /** Takes the models of a run's project where they are known; false where they must be read. */
+  /** Assigns the models of a run's project if they are cached; false if they must be read. */
   const takeModels = (run: Run): boolean => {
     run.models ??= organizationModels?.known(run.modelScope)
     return run.models !== undefined || !organizationModels
@@ -225,7 +225,7 @@ export async function startEngine({
     log,
     publish,
     onDeferred,
-    keeper,
+    dispatcher,
     backlogs,
     budgets,
     credentials,
@@ -236,7 +236,7 @@ export async function startEngine({
     takeBack: () => remote.sweep(),
     works,
   })
-  /** A person has answered: publish the event; the task may be fetched. */
+  /** After a person's answer: publishes the events, and wakes workers for the task. */
   const afterAnswer = (tx: Sql, { published, deferred }: JournalNotice): void =>
     tx.afterCommit(() => {
       publish(published)
@@ -252,7 +252,7 @@ export async function startEngine({
     claim: (tx, jobs) => worker.claimCreated(tx, jobs),
     claimUnstored: (...of) => worker.claimUnstored(...of),
   })
-  /** Where attempts are traced the task says in which trace they can be found. */
+  /** With tracing, a task shows the trace of its attempts. */
   const traced = (task: NewTask): NewTask => ({
     ...task,
     trace_id: task.trace_id ?? (tracing.isEnabled ? derivedTraceId(task.id) : null),
@@ -285,9 +285,11 @@ export async function startEngine({
     if (works) worker.start()
     isReady = true
   })
-  ready.catch((error: unknown) => log.error({ err: error }, 'the engine could not be started'))
+  ready.catch((error: unknown) =>
+    log.error({ err: error }, 'the engine could not be started; this process accepts no tasks'),
+  )
 
-  const goOn = async (tx: Sql, agent_id: string): Promise<void> => {
+  const continueTasks = async (tx: Sql, agent_id: string): Promise<void> => {
     await dispatchDeferred(tx, queue, agent_id)
     tx.afterCommit(() => {
       bus.notify('jobs')
@@ -307,7 +309,7 @@ export async function startEngine({
     create: (task) => creation.create(traced(task)),
     mayShare: (task) => creation.mayShare(task),
     createAll: (tx, tasks) => creation.createAll(tx, tasks.map(traced)),
-    dispatchDeferred: goOn,
+    dispatchDeferred: continueTasks,
     agentsMade: (sql, agent_ids) =>
       sql.afterCommit(() => {
         for (const agent_id of agent_ids) bus.notify('agent', agent_id)
@@ -364,7 +366,7 @@ export async function startEngine({
       await worker.stop()
       await delegations.stop()
       await maintenance.stop()
-      await keeper.stop()
+      await dispatcher.stop()
       await budgets.stop()
       await credentials.stop()
       await bus.close()
@@ -373,7 +375,7 @@ export async function startEngine({
   }
 }
 
-/** The hub that publishes all events of this process. */
+/** Wraps the hub so that all published events also go to `onTaskEvents`. */
 function subscriptionsOf(hub: Hub, onTaskEvents: (events: readonly TaskEvent[]) => void): Hub {
   const publish: Hub['publish'] = (task_id, events, row) => {
     hub.publish(task_id, events, row)
@@ -382,7 +384,7 @@ function subscriptionsOf(hub: Hub, onTaskEvents: (events: readonly TaskEvent[]) 
   return { ...hub, publish }
 }
 
-/** Read once a claim. Undefined where it was stored under another secret key: the task fails. */
+/** Decrypts the environment once per claim. Undefined if it was stored under another secret key: the task fails. */
 function environmentOf(
   secrets: Secrets,
   log: Logger,
@@ -392,14 +394,14 @@ function environmentOf(
   try {
     return readEnvironment(secrets, agent_id, environment)
   } catch (error) {
-    log.warn({ err: error, agent_id }, 'the environment variables of an agent cannot be read')
+    log.warn({ err: error, agent_id }, 'the environment variables of an agent could not be decrypted; its task fails')
     return undefined
   }
 }
 
-/** What a run needs beyond its task's row. Reads the database, waits for no network. */
+/** Reads what a run needs beyond its task's row from the database, without network calls. */
 async function prepareRun(run: Run, { sql, tools }: { sql: Sql; tools: ToolSource | undefined }): Promise<void> {
-  // A journal may be large, so each is read separately and not with those of all tasks of a claim.
+  // A journal may be large, so each is read in a separate query and not with those of all claimed tasks.
   if (run.hasJournal) await reload(sql, run)
   run.history = await threadHistory(sql, run.work)
   const { tools: names = [], delegates = [] } = run.work.config
@@ -421,9 +423,9 @@ async function reload(sql: Sql, run: Run): Promise<void> {
 }
 
 /**
- * The instance name, which only one process at a time can have: with the embedded database that is the holder of the
- * data folder's lock. On a shared PostgreSQL folders and host names do not identify a process (containers share them),
- * so there every worker is a new instance, and dead ones are found by their locks.
+ * The instance name, which only one process at a time can have. With the embedded database it is the holder of the data
+ * folder's lock. On a shared PostgreSQL, folders and host names do not identify a process, because containers share
+ * them, so there each worker is a new instance, and dead ones are found by their presence locks.
  */
 function instanceOf({ database_url, data_dir }: EngineOptions['config'], worker_id: string): string {
   return database_url || !data_dir ? worker_id : `${hostname()}:${data_dir}`

@@ -18,7 +18,9 @@ import type {
 import type { FilePart, TaskInput, TextPart } from '#contract/tasks/tasks.ts'
 import type { AgentLogEntry } from '../events/agent-log.ts'
 
-/** A task under lock, with what decisions about it depend on: its agent's state and its credential's tokens. */
+/**
+ * A locked task and what decisions about it depend on: the state of its agent and the token usage of its credential.
+ */
 export interface LockedTask {
   id: string
   project_id: number
@@ -32,21 +34,21 @@ export interface LockedTask {
   writes: number
   crashes: number
   max_attempts: number
-  /** What others changed in it, and its worker has not read yet: messages, resolved approvals. */
+  /** Number of changes by others that its worker has not read yet: messages and resolved approvals. */
   unseen: number
   thread_id: string | null
-  /** The task that delegated it, and the one at the root of its tree; null where nothing delegated it. */
+  /** The task that delegated this one, and the root of its tree; null unless the task was delegated. */
   parent_task_id: string | null
   root_task_id: string | null
   depth: number
   retried_from: string | null
   concurrency_key: string | null
-  /** The credential that created it; null where a schedule did. */
+  /** The credential that created it; null for a task of a schedule. */
   credential_id: string | null
   worker_id: string | null
   job_id: string | null
   job_attempt: number
-  /** Whether it holds one of its agent's `max_concurrent_tasks`, or goes on as soon as it gets one. */
+  /** `held`: it occupies one of its agent's `max_concurrent_tasks`. `wanted`: it continues as soon as one is free. */
   slot: 'held' | 'wanted' | null
   cancel: CancelRequest | null
   cancel_requested_at: string | null
@@ -57,28 +59,28 @@ export interface LockedTask {
   request_id: string | null
   created_at: string
   started_at: string | null
-  /** Null when the agent is gone. */
+  /** Null after the agent was deleted. */
   agent: LockedAgent | null
   org_id: string | null
-  /** Raised by each change of the organization's own model providers; 0 where it never had one. */
+  /** Raised by each change of the organization's model providers; 0 before the first one. */
   providers_version: number
-  /** To which of a task's events active webhooks of the organization have subscribed; null where to none. */
+  /** The events of the task that the organization's active webhooks subscribe to; null for none. */
   subscriptions: string[] | null
-  /** Its own limits: those that it was given and those of its agent's configuration, the lower ones. */
+  /** Its limits: of each, the lower one of the task's and of its agent's configuration. */
   budget: TaskLimits
-  /** Whether it has a budget, its own or one of its agent, project, organization or credential, as was seen without a lock. */
+  /** Whether a budget limits it: of the task, its agent, project, organization or credential. Read without a lock. */
   has_budget: boolean
-  /** What is reserved for the model call in flight, or what it waits for; null where that is nothing. */
+  /** The reservation of the model call in flight, or what a waiting task needs; null for neither. */
   hold: Reservation | null
-  /** Its budgets, where this transaction has locked them. */
+  /** Its budgets, once this transaction has locked them. */
   ledger?: BudgetLedger
   /** Tokens that the agent's credential has used in the running hour (decision D90). */
   tokens_used: number
-  /** The moment of the transaction. */
+  /** The time of the transaction. */
   now: string
   /**
-   * The `created_at` of the events that the transaction writes: its time, or that of the previous change where it
-   * waited for that. So task event timestamps are monotonic.
+   * The `created_at` of the events that the transaction writes: its time, or the time of the previous change if the
+   * transaction waited for that one. So the timestamps of a task's events are monotonic.
    */
   told_at: string
 }
@@ -88,17 +90,19 @@ export interface LockedAgent {
   status: AgentState
   settles_to: string | null
   token_subject: string
-  /** How many of its tasks may run at the same time; null where that is not limited. */
+  /** Maximum number of its tasks that run at the same time; null without a limit. */
   max_concurrent_tasks: number | null
-  /** Whether its `last_activity` is of this second. */
+  /** Whether its `last_activity` is less than a second old. */
   is_fresh: boolean | null
 }
 
-/** What a claimed task is run with. Large values are read here once, not with every write. */
+/**
+ * What a run needs of its task and agent. The claim reads these large values once; later writes do not read them again.
+ */
 export interface TaskWork {
   id: string
   input: TaskInput
-  /** Its own; null where that of its agent's configuration counts. */
+  /** The task's schema; null if the one of its agent's configuration applies. */
   output_schema: Record<string, unknown> | null
   timeout_seconds: number | null
   thread_id: string | null
@@ -107,42 +111,45 @@ export interface TaskWork {
   metadata: Record<string, unknown>
   /** W3C Trace Context of the request that created it. */
   traceparent: string | null
-  /** What its caller asked for this task alone; null where it asked for nothing. */
+  /** Settings of the caller for this task only; null without any. */
   caller: Caller | null
 }
 
-/** A tool on the side of a task's caller: the model calls it, and the task waits for the caller's result. */
+/** A tool that the caller of the task provides: the model calls it, and the task waits for the caller's result. */
 export interface CallerTool {
   name: string
   description: string
   /** JSON Schema of the arguments, an object. */
   parameters: Record<string, unknown>
-  /** What may be done where a lease of a call ends without a result; `safe` where nothing is said. */
+  /** Whether a call may be repeated after its lease ended without a result; `safe` by default. */
   safety?: ToolSafety
-  /** JSON Schema that a result has to fit. */
+  /** JSON Schema that a result must match. */
   result_schema?: Record<string, unknown>
-  /** How long a call waits for its result; as long as an approval where nothing is said. */
+  /** How long a call waits for its result; by default as long as an approval. */
   timeout_seconds?: number
 }
 
-/** What the caller of a task asked for it alone. Bounds may only be lower than those of the agent. */
+/** Settings of the caller for one task. Its limits can only lower those of the agent. */
 export interface Caller {
   tools?: CallerTool[]
-  /** For the first model call from `from_step` on. */
+  /** Applies to the first model call from step `from_step` on. */
   tool_choice?: 'none' | 'auto' | 'required' | { name: string }
   from_step?: number
-  /** The only tools that the model may call, by name; `github` stands for all of a server or document. All where it is left out. */
+  /**
+   * The only tools that the model may call, by name; all if left out. The name of an MCP server or an OpenAPI document,
+   * such as `github`, stands for all its tools.
+   */
   allowed_tools?: string[]
   /** Added after the agent's system prompt. */
   instructions?: string
   max_output_tokens?: number
   temperature?: number
   effort?: Effort
-  /** At most one call of a tool in each answer of the model, where its provider can be asked for that. */
+  /** At most one tool call in each answer of the model, if its provider supports that. */
   parallel_tool_calls?: false
-  /** Calls of tools that the task may make in all; the model reads that one beyond them was not made. */
+  /** Maximum number of tool calls of the task. A further call is not made, and the model reads that. */
   max_tool_calls?: number
-  /** Of a delegated task: how deep its tree may be. */
+  /** Of a delegated task: the maximum depth of its tree. */
   depth_max?: number
 }
 
@@ -166,45 +173,48 @@ export interface AgentConfig {
   /** Seconds until a pending approval expires, and what happens to its call then. */
   approval_timeout_seconds?: number
   approval_on_timeout?: ApprovalTimeout
-  /** Agents that it may give tasks, and how deep. */
+  /** Agents that it may delegate tasks to, and the maximum depth of the tree. */
   delegates?: { agent_id: string; version?: number; name?: string; description?: string }[]
   max_depth?: number
   /** Where its tasks run; see `remoteQueue`. */
   runtime?: { kind?: unknown; queue?: unknown }
 }
 
-/** The queue of workers on the side of an agent's owner, where they run its tasks. An older agent may have anything there. */
+/**
+ * The queue of the remote workers that run an agent's tasks; undefined if Cadre runs them. Agents of older versions may
+ * have any value in `runtime`.
+ */
 export function remoteQueue({ runtime }: Pick<AgentConfig, 'runtime'>): string | undefined {
   return runtime?.kind === 'remote' && typeof runtime.queue === 'string' ? runtime.queue : undefined
 }
 
-/** The beginning of names of leases, as `worker_id` of a task that a remote worker has. */
+/** Prefix of lease ids. A task that a remote worker runs has one as its `worker_id`. */
 const leasePrefix = 'work_'
 
-/** Whether a task is with a worker on the side of its agent's owner, or offered to them. */
+/** Whether a remote worker runs the task, or the task is offered to remote workers. */
 export function isRemote({ worker_id, wait }: Pick<LockedTask, 'worker_id' | 'wait'>): boolean {
   return worker_id?.startsWith(leasePrefix) === true || wait?.reason === 'worker'
 }
 
-/** Why a task waits, since when, and until when where that is known. */
+/** Why a task waits, since when, and until when if that is known. */
 export interface Wait {
   reason: WaitReason
   since: string
   until: string | null
   approval_ids: string[]
-  /** Open calls of tools on the caller's side; left out where there are none. */
+  /** Open tool calls that the caller makes; left out if there are none. */
   tool_call_ids?: string[]
-  /** The steps that this task's caller can answer: those calls, and questions; left out where there are none. */
+  /** The steps that the caller can answer: those calls, and questions; left out if there are none. */
   step_ids?: string[]
-  /** Tasks that it delegated and that have not ended; left out where there are none. */
+  /** Delegated tasks that have not ended; left out if there are none. */
   child_task_ids?: string[]
-  /** Of the reason `credential`: those that must be connected first. */
+  /** With the reason `credential`: the credentials that must be connected first. */
   credential_ids?: string[]
-  /** Of the reason `worker`: the queue that it waits in. */
+  /** With the reason `worker`: the queue that the task waits in. */
   queue?: string
 }
 
-/** What a task has consumed. A cost that cannot be known is null, never guessed. */
+/** What a task has consumed. An unknown cost is null, never an estimate. */
 export interface TaskUsage {
   input_tokens: number
   output_tokens: number
@@ -225,11 +235,11 @@ export interface ModelShare {
   cost_usd: number | null
 }
 
-/** What ended a task badly. `code` is for programs, `message` for people. */
+/** Why a task failed. `code` is for programs, `message` for people. */
 export interface TaskError {
   code: string
   message: string
-  /** Whether the same task, tried again later, may end well. */
+  /** Whether the same task may succeed when it is retried later. */
   retryable: boolean
   step_id: string | null
 }
@@ -237,11 +247,11 @@ export interface TaskError {
 export interface TaskOutput {
   content: string
   data: unknown
-  /** Files that it made; left out where there are none. */
+  /** Files that the task made; left out if there are none. */
   artifacts?: TaskArtifact[]
 }
 
-/** A file that a tool kept as a result of the task. */
+/** A file that a tool stored as a result of the task. */
 export interface TaskArtifact {
   file_id: string
   name: string
@@ -250,7 +260,7 @@ export interface TaskArtifact {
   sha256: string
 }
 
-/** Who asked to cancel, and how. */
+/** Who canceled the task, and how. */
 export interface CancelRequest {
   reason: string | null
   mode: 'graceful' | 'force'
@@ -265,9 +275,9 @@ export interface Step {
   agent_id: string
   type: StepType
   status: StepState
-  /** How many times it was begun. */
+  /** How many times it was started. */
   attempt: number
-  /** How many of those failed at the provider. */
+  /** How many of those starts failed at the provider. */
   failures: number
   name: string
   input: unknown
@@ -275,48 +285,51 @@ export interface Step {
   error: { code: string; message: string; retryable: boolean } | null
   model: string | null
   usage: unknown
-  /** Of a finished call of a model: the turn as its provider wrote it, encrypted, in base64; see `turns.ts`. */
+  /** Of a completed model call: the turn as its provider wrote it, encrypted, in base64; see `turns.ts`. */
   turn?: string | null
 }
 
-/** What the journal holds of a tool call that a model asked for: the input of its step, or of its approval's. */
+/** The `input` of a tool call's step, or of its approval's step. */
 export interface CallInput {
   tool_call_id: string
   arguments: unknown
-  /** How the call may be repeated after a crash, as it was when it was begun. */
+  /** How the call may be repeated after a crash, as decided when it was started. */
   safety?: 'safe' | 'keyed' | 'unsafe'
   /** The attempt of unknown outcome that a person allowed to repeat. */
   repeat?: number
-  /** Of an approval: which one. */
+  /** Of an approval's step: its id. */
   approval_id?: string
-  /** Of `wait`, and of a call of a caller's tool: until when. */
+  /** Of `wait`, and of a call that the caller makes: the deadline. */
   until?: string
-  /** The call is made on the caller's side: by a process that claims it, or by the caller of the task. */
+  /** The call is made outside the engine: by a process that claims it, or by the caller of the task. */
   is_callers?: true
-  /** Of such a call: the tool is the project's, so that processes of the project make the call, not the caller of the task. */
+  /**
+   * Of such a call: the tool belongs to the project, so processes of the project make the call, not the caller of the
+   * task.
+   */
   is_projects?: true
-  /** The call is a task of another agent. */
+  /** The call is a delegated task of another agent; its id. */
   child_task_id?: string
-  /** The credential for whose token the call waits; it was not made yet. */
+  /** The credential whose token the call waits for. The call was not made yet. */
   waits_for?: string
-  /** Of a remote worker: the number of the claim that began it. */
+  /** Of a remote worker's call: the number of the claim that started it. */
   claim?: number
-  /** The worker makes the call, and gives its result. */
+  /** The remote worker makes the call and reports its result. */
   is_workers?: true
 }
 
-/** What a message says in parts. */
+/** A part of a message. */
 export type MessagePart = TextPart | FilePart
 
 /** A message that a person sent to the task, and the step that reads it first. */
 export interface ReadMessage {
   content: string
-  /** Where files are among what it says; `content` stands for them where only text can. */
+  /** Set if the message has files; `content` is then its text for readers that take only text. */
   parts: MessagePart[] | null
   before_step: number
 }
 
-/** A call of a tool on the caller's side, to be claimed. */
+/** A tool call for processes outside the engine to claim. */
 export interface NewToolCall {
   /** `call_` and the rest of its step's identifier. */
   id: string
@@ -326,24 +339,24 @@ export interface NewToolCall {
   expires_at: string | null
 }
 
-/** An offer of a task to the workers of a queue. */
+/** An offer of a task to the remote workers of a queue. */
 export interface NewWork {
   queue: string
 }
 
-/** A call that becomes a task of another agent. */
+/** A tool call that becomes a task of another agent. */
 export interface NewDelegation {
   child_task_id: string
   step_index: number
   agent_id: string
-  /** Null for the newest. */
+  /** Null for the newest version. */
   agent_version: number | null
-  /** How deep the tree may be, as its root has it. */
+  /** Maximum depth of the tree, set by its root. */
   depth_max: number
   input: TaskInput
 }
 
-/** A question to a person about a call of a tool. */
+/** A question to a person about a tool call. */
 export interface NewApproval {
   id: string
   step_id: string
@@ -351,14 +364,14 @@ export interface NewApproval {
   kind: ApprovalKind
   tool: string
   arguments: unknown
-  /** What edited arguments are checked against; null where calls cannot be edited. */
+  /** JSON Schema for edited arguments; null if the call cannot be edited. */
   parameters: Record<string, unknown> | null
   call_hash: string
   on_timeout: ApprovalTimeout
   expires_at: string | null
 }
 
-/** What is to become of one locked task. What is not given stays as it is. */
+/** A change of one locked task. Members that are left out stay as they are. */
 export interface TaskChange {
   task: LockedTask
   status?: TaskState
@@ -366,59 +379,62 @@ export interface TaskChange {
   output?: TaskOutput | null
   error?: TaskError
   usage?: TaskUsage
-  /** A worker takes the task: a new fencing number, and the attempt of the job it fetched. */
+  /** A worker claims the task: a new fencing number, and the attempt of the job that it fetched. */
   claimed?: { worker_id: string; job_attempt: number }
-  /** One more write of the claim: see `task.writes`. */
+  /** Raises `task.writes`, the number of writes of the claim. */
   counted?: boolean
   crashes?: number
   cancel?: CancelRequest
   expires_at?: string | null
   /**
-   * What happens to its job and its worker's hold. `end` removes the job of this claim. `forget` leaves it: the worker
-   * that fetches it finds that the task no longer names it. `back` lets any worker fetch it again at its old place.
-   * `again` replaces it by a delayed job. `first` creates one where there is none.
+   * What happens to its job and to its worker's hold on the task.
+   * - `end` removes the job of this claim.
+   * - `forget` leaves the job: the worker that fetches it sees that the task names another one.
+   * - `back` lets any worker fetch the job again at its old place.
+   * - `again` replaces the job by a delayed one.
+   * - `first` creates a job for a task without one.
    */
   job?: { kind: 'end' | 'forget' | 'back' } | { kind: 'again' | 'first'; start_after: Date | undefined }
-  /** What it has of its agent's `max_concurrent_tasks`; without a word it keeps it for as long as its job. */
+  /** Its share of the agent's `max_concurrent_tasks`; if left out, it keeps the share for as long as its job. */
   slot?: LockedTask['slot']
   steps?: Step[]
-  /** Messages that came meanwhile are read now, before the step of this index; nothing is unseen then. */
+  /** Marks all new messages as read before the step of this index, and resets `unseen`. */
   read?: { before_step: number }
-  /** One more thing that its worker has not seen. */
+  /** Raises `unseen`: one more change that its worker has not read. */
   unseen?: true
-  /** People are asked. */
+  /** Questions to people. */
   approvals?: NewApproval[]
-  /** The caller is asked to make calls. */
+  /** Tool calls that the caller makes. */
   tool_calls?: NewToolCall[]
-  /** Other agents are given tasks. */
+  /** Tasks for other agents. */
   delegations?: NewDelegation[]
-  /** Workers on the side of the agent's owner are offered the task. */
+  /** Offers the task to the remote workers of a queue. */
   offer?: NewWork
   events?: { type: TaskEventType; data: Record<string, unknown> }[]
   logs?: Omit<AgentLogEntry, 'agent_id' | 'task_id'>[]
-  /** What its model does not take as it was asked: logged once for each version of its agent. */
+  /** Settings that a model does not support; each is logged once per version of the agent. */
   warnings?: CallWarning[]
-  /** What must not appear in its logs: values of environment variables (decision D48). */
+  /** Values of environment variables, which must not appear in its logs (decision D48). */
   secrets?: readonly string[]
-  /** Webhook events of its agent. */
+  /** Webhook events about its agent. */
   outbox?: EventOf<EventName>[]
   consumed?: Consumption
-  /** Calls that ended, for the bill. */
+  /** Ended calls, for the usage by the hour. */
   calls?: CallUse[]
-  /** What is reserved from now on; without a word what was reserved stays until its call has ended. */
+  /** The new reservation; if left out, the old one stays until its call has ended. */
   hold?: Reservation | null
 }
 
-/** Something that was asked of a model and that it does not take as it was asked. */
+/** A setting that a model does not support as it was requested. */
 export interface CallWarning {
   /** The name of the model in the configuration. */
   model: string
-  /** The member of the configuration, or the provider library's name of a feature: `temperature`. */
+  /** The member of the configuration (`temperature`), or the name that the provider's library has for the feature. */
   feature: string
   message: string
 }
 
-/** What was consumed for an agent (spec 2.8). */
+/** What an agent consumed (spec 2.8). */
 export interface Consumption {
   model_calls?: number
   tool_calls?: number
@@ -435,21 +451,21 @@ export interface Consumption {
   stored_bytes?: number
 }
 
-/** A call of a model or of a tool, as it is counted by the hour. */
+/** A call of a model or of a tool, as the hourly usage counts it. */
 export interface CallUse {
-  /** `provider/model` as the provider names it; undefined of a call of a tool. */
+  /** `provider/model` as the provider names it; undefined for a call of a tool. */
   model?: string
   tool?: string
   input_tokens: number
   output_tokens: number
   cached_tokens: number
-  /** Null where the price is not known. */
+  /** Null if the price is unknown. */
   cost_usd: number | null
-  /** Of a program in the sandbox. */
+  /** CPU seconds of a program in the sandbox. */
   sandbox_seconds?: number
 }
 
-/** Limits of one task; null and absent: none. */
+/** Limits of one task; null or left out for no limit. */
 export interface TaskLimits {
   max_cost_usd?: number | null
   max_tokens?: number | null
@@ -458,66 +474,68 @@ export interface TaskLimits {
 }
 
 /**
- * A limit and what is used of it, in the window that runs. Costs are whole billionths of a dollar. The states of one
- * transaction are shared by its tasks, and changed in place.
+ * A limit and its usage in the current window. Costs are whole billionths of a dollar. Tasks of one transaction share
+ * these objects and change them in place.
  */
 export interface BudgetState {
-  /** Null of a task's own limits. */
+  /** Null for the limits of a task. */
   id: string | null
   scope: BudgetScope | 'task'
   subject: string
   max_cost: number | null
   max_tokens: number | null
-  /** At which percentage of a limit a warning is sent. */
+  /** The percentage of a limit at which a warning is sent. */
   warn_percent: number
   spent_cost: number
   spent_tokens: number
-  /** What calls that are under way may use. */
+  /** Reserved for calls in flight. */
   held_cost: number
   held_tokens: number
   window_start: string
   resets_at: string | null
-  /** The warning that most of it is spent was sent. */
+  /** Whether the warning was sent. */
   warned: boolean
-  /** To be written. */
+  /** Whether it must be written. */
   changed: boolean
 }
 
-/** What is reserved for a call that is under way: the same of each of the budgets. Kept as `task.hold`. */
+/** What is reserved for a call in flight, the same amount in each of the budgets. Stored as `task.hold`. */
 export interface Reservation {
   tokens: number
   cost_usd: number
   budget_ids: string[]
   /**
-   * Of a task that its worker let go while calls of it were being made: it stays reserved until they are settled, or the task ends,
-   * also while another worker has the task.
+   * Of a task whose worker released it while its calls were in flight: the amount stays reserved until those calls are
+   * settled or the task ends, also while another worker runs the task.
    */
   late?: true
-  /** Of a task that waits for a budget: what it needs to go on. */
+  /** Of a task that waits for a budget: what it needs to continue. */
   needs?: Needs
 }
 
-/** What a call will need: its input, estimated, and at most so much output; undefined where the agent sets no bound. */
+/**
+ * What a call needs: its estimated input tokens and its maximum output tokens; undefined if the agent sets no maximum.
+ */
 export interface Need {
   input_tokens: number
   max_output_tokens: number | undefined
-  /** Null where it is not known. */
+  /** Null if the price is unknown. */
   price: ModelPrice | null
 }
 
-/** What a waiting task needs to go on: steps and calls of tools within its own limits, and a call of a model. */
+/** What a waiting task needs to continue: steps and tool calls within its limits, and a model call. */
 export interface Needs {
   steps: number
   tool_calls: number
   call?: Need
 }
 
-/** The budgets of a locked task, and what this transaction has done with them. */
+/** The budgets of a locked task, and what this transaction did with them. */
 export interface BudgetLedger {
-  /** Its own limits are one of them. */
+  /** Includes the task's limits. */
   budgets: BudgetState[]
-  /** What it held is taken back, and what it used counted. */
+  /** Whether its reservation was released and its usage was counted. */
   settled: boolean
-  /** Those that came near their end by it. */
+  /** Budgets that reached their warning threshold in this transaction. */
   near: BudgetState[]
 }

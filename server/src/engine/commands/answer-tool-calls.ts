@@ -16,23 +16,26 @@ import { stepEvents } from '../run/tool-plan.ts'
 import { toolOutputMax } from '../tools/tool.ts'
 import type { Step, TaskChange } from '../task.ts'
 
-/** The result of a call that a task's caller made. */
+/** The result of a tool call that the caller made. */
 export interface ToolCallAnswer {
   call: { id: string; step_index: number }
   /** What the model reads; cut to `toolOutputMax` characters. */
   content: string
-  /** The call failed, with this code; `tool_failed` where nothing is said. */
+  /** The call failed, with `error_code`; `tool_failed` by default. */
   is_error?: boolean
   error_code?: string
   user_id: string
-  /** SHA-256 of the token of the lease that it is given under; without one it counts although another process holds the call. */
+  /**
+   * SHA-256 of the lease token that the result is sent with. Without it, the result counts even if a process holds the
+   * call.
+   */
   lease_hash?: Buffer
 }
 
 /**
- * Writes results of calls of one task, all or none, and lets the task go on. The first result of a call wins: throws
- * `tool_call_already_resolved` with who gave it, also where time or the end of the task was first. A result under a lease that
- * has ended is `lease_lost`, or `task_canceled` where its task has ended.
+ * Stores results of calls of one task, all or none, and lets the task continue. The first result of a call wins.
+ * @throws `tool_call_already_resolved`, with who resolved it, also after a timeout or the end of the task. With a
+ *   `lease_hash` whose lease has ended: `lease_lost`, or `task_canceled` if its task has ended.
  */
 export async function answerToolCalls(
   tx: Sql,
@@ -62,7 +65,7 @@ export async function answerToolCalls(
   return applyAnswers(tx, queue, [{ task: task!, ...resumed(task!), steps, events: steps.flatMap(stepEvents) }])
 }
 
-/** Why the holder of a lease may not answer; undefined where it may, or no lease was given. */
+/** Why the holder of a lease may not send a result; undefined if it may, or without a lease. */
 function refusalOf(call: LeasedToolCall | undefined, lease_hash: Buffer | undefined): Problem | undefined {
   if (!lease_hash || !call) return undefined
   if (call.lease_holds && call.lease_hash?.equals(lease_hash)) return undefined
@@ -70,7 +73,7 @@ function refusalOf(call: LeasedToolCall | undefined, lease_hash: Buffer | undefi
   return leaseRefused(call)
 }
 
-/** What a token that holds no lease is answered with. */
+/** The problem for a token that holds no lease on the call. */
 export function leaseRefused({ id, status }: { id: string; status: string }): Problem {
   const kind = status === 'canceled' ? 'task_canceled' : 'lease_lost'
   return new Problem(kind, { resource_type: 'tool_call', resource_id: id, current_status: status })
@@ -85,12 +88,12 @@ function alreadyResolved(call: LeasedToolCall | undefined, resource_id: string):
   })
 }
 
-/** Calls that one sweep looks at. */
+/** Maximum number of calls that one sweep looks at. */
 const lostBatch = 200
 
 /**
- * Asks what became of calls that may not be repeated and whose leases have ended: their tasks go on, and a person is asked.
- * `more`: of a batch.
+ * Handles unsafe calls whose leases ended without a result: marks them as unknown and resumes their tasks, which then
+ * ask a person. `more` is set if the batch was full.
  */
 export async function loseToolCalls(tx: Sql, queue: Queue): Promise<JournalNotice & { more: boolean }> {
   const lost = await listLost(tx, lostBatch)

@@ -3,14 +3,14 @@ import { jsonb } from '../../platform/postgres/database.ts'
 import { newId } from '../../platform/ids.ts'
 
 /**
- * Gives a task that was just stored to retry a finished one (`retry_of`) what it begins with, in the same transaction: the
- * old one's steps before `from_step`, and the messages that were read before it. What is kept is not repeated, and
- * counts nothing in the new task's usage.
+ * Copies the beginning of a finished task's journal to a new task that retries it (`retry_of`), in the transaction that
+ * creates the new task: the steps before `from_step`, and the messages that were read before it. Copied steps are not
+ * repeated and do not count in the new task's usage.
  *
- * Of the steps before `from_step` those are left out that have no result and had no effect: a model call that gave no
- * answer, a wait, an approval that is pending or whose call is done anew, because leave was given for one call alone. A
- * tool call of unknown outcome is kept: a person is asked about it, unless the tool is safe, as its key is no longer
- * the same. The others move up, so that the new journal has no gaps.
+ * Steps before `from_step` without a result and without an effect are left out: a model call without an answer, an open
+ * wait, a pending approval, and an approval whose call is made again, because an approval permits one call only. A tool
+ * call of unknown outcome is copied. A person is asked about it unless the tool is safe, because the call's key is no
+ * longer the same. The copied steps are renumbered without gaps.
  */
 export async function copyJournal(tx: Sql, from_task: string, to_task: string, from_step: number): Promise<void> {
   await tx`
@@ -21,7 +21,7 @@ export async function copyJournal(tx: Sql, from_task: string, to_task: string, f
   await copyMessages(tx, { from_task, to_task, from_step, stored })
 }
 
-/** The indexes of the steps that are kept, in their order. */
+/** The indexes of the steps to copy, in order. */
 async function storedSteps(tx: Sql, from_task: string, from_step: number): Promise<number[]> {
   const rows = await tx<{ index: number }>`
     with started as (
@@ -57,7 +57,7 @@ async function copySteps(tx: Sql, from_task: string, to_task: string, stored: re
     join task_step s on s.task_id = ${from_task} and s.index = k.index`
 }
 
-/** A member of a step that names a step by its index, as that is in the new journal. */
+/** The JSON of a step's column, with the step index in `member` renumbered for the new journal. */
 function moved({ fragment }: Sql, column: 'input' | 'output', member: string, stored: readonly number[]): Fragment {
   const of = column === 'input' ? fragment`s.input` : fragment`s.output`
   return fragment`case when jsonb_typeof(${of}->${member}) = 'number' and s.type in ('model_call', 'compaction') then jsonb_set(${of}, array[${member}]::text[],

@@ -17,30 +17,33 @@ import type { NewJob, Queue } from '../queue/queue.ts'
 
 const groupMax = 64
 const concurrency = 2
-/** What comes while a group is stored makes one larger group, which costs less than two; unless that one is held up so long. */
+/**
+ * While a batch is stored, new tasks collect for the next one, because one large batch costs less than two. After this
+ * time a second batch starts in parallel.
+ */
 const apart_ms = 100
-/** A task with more to store than this, in characters, makes no other one wait. */
+/** Tasks with more content than this, in characters, are not batched, so they delay no others. */
 const groupedMax_chars = 16_384
 
 export interface CreationOptions {
   sql: Sql
-  /** For single statements that find their rows by a few keys. */
+  /** Runs single statements with index plans, for lookups by a few keys. */
   indexed: Sql
   queue: Queue
-  /** Whether a project has many jobs in the queue already: see `insertTask`. */
+  /** Whether a project already has many jobs in the queue: see `insertTask`. */
   isFull: (project_id: number) => boolean
-  /** Told after commits with something to fetch. */
+  /** Called after a commit that leaves jobs to fetch. */
   onSent: () => void
   /**
-   * Claims new tasks for the worker of this process in the transaction that creates them, and returns the ids of those that it
-   * claims. A lone task is so begun without a further commit and fetch.
+   * Claims new tasks for the worker of this process, in the transaction that creates them (decision 0028). Returns the
+   * ids of the claimed tasks. So a single task starts without another commit and fetch.
    */
   claim: (tx: Sql, jobs: readonly NewJob[]) => Promise<ReadonlySet<string>>
-  /** Claims new tasks that `store` then stores with their claims: see `Worker.claimUnstored`. */
+  /** Claims new tasks that the given function then stores together with their claims: see `Worker.claimUnstored`. */
   claimUnstored: Worker['claimUnstored']
 }
 
-/** Stores new tasks, each in its own transaction or in a shared one, and returns their rows. */
+/** Stores a new task, in a separate or a shared transaction, and returns its row. */
 export type Create = (task: NewTask) => Promise<CreatedRow>
 
 /** Creates tasks, batched or one at a time. */
@@ -48,16 +51,19 @@ export interface Creation {
   create: Create
   /** Whether a task may share a transaction with others. */
   mayShare: (task: NewTask) => boolean
-  /** Stores such tasks in the caller's transaction; `agent_not_found` where one's agent was deleted meanwhile. */
+  /**
+   * Stores tasks that may share a transaction in the caller's. Returns for each its row, or `agent_not_found` if its
+   * agent was deleted meanwhile.
+   */
   createAll: (tx: Sql, tasks: readonly NewTask[]) => Promise<(CreatedRow | Problem)[]>
 }
 
 /**
- * Creates tasks in their own transactions. Ordinary tasks that arrive at the same time share a transaction. All others
- * must first check the limits of concurrency keys, threads and agents.
+ * Creates tasks. Ordinary tasks that arrive at the same time share a transaction. Any other task has a separate one,
+ * because it must check the limits of its concurrency key, thread or agent under locks.
  */
 export function makeCreation({ sql, indexed, queue, isFull, onSent, claim, claimUnstored }: CreationOptions): Creation {
-  /** Stores and claims in one statement those tasks of which all is known; gives their rows. */
+  /** Stores and claims in one statement the tasks that `claimable` accepts. Returns their rows. */
   const storeClaimed = async (on: Sql, tasks: readonly NewTask[]): Promise<Map<string, CreatedRow>> => {
     const of = new Map<string, NewTask>()
     const ready = tasks.flatMap((task) => {
@@ -111,7 +117,7 @@ export function makeCreation({ sql, indexed, queue, isFull, onSent, claim, claim
   const groups = new Batcher<NewTask, CreatedRow>(
     async (tasks) => {
       const claimed = await storeClaimed(indexed, tasks).catch(unlessTransient(() => new Map<string, CreatedRow>()))
-      // What fails of the others is theirs alone: some are stored already.
+      // Only the tasks that are not stored yet may fail here.
       return withOthers(tasks, claimed, (others) => queued(others).catch((error: Error) => others.map(() => error)))
     },
     { concurrency, groupMax, apart_ms },
@@ -126,7 +132,7 @@ export function makeCreation({ sql, indexed, queue, isFull, onSent, claim, claim
   return { createAll, mayShare, create: (task) => (mayShare(task) ? groups.submit(task) : alone(task)) }
 }
 
-/** What became of tasks of which some are `stored`: the others are stored by `store`. In the order of the tasks. */
+/** Stores the tasks that are not in `stored` by `store`, and returns the results of all, in the order of the tasks. */
 async function withOthers<Failure>(
   tasks: readonly NewTask[],
   stored: ReadonlyMap<string, CreatedRow>,
@@ -138,7 +144,10 @@ async function withOthers<Failure>(
   return tasks.map(({ id }) => stored.get(id) ?? each.get(id)!)
 }
 
-/** A task that cannot be begun is fetched later and fails alone: its creation does not fail. */
+/**
+ * If a claim fails, the task is stored without it, so that its creation succeeds; a worker fetches it later. Transient
+ * database errors are thrown.
+ */
 function unlessTransient<T>(instead: () => T | Promise<T>): (error: unknown) => T | Promise<T> {
   return (error) => {
     if (isTransient(error)) throw error

@@ -26,13 +26,13 @@ import { toolOutputMax } from '../tools/tool.ts'
 import { cleanText, cutText } from '../../platform/clean-text.ts'
 import type { Step } from '../task.ts'
 
-/** Creates the tasks that agents give each other, and gives their results to the tasks that wait for them. */
+/** Creates the tasks that agents delegate to each other, and writes their results to the tasks that wait for them. */
 export interface Delegations {
-  /** Events that were committed by this process: of delegations it learns here. */
+  /** Reads events that this process committed, to find new and ended delegations. */
   seen(events: readonly TaskEvent[]): void
-  /** Does what processes that died left undone. */
+  /** Finishes the work that dead processes left. */
   sweep(): Promise<void>
-  /** Resolves when nothing is under way. */
+  /** Resolves when no work is in flight. */
   stop(): Promise<void>
 }
 
@@ -42,19 +42,19 @@ export interface DelegationOptions {
   log: Logger
   /** Stores a task in the caller's transaction. */
   enqueue: (tx: Sql, task: NewTask) => Promise<void>
-  /** After a change that others wrote: its events, and what it leaves to do. */
+  /** After the commit of a change to a task: publishes its events and wakes workers. */
   afterAnswer: (tx: Sql, notice: JournalNotice) => void
   /** Cancels a task whose parent has ended. */
   cancelOrphan: (task_id: string) => Promise<void>
 }
 
 const sweepMax = 200
-/** Steps that are under way at a time; further ones wait. */
+/** Maximum number of delegations in work at a time; others wait. */
 const concurrency = 4
 
 export function openDelegations(options: DelegationOptions): Delegations {
   const { sql, log } = options
-  /** What is to be done, each once: tasks to create, and parents to go on. */
+  /** Work to do, by a key that keeps each item once: tasks to create, and parents to resume. */
   const waiting = new Map<string, () => Promise<void>>()
   const running = new Set<Promise<void>>()
   let stopped = false
@@ -66,8 +66,8 @@ export function openDelegations(options: DelegationOptions): Delegations {
       const [key, work] = next
       waiting.delete(key)
       const done = work()
-        // The sweep of any process does it again.
-        .catch((error: unknown) => log.warn({ err: error }, 'a delegation could not be carried on; retrying'))
+        // The sweep of any process finds the work again.
+        .catch((error: unknown) => log.warn({ err: error }, 'a delegation failed; a sweep will retry it'))
         .finally(() => {
           running.delete(done)
           start()
@@ -108,7 +108,9 @@ export function openDelegations(options: DelegationOptions): Delegations {
   }
 }
 
-/** Creates the task of a delegation, once. Gives the parent where the agent takes none. */
+/**
+ * Creates the task of a delegation, once. If the task cannot be created, records why and returns the id of the parent.
+ */
 async function createChild({ sql, enqueue }: DelegationOptions, child_task_id: string): Promise<string | undefined> {
   return sql.begin(async (tx) => {
     const asked = await lockRequested(tx, child_task_id)
@@ -118,7 +120,7 @@ async function createChild({ sql, enqueue }: DelegationOptions, child_task_id: s
       await noteRefused(tx, child_task_id, { code, message })
       return parent_task_id
     }
-    if (asked.is_void) return refuse('task_ended', 'The task that asked has ended.')
+    if (asked.is_void) return refuse('task_ended', 'The task that delegated has ended.')
     const [agent] = await tx<NewTask['agent'] & { name: string; has_version: boolean }>`
       select a.id, a.project_id, a.name, a.status, a.settles_to, coalesce(v.config, a.config) as config,
         coalesce(${agent_version}::int, a.version) as version, ${agent_version}::int is null or v.agent_id is not null or a.version = ${agent_version}::int as has_version
@@ -149,7 +151,7 @@ async function createChild({ sql, enqueue }: DelegationOptions, child_task_id: s
   })
 }
 
-/** Hands a task the results of the tasks that it delegated and that have ended, and lets it go on. */
+/** Writes the results of ended delegated tasks to their parent, and lets the parent continue. */
 async function settleParent({ sql, queue, afterAnswer }: DelegationOptions, parent_task_id: string): Promise<void> {
   await sql.begin(async (tx) => {
     const task = (await lockTasks(tx, [parent_task_id])).get(parent_task_id)
@@ -175,7 +177,7 @@ async function settleParent({ sql, queue, afterAnswer }: DelegationOptions, pare
       const step = await findStep(tx, parent_task_id, outcome.step_index)
       if (step?.status === 'started') steps.push(withOutcome(step, outcome))
     }
-    // A task that is to be canceled waits for those that it delegated, and for nothing else.
+    // A task that is being canceled ends when the tasks that it delegated have ended.
     if (task.cancel && task.status === 'waiting' && !(await hasOpenChildren(tx, parent_task_id))) {
       const { events = [], ...end } = canceled(task, task.cancel, await readReceipt(tx, task.id))
       const change = {
@@ -192,7 +194,7 @@ async function settleParent({ sql, queue, afterAnswer }: DelegationOptions, pare
   })
 }
 
-/** The step of a call with what became of its task. */
+/** The step of the call with the result of its task. */
 function withOutcome(step: Step, { refusal, status, output, error, agent_name }: EndedDelegation): Step {
   if (status === 'completed' && output) {
     const content = output.data === null ? output.content : JSON.stringify(output.data)
@@ -208,7 +210,7 @@ function withOutcome(step: Step, { refusal, status, output, error, agent_name }:
     code: 'delegated_task_failed',
     message:
       status === null
-        ? 'The task is not there any more.'
+        ? 'The delegated task was deleted.'
         : `The task of ${agent_name ?? 'the agent'} ended as ${status}${reason}`,
   }
   return {

@@ -1,31 +1,31 @@
 import { jsonb, type Fragment, type Sql } from '../../platform/postgres/database.ts'
 
 /**
- * A response of a protocol door that begins with a new task, stored by the statement or the transaction that creates it
- * (decision 0029).
+ * A response of a protocol door that begins with a new task. The statement or transaction that creates the task stores
+ * it (decision 0029).
  */
 export interface NewSegment {
   id: string
-  /** What was asked for, in the words of the protocol, as far as it is shown again. */
+  /** The request in the protocol's form, as far as responses show it again. */
   request: Record<string, unknown>
-  /** Items of the request, in the words of the protocol. */
+  /** The input items of the request, in the protocol's form. */
   input: unknown[]
   store: boolean
-  /** A wait for an approval ends it, because its credential may resolve approvals. */
+  /** Whether an approval's wait ends the response, because its credential may resolve approvals. */
   resolves: boolean
-  /** The request as its client would repeat it without a key. */
+  /** Identifies a repetition of the request without an idempotency key. */
   asked_by: { credential_id: string; hash: Buffer; process_id: string }
 }
 
-/** A task whose creation stores a segment. */
+/** A task that is created together with a segment. */
 interface Segmented {
   id: string
   segment?: NewSegment
 }
 
 /**
- * Expressions of a `with` that store the segments of those tasks that the expression `created` has, and the column that gives the
- * number of the recorded request of each. Empty where no task has a segment.
+ * Expressions of a `with` that store the segments of the tasks in the expression `created`, and the column with the
+ * number of each task's recorded request. Both are empty if no task has a segment.
  */
 export function segmentParts(
   { fragment }: Sql,

@@ -22,7 +22,7 @@ import type { AgentConfig, Caller, LockedTask, TaskChange, TaskLimits, TaskWork 
 /** A task as a request describes it. */
 export interface NewTask {
   id: string
-  /** The agent as it was read just before; it is known to accept tasks. The task keeps its version. */
+  /** The agent as read before the insert; it accepted tasks then. The task keeps the agent's version. */
   agent: {
     id: string
     project_id: number
@@ -33,18 +33,18 @@ export interface NewTask {
     standing?: AgentStanding
   }
   input: TaskInput
-  /** What `output.data` must be; null where that of its agent's configuration counts. */
+  /** JSON Schema of `output.data`; null if the one of its agent's configuration applies. */
   output_schema?: Record<string, unknown> | null
-  /** It runs after the tasks that its thread has already; `thread_not_found` where that is not one of its agent's. */
+  /** The task runs after the tasks that its thread already has. The thread must belong to the agent. */
   thread_id?: string | null
-  /** Of all tasks of the project with the same key one runs or waits at a time. */
+  /** Only one task of the project with this key runs or waits at a time. */
   concurrency_key?: string | null
   priority?: number
   run_after?: string | null
   queue_ttl_seconds?: number | null
   timeout_seconds?: number | null
   max_attempts?: number
-  /** Its own limits; with those of the agent's configuration, the lower ones are kept. */
+  /** Its limits. Of each, the lower one of these and of the agent's configuration applies. */
   budget?: TaskLimits
   metadata?: Record<string, unknown>
   created_by: string
@@ -53,30 +53,29 @@ export interface NewTask {
   request_id: string | null
   trace_id?: string | null
   schedule_id?: string | null
-  /** The finished task that it tries again, and the step that it begins with: see `copyJournal`. */
+  /** The finished task that it retries, and the step from which it does: see `copyJournal`. */
   retry_of?: { task_id: string; from_step: number }
-  /** Files that came with its input, stored and not visible yet: they become the task's. */
+  /** Uploaded files of its input, stored but not visible yet; they become files of the task. */
   received?: readonly BegunFile[]
-  /** W3C Trace Context as it came with the request. */
+  /** W3C Trace Context from the request. */
   traceparent?: string | null
   caller?: Caller | null
-  /** The response of a protocol door that it is made for; only for tasks that may share their creation with others. */
+  /** The response of a protocol door that the task answers; only for tasks that may share a transaction with others. */
   segment?: NewSegment
-  /** Of a delegated task: the task that waits for it, the one at the root, and its level. */
+  /** Of a delegated task: the task that waits for it, the root of the tree, and its depth. */
   parent?: { task_id: string; root_task_id: string; depth: number }
 }
 
 /**
- * What else the claim of a new task depends on, as it was read with the agent. The statement that stores a claimed task holds it to
- * that: see `insertClaimed`.
+ * What the claim of a new task depends on, read together with the agent. `insertClaimed` checks that it still holds.
  */
 export interface AgentStanding {
   org_id: string
   name: string
   status: AgentState
-  /** Of what was read: each change of the agent but `last_activity` raises it. */
+  /** Raised by each change of the agent except `last_activity`. */
   revision: number
-  /** Of the configuration that was read. */
+  /** Version of the configuration that was read. */
   version: number
   config: AgentConfig
   environment: Buffer | null
@@ -84,52 +83,53 @@ export interface AgentStanding {
   tokens_used: number
   /** See `LockedTask`. */
   providers_version: number
-  /** Whether its `last_activity` is of this second. */
+  /** Whether its `last_activity` is less than a second old. */
   is_fresh: boolean
-  /** Whether a budget of the agent, its project, organization or the caller's credential limits its tasks. */
+  /** Whether a budget limits its tasks: of the agent, project, organization or the caller's credential. */
   has_budget: boolean
-  /** The events of tasks that webhooks have subscribed to; null where none has. */
+  /** The events of tasks that webhooks subscribe to; null for none. */
   subscriptions: string[] | null
 }
 
 /** The row of a new task. */
 export interface CreatedRow extends TaskRow {
-  /** The number of the request that was recorded with its segment; null without one. */
+  /** Number of the request that was recorded with its segment; null without one. */
   request_record?: number | null
 }
 
-/** The metadata that a caller gives a task: by which door it came, the service says itself. */
+/** The metadata of a caller without `door`, which only the service sets. */
 export function ownMetadata({ door: _door, ...metadata }: Record<string, unknown>): Record<string, unknown> {
   return metadata
 }
 
 const defaultPriority = 5
-/** Workers that may die under a task, one after the other, before it is failed. */
+/** Number of workers that may die under a task in succession before it fails. */
 const defaultAttemptsMax = 5
-/** A task that is due later than this stays out of the queue until then: waiting jobs slow down fetching. */
+/** A task that is due later than this stays out of the queue until then, because waiting jobs slow down fetching. */
 const dueSoon_ms = 60_000
-/** The same for one that has gates: while its job waits for the moment, it keeps others from passing. */
+/** The same for a task with concurrency limits, because its job blocks others while it waits to be due. */
 const limitedSoon_ms = 10_000
 
-/** What becomes of a new task: whether it is sent, and what it holds then. */
+/** Whether a new task's job is sent at once, and what the task holds then. */
 interface Admission {
   sent: boolean
   slot: 'held' | null
-  /** No dispatch is needed before this time; null where only the agent and the concurrency limits decide. */
+  /** No dispatch is needed before this time; null if only the agent and the concurrency limits decide. */
   due_at: Date | null
-  /** It waits for room among its project's jobs. */
+  /** The task waits until its project has fewer jobs in the queue. */
   backlog: boolean
-  /** Its place in its thread; null where it has none. */
+  /** Its place in its thread; null without one. */
   thread_position: number | null
 }
 
 const held: Admission = { sent: false, slot: null, due_at: null, backlog: false, thread_position: null }
 
 /**
- * Stores a task with its first event and, where it may run soon, its job. Returns whether there is a job to fetch. With
- * `isFull` the project has many jobs in the queue already, so the task waits for room unless it has concurrency limits.
- * Throws `thread_not_found`. Throws `agent_not_found` where locks show that the agent was deleted; where only the
- * statement finds no agent, nothing is stored.
+ * Stores a task with its first event and, if it may run soon, its job. Returns whether there is a job to fetch. With
+ * `isFull` the project has many jobs in the queue already, so a task without concurrency limits waits for room.
+ *
+ * If the agent was deleted, an ordinary task is silently not stored; for any other, the lock shows it.
+ * @throws `thread_not_found`, `agent_not_found`
  */
 export async function insertTask(tx: Sql, queue: Queue, task: NewTask, isFull = false): Promise<boolean> {
   const admission = await admit(tx, task, isFull)
@@ -138,7 +138,7 @@ export async function insertTask(tx: Sql, queue: Queue, task: NewTask, isFull = 
   return admission.sent && rows.size > 0
 }
 
-/** Makes the files of its input the task's: those that came with it, and those that it names as far as they are there. */
+/** Assigns the files of its input to the task: uploads become visible, and existing files that it names are linked. */
 async function keepFiles(
   tx: Sql,
   { id: task_id, agent: { project_id }, input, received = [], retry_of }: NewTask,
@@ -148,7 +148,7 @@ async function keepFiles(
   if (retry_of) await nameFilesOf(tx, task_id, retry_of.task_id)
 }
 
-/** Stores ordinary tasks and their jobs all at once; a row is missing where the agent of its task was deleted. */
+/** Stores ordinary tasks and their jobs in one batch. A row is missing if the agent of its task was deleted. */
 export async function insertOrdinary(tx: Sql, queue: Queue, tasks: readonly NewTask[]): Promise<Stored> {
   return store(
     tx,
@@ -157,15 +157,17 @@ export async function insertOrdinary(tx: Sql, queue: Queue, tasks: readonly NewT
   )
 }
 
-/** Whether a task may be sent whatever else there is, as far as can be seen without a lock: the claim looks again. */
+/**
+ * Whether a task may be sent without checks under locks, as far as can be seen without them; the claim checks again.
+ */
 export function isOrdinary({ agent, run_after, thread_id, concurrency_key }: NewTask, isFull: boolean): boolean {
   const seemsLimited = thread_id != null || concurrency_key != null || agent.config?.max_concurrent_tasks != null
   return !seemsLimited && !isFull && agentMayWork(agent) && isWithin(run_after, dueSoon_ms)
 }
 
 /**
- * A new task as its claim sees it, before it is stored; undefined where the claim depends on more than was read of its agent. Its
- * times are those of this process, and none of them is stored.
+ * A new task as its claim sees it, before it is stored; undefined if the claim depends on more than was read with its
+ * agent. Its times are from this process's clock and are not stored.
  */
 export function claimable(task: NewTask): (LockedTask & { work: TaskWork }) | undefined {
   const { agent, created_by, request_id, credential_id = null, caller = null, timeout_seconds = null } = task
@@ -236,16 +238,16 @@ export function claimable(task: NewTask): (LockedTask & { work: TaskWork }) | un
   }
 }
 
-/** A new task that is claimed from the beginning, and what its claim writes with it. */
+/** A new task that is stored as already claimed, and the change of its claim. */
 export interface ClaimedTask {
   task: NewTask
   change: TaskChange
 }
 
 /**
- * Stores tasks with their claims, first events, steps, logs and active jobs, all in one statement, so that it needs no transaction.
- * Returns the tasks as they were created. One is missing, and nothing of it stored, where its agent is no longer as it was read, or a
- * budget or a subscription has come.
+ * Stores tasks with their claims, first events, steps, logs and active jobs in a single statement, which needs no
+ * transaction. Returns the tasks as created, by id. A task is missing and not stored if its agent or its organization's
+ * providers have changed, or a budget or a subscription was added, since they were read.
  */
 export async function insertClaimed(
   sql: Sql,
@@ -325,7 +327,7 @@ export async function insertClaimed(
   )
 }
 
-/** The event of a new task for webhooks, where one has subscribed to it. */
+/** The `task.created` event for webhooks; none if no webhook subscribes. */
 function createdEvent(task: NewTask): NewEvent[] {
   const { agent } = task
   const { standing } = agent
@@ -346,12 +348,12 @@ function creationEvents(
   return taskOutbox(task, subscriptions, [event]).map((one) => ({ ...one, scope }))
 }
 
-/** How long a claim lets its task run, by the times that the claim was decided with. */
+/** Seconds until the task expires, by the times of the claim. */
 function claimSeconds({ expires_at, task }: TaskChange): number {
   return Math.round((Date.parse(expires_at!) - Date.parse(task.now)) / 1000)
 }
 
-/** A task as its creation left it, before its claim. */
+/** The row as it was created, before the claim. */
 function asCreated(row: CreatedRow): CreatedRow {
   return { ...row, status: 'queued', started_at: null, last_sequence: 1 }
 }
@@ -364,20 +366,20 @@ function isWithin(run_after: string | null | undefined, ms: number): boolean {
   return !run_after || Date.parse(run_after) <= Date.now() + ms
 }
 
-/** A new task as stored, with the data of its webhook events; null where no webhook subscribes. */
+/** A stored task with the data of its webhook event; null if no webhook subscribes. */
 interface StoredRow extends CreatedRow {
   subscribed: { org_id: string; agent_name: string } | null
 }
 
-/** New tasks as they are stored, and the jobs of those that are sent. */
+/** Stored tasks, and the jobs of those that are sent. */
 export interface Stored {
   rows: Map<string, CreatedRow>
   jobs: readonly NewJob[]
 }
 
 /**
- * Writes new tasks, their first events and the jobs of those that are sent, in two statements; in a third the events for
- * webhooks, where one has subscribed.
+ * Writes new tasks, their first events and the jobs of those that are sent in two statements. A third one writes the
+ * events for webhooks, if any webhook subscribes.
  */
 async function store(
   tx: Sql,
@@ -484,7 +486,7 @@ function newJob({ id, agent, priority = defaultPriority, run_after }: NewTask, j
 
 const limitNames = ['max_cost_usd', 'max_tokens', 'max_steps', 'max_tool_calls'] as const satisfies (keyof TaskLimits)[]
 
-/** Of each limit the lower one of the task's own and that of its agent at its version. */
+/** Of each limit, the lower one of the task's and of the agent's at its version. */
 function lowestLimits({ fragment }: Sql): Fragment {
   return fragment`case when r.budget = '{}' and of_agent.budget is null then '{}' else (
     select coalesce(jsonb_object_agg(name, lowest), '{}') from (
@@ -498,9 +500,9 @@ function lowestLimits({ fragment }: Sql): Fragment {
 }
 
 /**
- * Whether a new task may be sent. Seeing that an ungated task of a working agent may is enough: the claim looks again. All
- * else is only believed under locks: of the agent's row, because a start in between would not see this task and a deletion
- * would leave it behind; and of the gates.
+ * Whether a new task may be sent. For an ordinary task, no lock is needed, because the claim checks again. For any
+ * other, the decision is made under locks: of its limits, and of the agent's row, because otherwise a concurrent start
+ * of the agent would miss this task and a concurrent deletion would leave it behind.
  */
 async function admit(tx: Sql, task: NewTask, isFull: boolean): Promise<Admission> {
   if (isOrdinary(task, isFull)) return { ...held, sent: true }
@@ -522,7 +524,10 @@ async function admit(tx: Sql, task: NewTask, isFull: boolean): Promise<Admission
   return { ...held, thread_position, sent, slot: sent && isLimited ? 'held' : null }
 }
 
-/** Makes sure that the thread exists until the commit, and notes that it was used. */
+/**
+ * Locks the thread until the commit, so that it is not deleted, and records its use.
+ * @throws `thread_not_found`
+ */
 async function joinThread(tx: Sql, thread_id: string, agent: NewTask['agent']): Promise<void> {
   const [thread] = await tx`
     update thread set updated_at = now() where id = ${thread_id} and project_id = ${agent.project_id} and agent_id = ${agent.id}
@@ -530,14 +535,14 @@ async function joinThread(tx: Sql, thread_id: string, agent: NewTask['agent']): 
   if (!thread) throw notFound('thread_not_found', 'thread', thread_id.slice(0, 100))
 }
 
-/** Under the thread's lock, so that no position is given twice and none comes late. */
+/** Called under the thread's lock, so that each position is assigned once and in order. */
 async function nextPosition(tx: Sql, thread_id: string): Promise<number> {
   const [last] = await tx<{ position: number | null }>`
     select max(thread_position) as position from task where thread_id = ${thread_id}`
   return (last?.position ?? 0) + 1
 }
 
-/** Whether locked gates have room for a new task. While one waits to be dispatched, its room is for those that came before. */
+/** Whether the locked limits have room for a new task. Room that is about to be dispatched belongs to earlier tasks. */
 async function areOpen(tx: Sql, task: NewTask, limitKeys: readonly string[], isLimited: boolean): Promise<boolean> {
   const { agent, thread_id = null, concurrency_key = null } = task
   const [row] = await tx.run<{ isBusy: boolean }>(tx.fragment`

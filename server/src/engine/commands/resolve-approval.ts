@@ -18,16 +18,16 @@ import { stepEvents } from '../run/tool-plan.ts'
 import { checkArguments } from '../tools/arguments.ts'
 import type { LockedTask, Step, TaskChange } from '../task.ts'
 
-/** How a person answers an approval. */
+/** How a person resolves an approval. */
 export interface Resolution {
   /**
-   * `approve` lets the call be made, of a recovery: made again. `reject` refuses it, of a recovery: it counts as failed.
-   * The model reads `reason` as the result.
+   * `approve` lets the call be made; for a recovery, repeated. `reject` refuses the call; for a recovery, the call
+   * counts as failed. The model reads `reason` as the result.
    */
   decision: 'approve' | 'reject'
-  /** An edited call, in place of the arguments that the model wrote; checked against the tool's schema. */
+  /** Edited arguments, in place of the model's; checked against the tool's schema. */
   arguments?: Record<string, unknown> | undefined
-  /** Of a recovery that is approved: the call is done, and this was its result. */
+  /** For an approved recovery: the call took effect, and this was its result. */
   result?: string | undefined
   reason: string | null
   user_id: string
@@ -36,8 +36,9 @@ export interface Resolution {
 const batch = 200
 
 /**
- * Writes the answer to an approval, and lets its task go on. The first answer wins; a second one gets
- * `approval_already_resolved`, also where time or the end of the task has answered.
+ * Stores the resolution of an approval and lets its task continue. The first resolution wins.
+ * @throws `approval_not_found`, `validation_error` for arguments that do not match the schema, and
+ *   `approval_already_resolved`, also after a timeout or the end of the task.
  */
 export async function resolveApproval(
   tx: Sql,
@@ -79,7 +80,7 @@ export async function resolveApproval(
       task,
       ...resumed(task),
       steps: [after],
-      // A call that may be repeated gets its event when it is made.
+      // A call that may be repeated has its event when it is made.
       events: [resolvedEvent(moved, decision), ...(after.status === 'unknown' ? [] : stepEvents(after))],
       logs: [
         {
@@ -98,12 +99,14 @@ async function requireStep(tx: Sql, { task_id, step_index }: ApprovalRow): Promi
   return step
 }
 
-/** The step that a question was about, once it is answered. */
+/** The step that the question was about, after the resolution. */
 function afterAnswer(step: Step, approval: ApprovalRow): Step {
   return step.type === 'approval' ? answered(step, approval) : recovered(step, approval)
 }
 
-/** The step of an approval once it is answered: it holds the call that may be made, or what the model reads instead. */
+/**
+ * The approval's step after the resolution: its output is the call that may be made, or what the model reads instead.
+ */
 function answered(step: Step, { status, tool, arguments: asked, approved_arguments, reason }: ApprovalRow): Step {
   if (status === 'approved') {
     const args = approved_arguments ?? (asked as Record<string, unknown>)
@@ -115,7 +118,7 @@ function answered(step: Step, { status, tool, arguments: asked, approved_argumen
   return notMade(step, status === 'expired' ? 'approval_expired' : 'approval_rejected', message)
 }
 
-/** A call of unknown outcome, after a person stated the outcome or allowed a repeat. */
+/** The step of a call of unknown outcome, after a person stated the outcome or allowed a repeat. */
 function recovered(step: Step, { status, result, reason }: ApprovalRow): Step {
   if (status === 'approved') {
     return result === null
@@ -138,12 +141,15 @@ function resolvedEvent(approval: ApprovalRow, decision: Resolution['decision']) 
   }
 }
 
-/** Answers for those who did not in time: their calls are rejected, or their tasks canceled. `more`: of a batch. */
+/**
+ * Resolves approvals whose time is over: rejects their calls, or cancels their tasks. `more` is set if there may be
+ * further ones.
+ */
 export async function expireApprovals(tx: Sql, queue: Queue): Promise<JournalNotice & { more: boolean }> {
   const late = await listExpiredApprovals(tx, batch)
   const tasks = await lockTasks(tx, [...new Set(late.map(({ task_id }) => task_id))])
   const changes: TaskChange[] = []
-  // One of a task at a time: each changes its row.
+  // One approval per task in a batch, because each changes the row of its task.
   const seen = new Set<string>()
   for (const { id, task_id } of late) {
     const task = tasks.get(task_id)

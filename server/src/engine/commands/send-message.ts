@@ -14,16 +14,16 @@ import type { LockedTask, Step } from '../task.ts'
 
 /** A message that a person sends to a task. */
 export interface NewMessage {
-  /** Its files are those of the project; a picture that came by a URL is one of `received` by now. */
+  /** Files in it belong to the project. Pictures that were given by URL are in `received` already. */
   content: MessageContent
   user_id: string
-  /** The question that it answers, where several may be open. */
+  /** The question that it answers, if several may be open. */
   step_id?: string
-  /** Files that came with it, which become visible with it. */
+  /** Uploaded files, which become visible with the message. */
   received?: readonly BegunFile[]
 }
 
-/** The message as it is kept. */
+/** The message as stored. */
 export interface TaskMessage {
   id: string
   task_id: string
@@ -33,15 +33,16 @@ export interface TaskMessage {
   created_at: string
 }
 
-/** What became of a message: `missing` where there is no such task, `answered` where its question is open no more. */
+/** Outcome of a message. `missing`: no such task. `answered`: the question is no longer open. */
 export type MessageOutcome =
   | { outcome: 'sent'; message: TaskMessage }
   | { outcome: 'finished'; status: TaskState }
   | { outcome: 'missing' | 'answered' }
 
 /**
- * Sends a message to a task. The call of `request_input` that it names, or else the first open one, gets it as its result. Without one
- * the task reads the message before its next model call, even where it has just written its last answer.
+ * Sends a message to a task. It becomes the result of the `request_input` call that it names, else of the first open
+ * one. Without an open question, the task reads the message before its next model call, even if it has just written its
+ * last answer.
  */
 export async function sendMessage(
   tx: Sql,
@@ -99,7 +100,7 @@ export async function sendMessage(
   return { result: { outcome: 'sent', message }, notice }
 }
 
-/** The first open question of the task, or the open one that is named. */
+/** The open question with the id, or the first open one. */
 async function findQuestion(tx: Sql, { id }: LockedTask, step_id: string | null = null): Promise<Step | undefined> {
   const [step] = await tx<Step>`
     select task_id, index, id, agent_id, type, status, attempt, failures, name, input, output, error, model, usage from task_step

@@ -3,14 +3,20 @@ import { isBacklog } from '../queue/concurrency-limits.ts'
 import { dispatchBacklog } from './deferred-tasks.ts'
 import type { Queue } from '../queue/queue.ts'
 
-/** Projects with a backlog that one look serves. */
+/** Maximum number of projects with a backlog that one refill serves. */
 const projectsMax = 500
 
-/** Tasks of projects that have many jobs in the queue already wait in the task table, and are sent as there is room. */
+/**
+ * Backlogs: a project that already has many jobs in the queue keeps further tasks in the task table, without a job.
+ * They are sent as room appears.
+ */
 export interface Backlogs {
-  /** Whether a new task of the project joins its backlog, as of the last look: an older one must not be overtaken by it. */
+  /**
+   * Whether a new task of the project joins its backlog, as of the last refill, so that it does not overtake older
+   * ones.
+   */
   isFull(project_id: number): boolean
-  /** Looks at the queue and sends what there is room for; gives how many tasks. Called every second by the upkeep. */
+  /** Sends the tasks that there is room for, and returns their number. Maintenance calls it every second. */
   refill(): Promise<number>
 }
 
@@ -23,12 +29,12 @@ export function makeBacklogs({ sql, queue }: { sql: Sql; queue: Queue }): Backlo
       const projects = await listProjectsWithBacklog(sql)
       const waiting = await queue.countWaiting(sql, waitingMax, projects)
       const next = new Set([...waiting].filter(([, n]) => n >= waitingMax).map(([project_id]) => project_id))
-      // Until it is known that nothing is left of a backlog that could be sent.
+      // A project with a backlog counts as full until it is known that nothing of the backlog can be sent.
       full = new Set([...next, ...projects])
       let total = 0
       for (const project_id of projects) {
         const room = waitingMax - (waiting.get(project_id) ?? 0)
-        // A few at a time would cost a transaction each.
+        // With little room, each refill would cost a transaction for a few tasks.
         const { sent, more } =
           room >= waitingMax / 4 ? await dispatchBacklog(sql, queue, project_id, room) : { sent: 0, more: true }
         total += sent
@@ -40,7 +46,7 @@ export function makeBacklogs({ sql, queue }: { sql: Sql; queue: Queue }): Backlo
   }
 }
 
-/** A project a step, so that one with a large backlog costs no more than one with a small one. */
+/** Each recursion finds one project, so a large backlog costs no more than a small one. */
 async function listProjectsWithBacklog(sql: Sql): Promise<number[]> {
   const waits = isBacklog(sql)
   const rows = await sql.run<{ project_id: number }>(sql.fragment`

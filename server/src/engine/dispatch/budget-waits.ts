@@ -7,7 +7,7 @@ import { ownBudget, reserve } from '../budgets/budgets.ts'
 import { mayWork } from '../queue/concurrency-limits.ts'
 import type { Queue } from '../queue/queue.ts'
 import type { TaskUsage, TaskLimits, BudgetState, Reservation } from '../task.ts'
-import { nextLook, openWaitKeeper, sendWaiting, waitingBatch, type WaitKeeper } from './waiting-tasks.ts'
+import { nextLook, openWaitingTasks, sendWaiting, waitingBatch, type WaitingTasks } from './waiting-tasks.ts'
 
 /** A task that waits for a budget. */
 export interface Waiter extends Spender {
@@ -17,7 +17,10 @@ export interface Waiter extends Spender {
   hold: Reservation | null
 }
 
-/** What one look found: tasks that go on, and where the next look begins; undefined at the end. */
+/**
+ * Result of one batch of a check: the number of tasks sent and found, and the start of the next batch; undefined at the
+ * end.
+ */
 interface Look {
   sent: number
   waiting: number
@@ -25,8 +28,8 @@ interface Look {
 }
 
 /**
- * Sends tasks that wait for a budget and have room now: as many as fit in together, the oldest first. Whether there is
- * room indeed they find out under the locks, when their call begins.
+ * Sends tasks that wait for a budget and have room now: as many as fit together, the oldest first. Their calls check
+ * again under the budgets' locks.
  */
 async function sendRoomy(sql: Sql, queue: Queue, after: string): Promise<Look> {
   return sql.begin(async (tx) => {
@@ -48,31 +51,31 @@ async function sendRoomy(sql: Sql, queue: Queue, after: string): Promise<Look> {
   })
 }
 
-/** Whether a task could go on; takes its room from the others that are looked at. */
+/** Whether a task could continue. Its needs then count against the budgets for the tasks that are checked after it. */
 export function hasRoom({ id, budget, usage, hold }: Waiter, budgets: readonly BudgetState[]): boolean {
   const { call, steps, tool_calls } = hold?.needs ?? { steps: 0, tool_calls: 0 }
   if (overLimit({ budget }, usage, { steps, tool_calls })) return false
   if (!call) return true
   const own = ownBudget(id, budget, usage)
-  // What late calls of the task hold is written nowhere else.
+  // Calls that an earlier worker left in flight are reserved only here, not in the budgets' rows.
   if (own && hold) {
     own.held_tokens += hold.tokens
     own.held_cost += billionthsOf(hold.cost_usd)
   }
-  // A call whose cost is not known begins, to fail with a clear word.
+  // A call of unknown cost has room: it starts, and fails with a clear error.
   return reserve(own ? [...budgets, own] : budgets, call).outcome !== 'refused'
 }
 
-/** Budgets may have room: looks whether tasks wait for them. */
-export interface BudgetKeeper extends WaitKeeper {
-  /** The same, only where tasks are known to wait: after calls gave back what they did not use. */
+/** Checks tasks that wait for budgets. */
+export interface BudgetWaits extends WaitingTasks {
+  /** Budgets have room again: checks if tasks are known to wait. */
   roomMade(): void
   /** A task of this process waits from now on. */
   waits(): void
 }
 
-/** Checks the tasks that wait for budgets. */
-export function openBudgetKeeper({
+/** Opens the check of tasks that wait for budgets. */
+export function openBudgetWaits({
   sql,
   queue,
   log,
@@ -82,21 +85,21 @@ export function openBudgetKeeper({
   queue: Queue
   log: Logger
   wake: () => void
-}): BudgetKeeper {
+}): BudgetWaits {
   let someWait = true
-  const keeper = openWaitKeeper({
+  const waiting = openWaitingTasks({
     log,
     wake,
     send: (after) => sendRoomy(sql, queue, after),
     looked(looks) {
       someWait = looks.some(({ waiting }) => waiting > 0)
     },
-    failed: 'tasks wait for budgets that may have room; looking again',
+    failed: 'tasks that wait for budgets could not be checked; retrying',
   })
   return {
-    ...keeper,
+    ...waiting,
     roomMade() {
-      if (someWait) keeper.look()
+      if (someWait) waiting.look()
     },
     waits() {
       someWait = true

@@ -2,50 +2,55 @@ import type { Logger } from 'pino'
 import type { Bus, SignalKind } from '../../events/streams/streams-bus.ts'
 import { startPeriodic } from '../../platform/periodic.ts'
 
-/** What is claimed: things of a project that are offered by name. */
+/** What a caller wants to claim: offers of a project with one of these names. */
 interface Wanted {
   project_id: number
   names: readonly string[]
 }
 
-/** How one kind of thing is claimed. */
+/** How one kind of offer is claimed. */
 export interface ClaimLineOptions<Request extends Wanted, Claimed> {
-  /** The signal that one with a name is offered. */
+  /** The signal that something with a name is offered. */
   kind: SignalKind
   bus: Bus
   log: Logger
-  /** What is logged where a look for lost signals fails. */
+  /** Log message for a failed poll. */
   failed: string
-  /** Claims one; undefined where there is none. Two claims never get the same. */
+  /** Claims one offer; undefined if there is none. Two claims never get the same one. */
   claim(request: Request): Promise<Claimed | undefined>
   nameOf(claimed: Claimed): string
-  /** Takes back a claim whose caller never got it. */
+  /** Releases a claim whose caller is gone. */
   release(claimed: Claimed, request: Request): Promise<void>
-  /** Of these names, those with an offer. */
+  /** Those of these names that have an offer. */
   listOffered(keys: readonly { project_id: number; name: string }[]): Promise<{ project_id: number; name: string }[]>
 }
 
-/** Those who wait for what is offered, in this process. */
+/** Claims of this process that wait for offers. */
 export interface ClaimLine<Request, Claimed> {
   /**
-   * Waits for one; undefined where none came in time. Where `signal` aborts, the caller is gone: what it was about to get is
-   * offered again.
+   * Waits for an offer; undefined if none came in time. If `signal` aborts, the caller is gone, and its offer is
+   * released for others.
    */
   claim(request: Request, options: { wait_ms: number; signal: AbortSignal }): Promise<Claimed | undefined>
-  /** What has these names can be claimed. */
+  /** Announces offers with these names to all processes. */
   offered(names: readonly string[]): void
-  /** Ends all waits: their callers come back to another process. */
+  /** Ends all waits; their callers reconnect to another process. */
   close(): void
 }
 
-/** A signal may be lost with the process that should send it: a waiting claim is never late by more than this. */
+/**
+ * Interval of the poll for offers whose signal was lost with the process that should send it: the longest delay of a
+ * waiting claim.
+ */
 const look_ms = 2000
 
 interface Waiting extends Wanted {
   wake(): void
 }
 
-/** Opens a line: by name in the order in which claims came, and woken one at a time. */
+/**
+ * Opens a line of waiting claims. Claims for a name are served in the order of their arrival, and woken one at a time.
+ */
 export function openClaimLine<Request extends Wanted, Claimed>({
   kind,
   bus,
@@ -56,7 +61,7 @@ export function openClaimLine<Request extends Wanted, Claimed>({
   release,
   listOffered,
 }: ClaimLineOptions<Request, Claimed>): ClaimLine<Request, Claimed> {
-  /** By name, in the order in which they came. */
+  /** Waiting claims by name, in the order of their arrival. */
   const waiting = new Map<string, Set<Waiting>>()
   let closed = false
 
@@ -70,7 +75,7 @@ export function openClaimLine<Request extends Wanted, Claimed>({
       if (all?.size === 0) waiting.delete(name)
     }
   }
-  /** Wakes the first of each project that waits for a name. The one that gets something wakes the next. */
+  /** Wakes the first claim of each project that waits for the name. A claim that got an offer wakes the next one. */
   const wake = (name: string, project_id?: number): void => {
     const woken = new Set<number>()
     for (const one of waiting.get(name) ?? []) {
@@ -96,12 +101,12 @@ export function openClaimLine<Request extends Wanted, Claimed>({
       for (;;) {
         let isWoken = false
         const giveUp = (): undefined => {
-          // What this one was woken for, the next one has to get.
+          // This claim used up a signal without a claim, so it wakes the next one.
           if (isWoken) for (const name of names) wake(name, project_id)
         }
         let end = (): void => {}
         const woken = new Promise<void>((resolve) => (end = resolve))
-        // It is in line before it looks, so that no offer falls between the two.
+        // The claim joins the line before it looks, so that no offer is missed in between.
         const one: Waiting = {
           project_id,
           names,
@@ -121,7 +126,7 @@ export function openClaimLine<Request extends Wanted, Claimed>({
           }
           if (claimed) {
             remove(one)
-            // There may be another, and its signal may have been this one's.
+            // There may be another offer, whose signal this claim used up.
             wake(nameOf(claimed), project_id)
             return claimed
           }

@@ -2,11 +2,11 @@ import type { Logger } from 'pino'
 import type { Sql } from '../../platform/postgres/database.ts'
 import { mayWork } from '../queue/concurrency-limits.ts'
 import type { Queue } from '../queue/queue.ts'
-import { nextLook, openWaitKeeper, sendWaiting, waitingBatch, type WaitKeeper } from './waiting-tasks.ts'
+import { nextLook, openWaitingTasks, sendWaiting, waitingBatch, type WaitingTasks } from './waiting-tasks.ts'
 
 /**
- * Sends tasks that wait for credentials all of which are connected by now, or gone: their calls are tried then. Gives how many,
- * and where the next look begins; undefined at the end.
+ * Sends tasks whose credentials are all connected or deleted; their calls are then tried. Returns their number, and the
+ * start of the next batch; undefined at the end.
  */
 async function sendConnected(
   sql: Sql,
@@ -32,11 +32,14 @@ async function sendConnected(
   })
 }
 
-/** A credential was connected, changed or removed, or a task began to wait: looks which can go on. */
-export type CredentialKeeper = WaitKeeper
+/**
+ * Checks tasks that wait for credentials: after a credential was connected, changed or deleted, or a task began to
+ * wait.
+ */
+export type CredentialWaits = WaitingTasks
 
-/** Checks the tasks that wait for credentials. */
-export function openCredentialKeeper({
+/** Opens the check of tasks that wait for credentials. */
+export function openCredentialWaits({
   sql,
   queue,
   log,
@@ -46,11 +49,11 @@ export function openCredentialKeeper({
   queue: Queue
   log: Logger
   wake: () => void
-}): CredentialKeeper {
-  return openWaitKeeper({
+}): CredentialWaits {
+  return openWaitingTasks({
     log,
     wake,
     send: (after) => sendConnected(sql, queue, after),
-    failed: 'tasks wait for credentials that may be connected; looking again',
+    failed: 'tasks that wait for credentials could not be checked; retrying',
   })
 }

@@ -7,23 +7,26 @@ import { applyChanges, type PublishedEvents } from '../journal/task-changes.ts'
 import { lockTasks } from '../journal/task-rows.ts'
 import type { CancelRequest, TaskChange } from '../task.ts'
 
-/** Tasks that one transaction queues or relabels. More follow in further transactions. */
+/** Maximum number of tasks that one transaction queues or relabels. Further transactions handle more. */
 const deferredBatch = 1000
-/** Tasks that a deletion cancels with one event each while its caller waits. Further ones are purged with the agent. */
+/**
+ * Maximum number of tasks that a deletion cancels with an event each while its caller waits. Further ones are purged
+ * with the agent.
+ */
 const cancelsMax = 1000
 
 type AgentWaitReason = (typeof agentWaitReasons)[number]
 
-/** How many tasks were put into the queue, and whether there may be more. */
+/** The number of queued tasks, and whether there may be more. */
 interface Dispatched {
   sent: number
   more: boolean
 }
 
 /**
- * Sends the parked tasks of an agent that may work again, but for those with gates: those that never started and those that
- * waited for it. At most a batch, the most urgent first. The caller holds the agent's row, and frees the agent's gate after
- * its commit: what remains is noted, so that a crash leaves nothing behind.
+ * Sends deferred tasks without concurrency limits of an agent that may work again: those that never started and those
+ * that waited for the agent. It sends at most one batch, by priority. The caller holds the agent's row, and dispatches
+ * the agent's limit after its commit. What remains is recorded as a freed limit, so a crash leaves nothing behind.
  */
 export async function dispatchDeferred(tx: Sql, queue: Queue, agent_id: string): Promise<void> {
   const { more } = await dispatchBatch(tx, queue, agent_id)
@@ -47,7 +50,7 @@ async function dispatchBatch(tx: Sql, queue: Queue, agent_id: string): Promise<D
   if (!first) return { sent: 0, more }
   const waiting = await queue.countWaiting(tx, queue.waitingMax, [first.project_id])
   const room = queue.waitingMax - (waiting.get(first.project_id) ?? 0)
-  // Those that have begun do not wait for room.
+  // Tasks that have started do not wait for room.
   const now = deferred.filter(({ status }, at) => at < room || status === 'waiting')
   const rest = deferred.filter(({ status }, at) => at >= room && status !== 'waiting').map(({ id }) => id)
   if (rest.length > 0)
@@ -68,7 +71,7 @@ async function send(tx: Sql, queue: Queue, deferred: readonly DeferredTask[]): P
   )
   const changes = deferred.flatMap(({ id, run_after }): TaskChange[] => {
     const task = tasks.get(id)
-    // Sent, canceled or expired since it was looked for.
+    // Skips tasks that were sent, canceled or expired since they were found.
     if (!task || task.job_id !== null || (task.status !== 'queued' && task.status !== 'waiting')) return []
     return [{ task, job: { kind: 'first', start_after: run_after ? new Date(run_after) : undefined }, slot: null }]
   })
@@ -76,7 +79,7 @@ async function send(tx: Sql, queue: Queue, deferred: readonly DeferredTask[]): P
   return changes.length
 }
 
-/** Sends at most `count` tasks of a project's backlog, the most urgent first, in batches; tells whether there may be more. */
+/** Sends at most `count` tasks of a project's backlog in batches, by priority. Returns whether there may be more. */
 export async function dispatchBacklog(sql: Sql, queue: Queue, project_id: number, count: number): Promise<Dispatched> {
   let sent = 0
   for (let left = count; left > 0;) {
@@ -98,14 +101,14 @@ export async function dispatchBacklog(sql: Sql, queue: Queue, project_id: number
   return { sent, more: true }
 }
 
-/** Leaves tasks of a backlog to their agents, which were paused or stopped meanwhile; a batch of them. */
+/** Moves a batch of backlog tasks whose agents were paused or stopped meanwhile to the deferred tasks. */
 async function deferBacklog(sql: Sql, project_id: number): Promise<void> {
   await sql.begin(async (tx) => {
     const held = await tx.run<{ id: string; agent_id: string }>(tx.fragment`
       select t.id, t.agent_id from task t join agent a on a.id = t.agent_id
       where t.project_id = ${project_id} and ${isBacklog(tx)} and not ${mayWork(tx)} limit ${deferredBatch}`)
     if (held.length === 0) return
-    // Under the agents' locks: a start in between would take them for a part of the backlog still.
+    // Under the agents' locks: a concurrent start would still see these tasks as backlog, and leave them out.
     const agent_ids = [...new Set(held.map(({ agent_id }) => agent_id))]
     const agents = await tx.run<{ id: string }>(tx.fragment`
       select a.id from agent a where a.id = any(${agent_ids}) and not ${mayWork(tx)} order by a.id for share`)
@@ -116,8 +119,8 @@ async function deferBacklog(sql: Sql, project_id: number): Promise<void> {
 }
 
 /**
- * Does for an agent what its actions left to do: of one that may work it sends the parked tasks without gates, of one that
- * may not it relabels those that were put aside before by another action. Until nothing of it is left.
+ * Finishes what the actions of an agent left to do, until nothing is left. For an agent that may work, it sends the
+ * deferred tasks without limits. For one that may not, it relabels tasks that an earlier action deferred.
  */
 export async function dispatchAgent(
   { sql, queue, wake, isStopped }: { sql: Sql; queue: Queue; wake: () => void; isStopped: () => boolean },
@@ -125,7 +128,8 @@ export async function dispatchAgent(
 ): Promise<void> {
   for (let more = true; more && !isStopped();) {
     more = await sql.begin(async (tx) => {
-      // The agent before its tasks, as its actions do; a pause that waits for this finds the jobs and ends them.
+      // Locks the agent before its tasks, as its actions do. A pause that waits for this lock then finds the jobs and
+      // ends them.
       const [agent] = await tx<{
         status: string
         settles_to: string | null
@@ -143,9 +147,9 @@ export async function dispatchAgent(
 }
 
 /**
- * Tasks that waited for a paused agent wait for a stopped one now, or the other way round where a start in between did not
- * get to them: a batch of them here, the rest when the agent's gate is freed after the commit. Jobs in the queue are dealt
- * with when they are fetched.
+ * Changes the wait reason of tasks that an earlier action deferred, for example from `agent_paused` to `agent_stopped`,
+ * if a start in between did not reach them. One batch now, the rest when the agent's limit is dispatched after the
+ * commit. Jobs in the queue are handled when they are fetched.
  */
 export async function relabelDeferred(tx: Sql, agent_id: string, reason: AgentWaitReason): Promise<void> {
   if ((await relabelBatch(tx, agent_id, reason)) === deferredBatch) await noteFreed(tx, [agentLimitKey(agent_id)])
@@ -153,7 +157,7 @@ export async function relabelDeferred(tx: Sql, agent_id: string, reason: AgentWa
 
 async function relabelBatch(tx: Sql, agent_id: string, reason: AgentWaitReason): Promise<number> {
   const { fragment } = tx
-  // Written as literals: for a parameter the planner cannot know that the partial index applies.
+  // Literals, because the planner cannot use the partial index for a parameter.
   const other = reason === 'agent_paused' ? fragment`'agent_stopped'` : fragment`'agent_paused'`
   const rows = await tx.run(fragment`
     update task set wait = wait || ${jsonb({ reason })}::jsonb, updated_at = greatest(now(), updated_at)
@@ -164,7 +168,7 @@ async function relabelBatch(tx: Sql, agent_id: string, reason: AgentWaitReason):
   return rows.length
 }
 
-/** Cancels the open tasks of an agent that is about to be deleted, those that have begun first, and asks for its purge. */
+/** Cancels the open tasks of an agent that is about to be deleted, running ones first, and requests its purge. */
 export async function cancelAll(tx: Sql, queue: Queue, agent_id: string): Promise<PublishedEvents[]> {
   const open = await tx<{ id: string }>`
     select id from task where agent_id = ${agent_id} and status in ('running', 'waiting', 'queued')

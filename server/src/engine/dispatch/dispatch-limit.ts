@@ -15,24 +15,28 @@ import { applyChanges } from '../journal/task-changes.ts'
 import { lockTasks } from '../journal/task-rows.ts'
 import type { TaskChange } from '../task.ts'
 
-/** Tasks that one transaction lets through an agent's gate. */
+/** Maximum number of tasks that one transaction sends for an agent's limit. */
 const batch = 100
-/** Of tasks with the same key, how many are looked at for one whose agent has a slot. */
+/** Maximum number of tasks with the same key that are checked for one whose agent has a slot. */
 const keyBatch = 20
 
-/** What came of it: tasks sent, and whether there may be more to send at once, or once another transaction has ended. */
-export interface Passed {
+/**
+ * Result of a dispatch: the number of sent tasks, and whether there may be more now or once another transaction has
+ * ended.
+ */
+export interface LimitDispatch {
   sent: number
   more: boolean
 }
 
 /**
- * Queues the deferred tasks that a concurrency limit has room for, in its own transaction. Tasks with further limits
- * are queued only where those have room too. The row in `freed_gate` is deleted with the last of them.
+ * Queues the deferred tasks that a concurrency limit has room for, in a separate transaction. A task with further
+ * limits is queued only if those have room too. The row in `freed_gate` is deleted with the last task.
  */
-export async function dispatchAtLimit(sql: Sql, queue: Queue, limitKey: LimitKey): Promise<Passed> {
+export async function dispatchAtLimit(sql: Sql, queue: Queue, limitKey: LimitKey): Promise<LimitDispatch> {
   return sql.begin(async (tx) => {
-    // Held before the look: a task that is being created under this gate is seen, or sees that there is room.
+    // Locks the limit before it reads, so that a concurrent creation under this limit is seen here, or sees the room
+    // itself.
     await lockLimits(tx, [limitKey])
     const found = await listFor(tx, limitKey)
     const { candidates, contended } = await withOtherLimits(tx, limitKey, found)
@@ -43,7 +47,7 @@ export async function dispatchAtLimit(sql: Sql, queue: Queue, limitKey: LimitKey
     )
     const changes = passing.flatMap(({ id, run_after, max_concurrent_tasks }): TaskChange[] => {
       const task = tasks.get(id)
-      // Canceled or expired since it was looked at.
+      // Skips tasks that were canceled or expired since they were found.
       if (!task || task.job_id !== null || (task.status !== 'queued' && task.status !== 'waiting')) return []
       const start_after = run_after ? new Date(run_after) : undefined
       return [{ task, job: { kind: 'first', start_after }, slot: max_concurrent_tasks === null ? null : 'held' }]
@@ -55,7 +59,7 @@ export async function dispatchAtLimit(sql: Sql, queue: Queue, limitKey: LimitKey
   })
 }
 
-/** What a locked gate may let through. */
+/** Candidates for a locked limit. */
 async function listFor(tx: Sql, limitKey: LimitKey): Promise<Candidate[]> {
   const [kind, id, key] = partsOf(limitKey)
   const { fragment } = tx
@@ -65,7 +69,7 @@ async function listFor(tx: Sql, limitKey: LimitKey): Promise<Candidate[]> {
     return listCandidates(tx, head, 1)
   }
   if (kind === 'key') {
-    // Asked once, not of each that waits; `queued` leads to the index `task_key_parked`.
+    // The key is checked once, not for each waiting task; `queued` selects the index `task_key_parked`.
     const next = fragment`t.project_id = ${Number(id)} and t.concurrency_key = ${key} and t.status = 'queued'
       and not ${isKeyHeld(tx, Number(id), key)}`
     return listCandidates(tx, next, keyBatch)
@@ -75,7 +79,7 @@ async function listFor(tx: Sql, limitKey: LimitKey): Promise<Candidate[]> {
   return listCandidates(tx, ofAgent(tx, id), Math.min(batch, free))
 }
 
-/** An agent's tasks that have gates: all of them where it has a limit. */
+/** The agent's tasks that have concurrency limits; all of them if the agent has one. */
 function ofAgent({ fragment }: Sql, agent_id: string): Fragment {
   return fragment`t.agent_id = ${agent_id}
     and (t.thread_id is not null or t.concurrency_key is not null or a.max_concurrent_tasks is not null)`
@@ -87,7 +91,7 @@ function partsOf(limitKey: LimitKey): [kind: string, id: string, key: string] {
 }
 
 /**
- * Tasks whose other limits can be locked now and have room. A transaction never waits for a limit while it holds
+ * Candidates whose other limits can be locked now and have room. A transaction never waits for a limit while it holds
  * another one. `contended`: another transaction holds one of them.
  */
 async function withOtherLimits(
@@ -105,7 +109,7 @@ async function withOtherLimits(
   return { candidates, contended: ids.length < found.length }
 }
 
-/** Of candidates with one key the first, of those of an agent as many as it has slots. */
+/** The first candidate of each key, and of each agent as many as it has free slots. */
 async function choose(tx: Sql, candidates: readonly Candidate[]): Promise<Candidate[]> {
   const limited = candidates.filter(({ max_concurrent_tasks }) => max_concurrent_tasks !== null)
   const agent_ids = [...new Set(limited.map(({ agent_id }) => agent_id))]

@@ -7,22 +7,22 @@ import { dispatchAtLimit } from './dispatch-limit.ts'
 import type { Queue } from '../queue/queue.ts'
 import { backoff } from '../../platform/backoff.ts'
 
-/** Gates that one process dispatches at the same time: the others keep their connections. */
+/** Maximum number of limits that one process dispatches at the same time, so that connections remain for others. */
 const concurrency = 4
-/** How long a limit is retried while another transaction holds a further limit of its tasks. */
+/** Bounds of the retries while another transaction holds a further limit of the tasks. */
 const contended_ms = { first: 2, max: 100, tries: 50 }
 
 export interface Dispatcher {
-  /** Sends what has room at these gates, in the background; call it after the commit that freed them. */
+  /** Sends the tasks that have room at these limits, in the background. Called after the commit that freed them. */
   free(limitKeys: readonly LimitKey[]): void
-  /** Finishes what it began and begins nothing more; the upkeep of another process finds the rest. */
+  /** Finishes the dispatches in flight and starts no more; the maintenance of another process finds the rest. */
   stop(): Promise<void>
 }
 
-/** Sends the next tasks through gates that were freed, each gate once at a time. */
+/** Dispatcher: sends the next tasks of freed limits; each limit is dispatched by one transaction at a time. */
 export function openDispatcher(options: { sql: Sql; queue: Queue; log: Logger; wake: () => void }): Dispatcher {
   const { log } = options
-  /** In the order in which they were freed; one that is freed anew while it is dispatched comes again. */
+  /** In the order in which they were freed. A limit that is freed during its dispatch is added again. */
   const waiting = new Set<LimitKey>()
   const current = new Map<LimitKey, Promise<void>>()
   let stopped = false
@@ -33,7 +33,9 @@ export function openDispatcher(options: { sql: Sql; queue: Queue; log: Logger; w
       if (current.has(limitKey)) continue
       waiting.delete(limitKey)
       const passing = dispatch(limitKey, { ...options, isStopped: () => stopped })
-        .catch((error: unknown) => log.warn({ err: error, limitKey }, 'tasks remain at a gate for now'))
+        .catch((error: unknown) =>
+          log.warn({ err: error, limitKey }, 'dispatch of a concurrency limit failed; retrying'),
+        )
         .finally(() => {
           current.delete(limitKey)
           fill()

@@ -7,28 +7,28 @@ import { claimToolCall, listOffered, releaseClaim, type ClaimedCall } from '../j
 import { openClaimLine } from './claim-line.ts'
 import { leaseHash, newLeaseToken } from './lease-tokens.ts'
 
-/** What a claim asks for. */
+/** The parameters of a claim. */
 export interface ToolCallClaim {
   project_id: number
   /** Names of tools. */
   names: readonly string[]
   lease_seconds: number
   user_id: string
-  /** How long to wait for a call. */
+  /** Maximum wait for a call, in milliseconds. */
   wait_ms: number
-  /** Aborts when the caller is gone: a call that it was about to get is offered again. */
+  /** Aborts when the caller is gone; a call that it was about to get is offered again. */
   signal: AbortSignal
 }
 
-/** Who waits for calls of tools on the caller's side, in this process. */
+/** Claims of this process for tool calls that are made outside the engine. */
 export interface ToolCalls {
-  /** A call and the token of its lease; undefined where none came in time. */
+  /** Claims a call and creates the token of its lease; undefined if no call came in time. */
   claim(claim: ToolCallClaim): Promise<(ClaimedCall & { token: string }) | undefined>
-  /** Calls of these tools can be claimed again. */
+  /** Announces that calls of these tools can be claimed again. */
   offered(names: readonly string[]): void
-  /** Events that were committed by this process: of requested calls others learn. */
+  /** Reads events that this process committed, and announces requested calls to all processes. */
   requested(events: readonly TaskEvent[]): void
-  /** Ends all waits: their callers come back to another process. */
+  /** Ends all waits; their callers reconnect to another process. */
   close(): void
 }
 

@@ -5,10 +5,10 @@ import { lockTasks } from '../journal/task-rows.ts'
 import type { Queue } from '../queue/queue.ts'
 import type { TaskChange, Wait } from '../task.ts'
 
-/** Waiting tasks that are looked at together. */
+/** Number of waiting tasks in one batch of a check. */
 export const waitingBatch = 500
 
-/** Sends those of these tasks that still wait for this reason, and gives how many. */
+/** Sends those of these tasks that still wait for this reason, and returns their number. */
 export async function sendWaiting(
   tx: Sql,
   queue: Queue,
@@ -17,43 +17,43 @@ export async function sendWaiting(
 ): Promise<number> {
   const tasks = await lockTasks(tx, ids)
   const changes = [...tasks.values()]
-    // Canceled or expired since it was looked at, or sent by another process.
+    // Excludes tasks that were canceled, expired or sent by another process since they were found.
     .filter(({ status, job_id, wait }) => status === 'waiting' && job_id === null && wait?.reason === reason)
     .map((task): TaskChange => ({ task, job: { kind: 'first', start_after: undefined } }))
   await applyChanges(tx, queue, changes)
   return changes.length
 }
 
-/** Where the look after one at these tasks begins; undefined at the end. */
+/** Start of the batch after these tasks; undefined at the end. */
 export function nextLook(looked: readonly { id: string }[]): string | undefined {
   return looked.length === waitingBatch ? looked.at(-1)?.id : undefined
 }
 
-/** Looks which of the tasks that wait can go on, in the background. */
-export interface WaitKeeper {
+/** Checks in the background which waiting tasks can continue. */
+export interface WaitingTasks {
   look(): void
   stop(): Promise<void>
 }
 
-export interface WaitKeeperOptions<Look> {
+export interface WaitingTasksOptions<Look> {
   log: Logger
   wake: () => void
-  /** Looks at the waiting tasks after this identifier, and sends those that can go on. */
+  /** Checks a batch of waiting tasks after this id, and sends those that can continue. */
   send: (after: string) => Promise<Look>
-  /** Called with all looks of one check. */
+  /** Called with the results of all batches of one check. */
   looked?: (looks: readonly Look[]) => void
-  /** Logged where a check failed. */
+  /** Log message for a failed check. */
   failed: string
 }
 
-/** Checks waiting tasks, one check at a time. A request during a check runs one more afterwards. */
-export function openWaitKeeper<Look extends { sent: number; next: string | undefined }>({
+/** Checks waiting tasks, one check at a time. A request during a check runs one more check afterwards. */
+export function openWaitingTasks<Look extends { sent: number; next: string | undefined }>({
   log,
   wake,
   send,
   looked,
   failed,
-}: WaitKeeperOptions<Look>): WaitKeeper {
+}: WaitingTasksOptions<Look>): WaitingTasks {
   let current: Promise<void> | undefined
   let again = false
   let stopped = false

@@ -1,6 +1,6 @@
 import type { Sql } from '../../platform/postgres/database.ts'
 
-/** Removes tasks that have ended and that are locked, with their journals and what is kept beside them. */
+/** Deletes ended, locked tasks with their journals and all rows that belong to them. */
 export async function deleteEndedTasks(tx: Sql, task_ids: readonly string[]): Promise<void> {
   const ids = [...task_ids]
   await tx`delete from task_event where task_id = any(${ids})`
@@ -11,7 +11,11 @@ export async function deleteEndedTasks(tx: Sql, task_ids: readonly string[]): Pr
   await tx`delete from task where id = any(${ids})`
 }
 
-/** Removes what is kept beside tasks: what they delegated, calls of their callers, responses, requests the client's names of them, and push notifications. Part of the tasks' removal. */
+/**
+ * Deletes the rows that protocols and other features store for tasks: tool calls, offers to remote workers,
+ * delegations, budgets, responses, push notifications, and clients' requests and names. Called when the tasks are
+ * deleted.
+ */
 export async function deleteDoorRows(tx: Sql, task_ids: readonly string[]): Promise<void> {
   const ids = [...task_ids]
   await tx`delete from tool_call where task_id = any(${ids})`

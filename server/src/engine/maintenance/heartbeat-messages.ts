@@ -1,14 +1,14 @@
 import type pg from 'pg'
 
-/** What the thread is started with; nothing in it belongs to the main thread alone. */
+/** Start data of the heartbeat thread. It is copied, except for `answers`. */
 export interface HeartbeatThreadData {
   settings: Omit<pg.ClientConfig, 'types'>
   worker_id: string
   beat_ms: number
   hung_ms: number
-  /** One number that the main thread raises as long as it answers. */
+  /** Shared memory with one counter, which the main thread raises while its event loop runs. */
   answers: SharedArrayBuffer
 }
 
-/** What the thread tells the main one, for its log. */
+/** Messages of the heartbeat thread to the main thread, which logs them. */
 export type HeartbeatMessage = { kind: 'beating' } | { kind: 'lost'; reason: string } | { kind: 'hung' }

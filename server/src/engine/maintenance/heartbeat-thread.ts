@@ -4,21 +4,21 @@ import pg from 'pg'
 import type { HeartbeatThreadData, HeartbeatMessage } from './heartbeat-messages.ts'
 
 /**
- * Heartbeat thread: renews the worker's lease over its own connection, so that a busy main thread does not look like a
- * crash. It pauses when the main thread has not answered for `hung_ms`, so that other workers take over from a hung
- * process, and goes on when the main thread answers again.
+ * Heartbeat thread: renews the worker's lease over a separate connection, so that a busy main thread does not look like
+ * a crash. It pauses when the main thread has not answered for `hung_ms`, so that other workers take over the tasks of
+ * a hung process. It resumes when the main thread answers again.
  */
 const { settings, worker_id, beat_ms, hung_ms, answers } = workerData as HeartbeatThreadData
 
 const reconnect_ms = 500
-/** Less than a lease, so that a connection that hangs is replaced before the worker counts as dead. */
+/** Shorter than a lease, so that a hanging connection is replaced before the worker counts as dead. */
 const query_ms = 2000
 
 const counter = new Int32Array(answers)
 let answered = Atomics.load(counter, 0)
 let answered_at = performance.now()
 
-/** Whether the main thread has answered lately: it raises the counter as often as we beat. */
+/** Whether the main thread answered within `hung_ms`. It raises the counter once per heartbeat. */
 function isMainAlive(): boolean {
   const now = Atomics.load(counter, 0)
   if (now !== answered) {
@@ -28,22 +28,22 @@ function isMainAlive(): boolean {
   return performance.now() - answered_at < hung_ms
 }
 
-function say(message: HeartbeatMessage): void {
+function post(message: HeartbeatMessage): void {
   // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a port of threads, not a window
   parentPort?.postMessage(message)
 }
 
-/** Beats until the connection or the main thread is lost. */
+/** Sends heartbeats until the connection or the main thread is lost. */
 async function beat(client: pg.Client): Promise<void> {
   for (let isFirst = true; isMainAlive(); isFirst = false) {
     const next = performance.now() + beat_ms
-    // A row that others have removed is written anew by the main thread, which gives up what it had.
+    // If another process deleted the row, this updates nothing. The main thread inserts the row again.
     await client.query({
       name: 'beat',
       text: 'update worker set seen_at = clock_timestamp() where id = $1',
       values: [worker_id],
     })
-    if (isFirst) say({ kind: 'beating' })
+    if (isFirst) post({ kind: 'beating' })
     await delay(Math.max(0, next - performance.now()))
   }
 }
@@ -54,16 +54,16 @@ for (;;) {
     continue
   }
   const client = new pg.Client({ ...settings, connectionTimeoutMillis: query_ms, query_timeout: query_ms })
-  // The next statement reports it.
+  // The next query fails and reports the error.
   client.on('error', () => {})
   try {
     await client.connect()
     await beat(client)
-    say({ kind: 'hung' })
+    post({ kind: 'hung' })
   } catch (error) {
-    say({ kind: 'lost', reason: error instanceof Error ? error.message : String(error) })
+    post({ kind: 'lost', reason: error instanceof Error ? error.message : String(error) })
   }
-  // On a silent network the goodbye would never be answered.
+  // On a silent network, `end` would wait forever.
   await Promise.race([client.end().catch(() => {}), delay(reconnect_ms)])
   await delay(reconnect_ms)
 }

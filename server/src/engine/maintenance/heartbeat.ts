@@ -4,11 +4,11 @@ import type { Logger } from 'pino'
 import { heartbeat_ms } from './leases.ts'
 import type { HeartbeatThreadData, HeartbeatMessage } from './heartbeat-messages.ts'
 
-/** A main thread that has not answered for this long counts as hung, and its worker as dead soon after. */
+/** After this long without an answer of the main thread, the heartbeat pauses and the worker soon counts as dead. */
 export const hung_ms = 60_000
-/** A thread that ends is started again after this long: sooner than a worker counts as dead. */
+/** Delay before a heartbeat thread that ended is restarted: shorter than the time until a worker counts as dead. */
 const restart_ms = 500
-/** It holds one connection and one timer. */
+/** Enough for one connection and one timer. */
 const threadHeap_mb = 32
 
 export interface HeartbeatOptions {
@@ -47,16 +47,17 @@ export function startHeartbeat({ settings, worker_id, log, hung_ms: hung = hung_
     thread = new Worker(new URL('./heartbeat-thread.ts', import.meta.url), {
       name: 'heartbeat',
       workerData: data,
-      // What this process was started with may not be meant for a thread: a test runner, an inspector.
+      // Options of the main thread (a test runner, an inspector) may not suit a thread.
       execArgv: [],
       resourceLimits: { maxOldGenerationSizeMb: threadHeap_mb },
     })
     thread.unref()
     thread.on('message', (message: HeartbeatMessage) => {
-      if (message.kind === 'lost') log.warn({ reason: message.reason }, 'the heartbeat lost its connection')
-      else if (message.kind === 'hung') log.error('the main thread did not answer; the heartbeat fell silent')
+      if (message.kind === 'lost')
+        log.warn({ reason: message.reason }, 'the heartbeat lost its connection; reconnecting')
+      else if (message.kind === 'hung') log.error('the main thread did not answer; the heartbeat is paused')
     })
-    thread.on('error', (error) => log.error({ err: error }, 'the thread of the heartbeat failed'))
+    thread.on('error', (error) => log.error({ err: error }, 'the heartbeat thread failed; restarting it'))
     thread.on('exit', () => {
       if (stopped) return
       restarting = setTimeout(start, restart_ms)

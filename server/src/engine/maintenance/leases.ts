@@ -4,27 +4,30 @@ import type { Queue } from '../queue/queue.ts'
 import { lockTasks } from '../journal/task-rows.ts'
 import type { LockedTask, TaskChange } from '../task.ts'
 
-/** How often a worker says that it lives: see `heartbeat.ts`. */
+/** Interval of a worker's heartbeat: see `heartbeat.ts`. */
 export const heartbeat_ms = 1000
 /**
- * A worker unseen for this long is dead if it does not hold its lock either: its process is gone, PostgreSQL noticed at
- * once. One that still holds it may only be busy.
+ * A worker without a heartbeat for this long is dead if its presence lock is free: PostgreSQL releases the lock as soon
+ * as the process is gone. A worker that still holds the lock may only be busy.
  */
 export const silent_seconds = 3
-/** A worker unseen for this long is dead whatever it holds: stopped, hung, or behind a network that swallows. */
+/**
+ * A worker without a heartbeat for this long is dead even if it holds its presence lock: the process is stopped or
+ * hung, or its network drops packets.
+ */
 export const lease_seconds = 10
 const batch = 500
 
-/** What is seen of a worker that is not this one. */
+/** What this process sees of another worker. */
 export interface SeenWorker {
-  /** How long ago it said that it lives, by the database's clock; undefined where it has no row. */
+  /** Seconds since its last heartbeat, by the database's clock; undefined without a row. */
   unseen_seconds: number | undefined
   holds_lock: boolean
   /** Of the same instance as a process that is starting. */
   is_predecessor: boolean
 }
 
-/** Whether a worker is dead: the rule that `listDeadWorkers` asks in SQL, which a test holds to it case by case. */
+/** Whether a worker is dead. `listDeadWorkers` has the same rule in SQL; a test compares the two for every case. */
 export function isDead({
   unseen_seconds = (silent_seconds + lease_seconds) / 2,
   holds_lock,
@@ -33,7 +36,10 @@ export function isDead({
   return unseen_seconds > lease_seconds || ((unseen_seconds > silent_seconds || is_predecessor) && !holds_lock)
 }
 
-/** A worker as its row: `instance` is the host and data folder, which tells a predecessor from a neighbour. */
+/**
+ * The row of a worker. `instance` is the host and data folder with the embedded database, so a restarted process
+ * recognizes its predecessor; else it is the worker's id.
+ */
 export interface WorkerIdentity {
   id: string
   instance: string
@@ -43,14 +49,14 @@ export interface WorkerIdentity {
 const presenceSeed = 1984
 
 /**
- * Taken on a connection of the process's own, which PostgreSQL closes when the process is gone: the lock tells that a
- * worker lives. Shared, so that a new connection need not wait for the end of a lost one.
+ * Presence lock: held on a dedicated connection, which PostgreSQL closes when the process is gone, so the lock shows
+ * that the worker lives. It is shared: a new connection does not wait for the end of a lost one.
  */
 export function presenceLock(worker_id: string): { text: string; values: unknown[] } {
   return { text: 'select pg_advisory_lock_shared(hashtextextended($1, $2))', values: [worker_id, presenceSeed] }
 }
 
-/** Whether a process holds the lock of the worker that `name`, a column or a value, names. */
+/** Whether a process holds the presence lock of a worker; `name` is a column or a value with the worker's id. */
 export function holdsPresenceLock({ fragment }: Sql, name: Fragment): Fragment {
   return fragment`exists (
     select from pg_locks l where l.locktype = 'advisory' and l.granted and l.objsubid = 1
@@ -58,7 +64,10 @@ export function holdsPresenceLock({ fragment }: Sql, name: Fragment): Fragment {
       and ((l.classid::bigint << 32) | l.objid::bigint) = hashtextextended(${name}, ${presenceSeed}))`
 }
 
-/** Writes the worker's row. With `isDraining` a row that others removed is written as that of a draining worker again. */
+/**
+ * Inserts or renews the worker's row. With `isDraining`, a new row is marked as draining, for a worker whose row was
+ * deleted by others.
+ */
 export async function registerWorker(
   sql: Sql,
   { id, instance, slots }: WorkerIdentity,
@@ -70,13 +79,13 @@ export async function registerWorker(
     on conflict (id) do update set seen_at = now(), slots = excluded.slots`
 }
 
-/** What a worker reads of all workers at each heartbeat. */
+/** What a worker reads about all workers at each heartbeat. */
 export interface SeenWorkers {
-  /** Whether this one's row is still there. */
+  /** Whether this worker's row exists. */
   registered: boolean
-  /** Whether a person asked this one to take no more tasks. */
+  /** Whether a person asked this worker to drain. */
   is_draining: boolean
-  /** Of all workers that live and take tasks. */
+  /** Sum over all living workers that are not draining. */
   slots: number
 }
 
@@ -89,14 +98,15 @@ export async function readWorkers(sql: Sql, id: string): Promise<SeenWorkers> {
   return row!
 }
 
-/** A draining worker says that it works on nothing. No-op where it was taken back to work meanwhile. */
+/** Records that a draining worker has no tasks left. No-op if it is no longer draining. */
 export async function recordDrained(sql: Sql, id: string): Promise<void> {
   await sql`update worker set drained_at = now() where id = ${id} and draining_since is not null and drained_at is null`
 }
 
 /**
- * Dead workers, including those that hold tasks without a row. While this process is `starting`, a missing lock alone
- * shows that its predecessor is dead, so that its tasks continue at once; a sibling with the same folder holds a lock.
+ * Ids of dead workers, including those that hold tasks but have no row. While this process is `starting`, a free
+ * presence lock alone shows that its predecessor is dead, so the predecessor's tasks continue at once. Another process
+ * with the same folder holds its lock.
  */
 export async function listDeadWorkers(
   sql: Sql,
@@ -107,7 +117,7 @@ export async function listDeadWorkers(
     select w.id from (
       select id, instance, seen_at from worker
       union all
-      -- Buried while it was frozen, it came back and took these, and was gone before it had a row again.
+      -- A frozen worker whose row was deleted woke up, claimed these, and died before it inserted a row again.
       select distinct t.worker_id, null, null::timestamptz from task t
       where t.status = 'running' and t.worker_id is not null and not starts_with(t.worker_id, 'work_') and not exists (select from worker where id = t.worker_id)
     ) w
@@ -119,8 +129,8 @@ export async function listDeadWorkers(
 }
 
 /**
- * Requeues the tasks of a dead worker in batches and deletes its row. The next worker continues from the last finished
- * step. Stale writes are rejected by the fencing token.
+ * Requeues the tasks of a dead worker in batches, deletes its row, and returns the number of tasks. The next worker
+ * continues from the last completed step. The fencing number rejects stale writes of the dead worker.
  */
 export async function reapWorker(sql: Sql, queue: Queue, worker_id: string): Promise<number> {
   let given = 0
@@ -133,12 +143,15 @@ export async function reapWorker(sql: Sql, queue: Queue, worker_id: string): Pro
   return given
 }
 
-/** What becomes of a task that its worker no longer works on: any worker may take it, and one more has died of it. */
+/** The change that lets any worker take a task again. With `crashed`, it also counts one more crash under the task. */
 export function givenBack(task: LockedTask, { crashed }: { crashed: boolean }): TaskChange {
   return { task, crashes: task.crashes + (crashed ? 1 : 0), job: { kind: 'back' } }
 }
 
-/** Requeues tasks that a worker holds by their rows, but for those in `except`. */
+/**
+ * Requeues tasks that the worker holds by their rows, except those in `except`. `count` is the number of tasks looked
+ * at, at most one batch.
+ */
 export async function requeueTasks(
   sql: Sql,
   queue: Queue,
@@ -167,9 +180,11 @@ export async function requeueTasks(
 }
 
 /**
- * Of the tasks that a worker works on, those whose calls in flight are to be aborted: `lost` they are no longer its own
- * (taken over, canceled by force, removed), `cancel` it was asked to cancel them, `agent` their agent does not work. The
- * signals that tell it sooner may be lost, with a connection or with the process that owed them.
+ * Lists the tasks of a worker whose calls in flight must be aborted, with the reason:
+ * - `lost`: the worker no longer holds the task (taken over, canceled by force, deleted);
+ * - `cancel`: its cancellation was requested;
+ * - `agent`: its agent does not work.
+ * Signals announce these earlier, but can be lost with a connection or with the process that sends them.
  */
 export async function listInterrupted(
   sql: Sql,

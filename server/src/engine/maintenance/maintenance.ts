@@ -15,8 +15,8 @@ import {
   registerWorker,
   type WorkerIdentity,
 } from './leases.ts'
-import type { BudgetKeeper } from '../dispatch/budget-waits.ts'
-import type { CredentialKeeper } from '../dispatch/credential-waits.ts'
+import type { BudgetWaits } from '../dispatch/budget-waits.ts'
+import type { CredentialWaits } from '../dispatch/credential-waits.ts'
 import type { Backlogs } from '../dispatch/backlogs.ts'
 import type { Dispatcher } from '../dispatch/dispatcher.ts'
 import { agentLimitKey, listForgottenLimits } from '../queue/concurrency-limits.ts'
@@ -40,44 +40,50 @@ export interface MaintenanceOptions {
   log: Logger
   publish: (published: readonly PublishedEvents[]) => void
   onDeferred: (agent_ids: readonly string[]) => void
-  keeper: Dispatcher
+  dispatcher: Dispatcher
   backlogs: Backlogs
-  budgets: BudgetKeeper
-  credentials: CredentialKeeper
-  /** Jobs were put or given back into the queue. */
+  budgets: BudgetWaits
+  credentials: CredentialWaits
+  /** Jobs were sent or requeued: wakes the workers. */
   wake: () => void
   /** Calls of these tools can be claimed again. */
   offered: (names: readonly string[]) => void
-  /** Carries on what processes that died left of delegations. */
+  /** Continues delegations that dead processes left unfinished. */
   delegate: () => Promise<void>
-  /** Takes tasks back whose remote workers are gone. */
+  /** Takes tasks back from remote workers that are gone. */
   takeBack: () => Promise<void>
-  /** A task's worker, wherever it is, is asked to cancel it. */
+  /** Asks the worker that runs the task, in any process, to cancel it. */
   interrupt: (task_id: string) => void
-  /** This process works on tasks; one that does not only says that it lives, and leaves all else to those that do. */
+  /**
+   * Whether this process runs tasks. One that does not only sends heartbeats, and leaves everything else to those that
+   * do.
+   */
   works: boolean
 }
 
-/** What a process does beside running tasks: says that it lives and, where it works, looks after what others left behind. */
+/**
+ * Periodic jobs of a process: the heartbeat and, if the process runs tasks, the recovery of what other processes left
+ * behind.
+ */
 export interface Maintenance {
-  /** Resolves when the worker is registered and the tasks of its predecessor are given back. */
+  /** Resolves when the worker is registered and the tasks of its predecessor are requeued. */
   ready: Promise<void>
-  /** No worker was seen for a while (decision D102). */
+  /** Whether no worker was seen for a while (decision D102). */
   isSilent(): boolean
-  /** Begins the purge of removed agents now. */
+  /** Starts the purge of deleted agents now. */
   purge(): void
   stop(): Promise<void>
 }
 
 const silent_ms = 60_000
-/** A process that could not look at the workers for this long knows nothing of them. */
+/** A process that could not read the workers for this long cannot tell which of them are dead. */
 const blind_ms = 3000
-/** Offset between two jobs with the same interval: at the same moment each would need its own connection. */
+/** Offset between jobs with the same interval, so that they do not need one connection each at the same moment. */
 const apart_ms = 90
 const due_ms = 5000
 const backlogs_ms = 1000
 const forgotten_ms = 1000
-/** A gate freed so long ago and not dispatched is forgotten: its process is gone. */
+/** A freed limit that was not dispatched within this time counts as forgotten: its process is gone. */
 const forgotten_seconds = 2
 const forgottenMax = 1000
 const deferred_ms = 60_000
@@ -89,7 +95,7 @@ const usage_ms = 5000
 const leases_ms = 2000
 const remoteLeases_ms = 1000
 const delegations_ms = 3000
-/** Tool calls whose leases have ended that one statement offers again. */
+/** Maximum number of tool calls with ended leases that one statement offers again. */
 const leasesBatch = 1000
 
 export function startMaintenance(options: MaintenanceOptions): Maintenance {
@@ -103,7 +109,7 @@ export function startMaintenance(options: MaintenanceOptions): Maintenance {
     log,
     publish,
     onDeferred,
-    keeper,
+    dispatcher,
     backlogs,
     budgets,
     credentials,
@@ -117,16 +123,19 @@ export function startMaintenance(options: MaintenanceOptions): Maintenance {
   const { sql } = database
   const periodicJobs: PeriodicJob[] = []
   let seen_at = performance.now()
-  /** When a worker was seen last, of any process. */
+  /** When a worker of any process was seen last. */
   let worked_at = seen_at
-  /** Others may not have been able to say that they live while this process could not look: they are given a lease. */
+  /**
+   * While this process could not reach the database, other workers may not have reached it either. They get one lease
+   * of time before they count as dead.
+   */
   let blind_at = -Infinity
 
   const repeat = (name: string, every_ms: number, work: () => Promise<unknown>): PeriodicJob => {
     const periodicJob = startPeriodic(work, {
       every_ms,
       first_ms: every_ms + ((periodicJobs.length * apart_ms) % every_ms),
-      onError: (error) => log.warn({ err: error, job: name }, 'periodic job of the engine failed; it will run again'),
+      onError: (error) => log.warn({ err: error, job: name }, 'a periodic job of the engine failed; it will run again'),
     })
     periodicJobs.push(periodicJob)
     return periodicJob
@@ -137,12 +146,13 @@ export function startMaintenance(options: MaintenanceOptions): Maintenance {
     seen_at = performance.now()
     if (slots > 0) worked_at = seen_at
     worker.setSlotsOfAll(slots)
-    // Taken for dead by others, who gave its tasks back: it goes on under the same name, with what it still holds.
+    // Without a row, others took this worker for dead and requeued its tasks. It continues under the same id with the
+    // tasks that it still holds.
     if (registered) worker.setDraining(is_draining)
     else await registerWorker(sql, me, { isDraining: worker.isDraining })
     if (!works) return
     await worker.withTasks(async (except) => {
-      // No claim is under way here, so the tasks that it works on are all that it holds.
+      // No claim is in flight here, so the tasks that it runs are all that it holds.
       if (worker.isDraining && except.length === 0) await recordDrained(sql, me.id)
       worker.interrupt(await listInterrupted(sql, me.id, except))
       const { count } = await requeueTasks(sql, queue, me.id, { crashed: true, except })
@@ -153,24 +163,24 @@ export function startMaintenance(options: MaintenanceOptions): Maintenance {
     if (!starting && performance.now() - blind_at < lease_seconds * 1000) return
     for (const id of await listDeadWorkers(sql, me, { starting })) {
       const given = await reapWorker(sql, queue, id)
-      log.info({ worker: id, tasks: given }, 'a worker is dead; its tasks were given back')
+      log.info({ worker: id, tasks: given }, 'a worker is dead; its tasks were requeued')
       if (given > 0) wake()
     }
   }
   const wakeDue = async (): Promise<void> => {
     for (let more = true; more;) {
       const due = await markDue(sql)
-      keeper.free(due.limitKeys)
+      dispatcher.free(due.limitKeys)
       more = due.more
     }
   }
-  /** What other processes freed and did not dispatch. */
+  /** Dispatches limits that other processes freed but did not dispatch. */
   const wakeForgotten = async (): Promise<void> =>
-    keeper.free(await listForgottenLimits(sql, { seconds: forgotten_seconds, limit: forgottenMax }))
+    dispatcher.free(await listForgottenLimits(sql, { seconds: forgotten_seconds, limit: forgottenMax }))
   const wakeDeferred = async (): Promise<void> => {
     for (let after: string | undefined = ''; after !== undefined;) {
       const { agents, next } = await listAgentsWithDeferred(sql, after)
-      keeper.free(agents.map(agentLimitKey))
+      dispatcher.free(agents.map(agentLimitKey))
       after = next
     }
   }
@@ -192,7 +202,8 @@ export function startMaintenance(options: MaintenanceOptions): Maintenance {
     heartbeat = startHeartbeat({ settings: database.settings, worker_id: me.id, log })
     await queue.ready
     if (works) await reap(true)
-    // Else a new worker would take its own slots for all that there are, and leave the tasks of a busy project to others.
+    // Without this read, a new worker would take its slots for the total of all workers, and take too few tasks of a
+    // busy project.
     worker.setSlotsOfAll((await readWorkers(sql, me.id)).slots)
     seen_at = performance.now()
     const heartbeats = repeat('heartbeat', heartbeat_ms, beat)
@@ -231,14 +242,15 @@ export function startMaintenance(options: MaintenanceOptions): Maintenance {
     repeat('lost jobs', lost_ms, async () => {
       const count = await queue.discardLost(sql)
       if (count === 0) return
-      log.warn({ jobs: count }, 'jobs without a task were discarded')
+      log.warn({ jobs: count }, 'jobs without a task were found and discarded')
       wake()
     })
     repeat('concurrency limits without a dispatch', forgotten_ms, wakeForgotten).now()
     repeat('deferred tasks', deferred_ms, wakeDeferred).now()
-    // Windows that end, and calls that ended on other processes.
+    // Budget windows end without a signal, and so do calls of other processes.
     repeat('tasks that wait for a budget', budgets_ms, async () => budgets.look())
-    // A credential that other processes renewed, a task that began to wait as it was connected, an agent that works again.
+    // Without a signal: a credential that another process renewed, a task that began to wait while its credential was
+    // connected, an agent that works again.
     repeat('tasks that wait for a credential', credentials_ms, async () => credentials.look())
   })()
   const purging = works ? repeat('purge', purge_ms, () => purgeRemovedAgents(sql, queue)) : undefined
@@ -252,7 +264,7 @@ export function startMaintenance(options: MaintenanceOptions): Maintenance {
       await ready.catch(() => {})
       leaveBus?.()
       await Promise.all(periodicJobs.map((periodicJob) => periodicJob.stop()))
-      // What was used since the last sample is written before the process ends.
+      // Writes the usage since the last sample before the process ends.
       if (works)
         await sampleUsage().catch((error: unknown) =>
           log.warn({ err: error }, 'the last usage could not be written; it is lost'),

@@ -9,19 +9,19 @@ import { lightest } from './task-retention.ts'
 import { lockTasks } from '../journal/task-rows.ts'
 import type { TaskChange } from '../task.ts'
 
-/** A worker confirms a cancellation within this time, or its hold is broken. */
+/** A worker that has not confirmed a cancellation after this time loses the task. */
 const cancelConfirm_seconds = 10
 const batch = 200
-/** No transaction that creates a task lasts so long: whatever it adds to a removed agent is there by then. */
+/** No transaction that creates a task lasts this long. After this time a deleted agent gets no more tasks. */
 const lateCreation_seconds = 120
-/** Tasks of a removed agent that one statement purges. */
+/** Maximum number of tasks of a deleted agent that one statement purges. */
 const purgeBatch = 500
-/** Tasks that one statement looks at when their moment comes. */
+/** Maximum number of due tasks that one statement handles. */
 const dueBatch = 1000
-/** Agents that one statement lists. */
+/** Maximum number of agents that one statement lists. */
 const agentsBatch = 500
 
-/** Ends expired tasks that no worker holds: queued or waiting ones. */
+/** Ends expired tasks that no worker holds: queued and waiting ones. */
 export async function expireTasks(sql: Sql, queue: Queue): Promise<PublishedEvents[]> {
   return sql.begin(async (tx) => {
     const over = await tx<{ id: string }>`
@@ -43,7 +43,7 @@ export async function expireTasks(sql: Sql, queue: Queue): Promise<PublishedEven
   })
 }
 
-/** Ends tasks whose worker was asked to cancel them and did not confirm; its writes are refused from then on. */
+/** Cancels tasks whose worker did not confirm their cancellation in time. Later writes of that worker are rejected. */
 export async function forceCancels(sql: Sql, queue: Queue): Promise<PublishedEvents[]> {
   return sql.begin(async (tx) => {
     const late = await tx<{ id: string }>`
@@ -62,13 +62,16 @@ export async function forceCancels(sql: Sql, queue: Queue): Promise<PublishedEve
   })
 }
 
-/** Agents that have parked tasks and may work, of a batch after `after`; `next` is where the following one begins. */
+/**
+ * Lists the agents after `after` that have deferred tasks and may work, one batch. `next` is the `after` of the next
+ * batch.
+ */
 export async function listAgentsWithDeferred(
   sql: Sql,
   after: string,
 ): Promise<{ agents: string[]; next: string | undefined }> {
   const deferred = sql.fragment`${isDeferred(sql)}`
-  // An agent a step, so that one with many tasks costs no more than one with few.
+  // Each recursion finds one agent, so an agent with many tasks costs no more than one with few.
   const rows = await sql.run<{ agent_id: string; works: boolean }>(sql.fragment`
     with recursive parked as (
       (select t.agent_id, 1 as n from task t where t.agent_id > ${after} and ${deferred} order by t.agent_id limit 1)
@@ -83,8 +86,8 @@ export async function listAgentsWithDeferred(
 }
 
 /**
- * Lets tasks whose `run_after` comes near count as parked: from then on their agent and their gates alone decide. Gives
- * the gates of their agents, noted so that a crash before their dispatch loses nothing.
+ * Marks tasks whose `run_after` is near as deferred: from then on only their agent and their concurrency limits decide.
+ * Returns the limit keys of their agents, which are also stored, so that a crash before the dispatch loses nothing.
  */
 export async function markDue(sql: Sql): Promise<{ limitKeys: LimitKey[]; more: boolean }> {
   return sql.begin(async (tx) => {
@@ -99,8 +102,8 @@ export async function markDue(sql: Sql): Promise<{ limitKeys: LimitKey[]; more: 
 }
 
 /**
- * Removes the rest of deleted agents: tasks with their rows, threads, logs and usage, one batch a statement. Without
- * their agent they are visible to no one.
+ * Deletes what is left of deleted agents: tasks with their rows, threads, logs and usage, one batch per statement.
+ * Without their agent, no caller sees them.
  */
 export async function purgeRemovedAgents(sql: Sql, queue: Queue): Promise<void> {
   const removed = await sql<{ agent_id: string; asked: string }>`
@@ -116,8 +119,8 @@ export async function purgeRemovedAgents(sql: Sql, queue: Queue): Promise<void> 
     await sql`delete from model_warning where agent_id = ${agent_id}`
     await sql`delete from task_rollup where agent_id = ${agent_id}`
     await sql`delete from log_rollup where agent_id = ${agent_id}`
-    // The first pass only marks the agent. By the second pass no transaction can still be creating a task for it.
-    // `asked` tells that a task arrived meanwhile, so there is more to do.
+    // The first pass only marks the agent. By the second pass no transaction can still be creating a task for it. A
+    // changed `removed_at` shows that a task arrived meanwhile, so the purge must run again.
     const [again] = await sql`
       delete from removed_agent where agent_id = ${agent_id} and purged_at is not null and removed_at = ${asked}::timestamptz
       returning agent_id`
@@ -126,7 +129,7 @@ export async function purgeRemovedAgents(sql: Sql, queue: Queue): Promise<void> 
   }
 }
 
-/** Removes a batch of an agent's tasks, and gives whether there are more. */
+/** Deletes a batch of an agent's tasks. Returns whether there are more. */
 async function purgeTasks(sql: Sql, queue: Queue, agent_id: string): Promise<boolean> {
   return sql.begin(async (tx) => {
     const tasks = await tx<{ id: string; events: number }>`
@@ -137,16 +140,16 @@ async function purgeTasks(sql: Sql, queue: Queue, agent_id: string): Promise<boo
     const deleted = await tx<{ gate: LimitKey; job_id: string | null }>`
       delete from task where id = any(${ids})
       returning job_id, case when concurrency_key is not null and finished_at is null then 'key:' || project_id || ':' || concurrency_key end as gate`
-    // Of a task that was created, and begun, while its agent was being deleted.
+    // Jobs of tasks that were created and started while their agent was being deleted.
     await queue.discardActive(
       tx,
       deleted.flatMap(({ job_id }) => job_id ?? []),
     )
-    // After the tasks: their locks keep further rows from being added.
+    // After the tasks: the locks of the tasks prevent new rows of these kinds.
     await tx`delete from approval where task_id = any(${ids})`
     await tx`delete from task_message where task_id = any(${ids})`
     await deleteDoorRows(tx, ids)
-    // A key is shared with other agents of the project.
+    // Other agents of the project may share a concurrency key, so its limit must be dispatched.
     const limitKeys = new Set(deleted.flatMap(({ gate }) => gate ?? []))
     if (limitKeys.size > 0) await noteFreed(tx, [...limitKeys])
     return tasks.length === purgeBatch || ids.length < tasks.length

@@ -1,25 +1,26 @@
 import type { Sql } from '../../platform/postgres/database.ts'
 import { deleteEndedTasks } from './door-rows.queries.ts'
 
-/** Tasks that one statement looks at. */
+/** Maximum number of tasks that one statement reads. */
 const tasksMax = 500
-/** Events of the tasks that one statement removes; one task alone may have more. */
+/** Maximum number of events that one statement deletes with their tasks; a single task may have more. */
 const eventsMax = 20_000
-/** Threads that one statement looks at. */
+/** Maximum number of threads that one statement reads. */
 const threadsMax = 2000
-/** What was passed over is looked at again so much later. */
+/** Interval between two passes over all tasks. */
 const again_ms = 6 * 3_600_000
 
-/** Removes tasks that ended too long ago, a batch a call; gives whether there is more to look at now. */
+/** Deletes a batch of tasks that ended more than `days` days ago. Returns whether there is more to do now. */
 export type TaskRetention = (sql: Sql, days: number) => Promise<boolean>
 
 /**
- * Makes the sweep that removes tasks whose end is more than `days` days ago, with their steps, events, approvals and
- * messages; 0 keeps all. Tasks of a thread stay while the thread has a task that is open or ended later: they are what it
- * remembers. A thread of which nothing is left goes too, once it was not used for as long and no schedule writes into it.
+ * Makes the sweep that deletes tasks whose end is more than `days` days ago, with their steps, events, approvals and
+ * messages; 0 keeps all tasks. Tasks of a thread stay while the thread has a task that is open or ended later, because
+ * they are its history. An empty thread is deleted too, if it was not used for `days` days and no schedule writes into
+ * it.
  *
- * It goes through them from the oldest on, and remembers where it is, so that tasks which stay are not looked at again
- * with every batch. What another process works on at the same time is left to it.
+ * A pass walks from the oldest task on and remembers its position, so it does not read the tasks that stay with every
+ * batch. It skips rows that another process has locked.
  */
 export function makeTaskRetention(now: () => number = () => performance.now()): TaskRetention {
   let stage: Stage = { of: 'tasks', behind: first }
@@ -39,7 +40,7 @@ export function makeTaskRetention(now: () => number = () => performance.now()): 
 
 type Stage = { of: 'tasks'; behind: Place } | { of: 'threads'; behind: string } | { of: 'rest'; until: number }
 
-/** The task that was looked at last; the moment in the words of the database, which has more digits than ours. */
+/** Position of the last task read. `at` is the database's text, because it has more digits than a `Date`. */
 interface Place {
   at: string
   id: string
@@ -52,7 +53,7 @@ interface OldTask extends Place {
   events: number
 }
 
-/** Removes a batch behind a place, and gives where to go on; undefined at the end. */
+/** Deletes a batch after a position. Returns the next position; undefined at the end. */
 async function removeTasks(sql: Sql, days: number, { at, id }: Place): Promise<Place | undefined> {
   const found = await sql<OldTask>`
     select id, finished_at::text as at, thread_id, last_sequence as events from task
@@ -65,18 +66,18 @@ async function removeTasks(sql: Sql, days: number, { at, id }: Place): Promise<P
   return found.length < tasksMax && batch.length === found.length ? undefined : batch.at(-1)
 }
 
-/** The first of these tasks, as many as one statement can remove in its time. */
+/** The first of these tasks, as many as one statement can delete in its time: at least one. */
 export function lightest<Task extends { events: number }>(tasks: readonly Task[]): Task[] {
   let sum = 0
   const end = tasks.findIndex(({ events }) => (sum += events) > eventsMax)
   return end < 0 ? [...tasks] : tasks.slice(0, Math.max(1, end))
 }
 
-/** Of the threads of these tasks those that have a task which is open or ended later. */
+/** The threads of these tasks that have a task which is open or ended later. */
 async function listStoredThreads(sql: Sql, days: number, tasks: readonly OldTask[]): Promise<Set<string>> {
   const threads = [...new Set(tasks.flatMap(({ thread_id }) => thread_id ?? []))]
   if (threads.length === 0) return new Set()
-  // From the newest on: where a thread is in use, that is the first.
+  // Newest first: in a thread in use, the first row decides.
   const rows = await sql<{ thread_id: string }>`
     select h.thread_id from unnest(${threads}::text[]) h(thread_id), lateral (
       select from task t where t.thread_id = h.thread_id
@@ -86,7 +87,7 @@ async function listStoredThreads(sql: Sql, days: number, tasks: readonly OldTask
   return new Set(rows.map(({ thread_id }) => thread_id))
 }
 
-/** Those of removed agents are purged elsewhere, in another order of locks. */
+/** Tasks of deleted agents are purged by `purgeRemovedAgents`, which takes locks in another order. */
 async function deleteTasks(sql: Sql, tasks: readonly OldTask[]): Promise<void> {
   await sql.begin(async (tx) => {
     const locked = await tx<{ id: string }>`
@@ -99,9 +100,9 @@ async function deleteTasks(sql: Sql, tasks: readonly OldTask[]): Promise<void> {
   })
 }
 
-/** Removes empty threads among the next ones, and gives the last one looked at; undefined at the end. */
+/** Deletes empty threads among the next ones. Returns the id of the last one read; undefined at the end. */
 async function removeThreads(sql: Sql, days: number, after: string): Promise<string | undefined> {
-  // Adding a task first sets the time in the thread's row, which is then kept.
+  // Adding a task to a thread updates `updated_at` first, so that thread stays.
   const [looked] = await sql<{ count: number; last: string | null }>`
     with next as materialized (
       select id, updated_at from thread

@@ -3,6 +3,7 @@ import type { Fragment, Sql } from '../../platform/postgres/database.ts'
 /**
  * Concurrency limits admit a bounded number of tasks: `thread:<id>` one after the other, `key:<project>:<key>` one at a
  * time, `agent:<id>` up to the agent's `max_concurrent_tasks`.
+ *
  * A task over a limit stays in the task table without a job. A transaction that queues a task with limits holds the
  * lock of each limit until its commit, so of two processes only one can queue it. Lock order: agent's row, limits in
  * the order of their hashes, tasks. A transaction that holds a limit only tries to lock another one. Ending a task
@@ -10,7 +11,7 @@ import type { Fragment, Sql } from '../../platform/postgres/database.ts'
  */
 export type LimitKey = string
 
-/** What a task's gates depend on. */
+/** The columns that determine a task's limits. */
 export interface LimitedTask {
   project_id: number
   agent_id: string
@@ -18,12 +19,12 @@ export interface LimitedTask {
   concurrency_key: string | null
 }
 
-/** The gate of an agent; the same name stands for all its parked tasks, when it may work again. */
+/** The limit of an agent. The same key stands for all deferred tasks of an agent that may work again. */
 export function agentLimitKey(agent_id: string): LimitKey {
   return `agent:${agent_id}`
 }
 
-/** The gates that a task has to pass; none for most tasks, which cost nothing then. */
+/** The limits of a task; most tasks have none. */
 export function limitKeysOf(
   { project_id, agent_id, thread_id, concurrency_key }: LimitedTask,
   isLimited: boolean,
@@ -38,9 +39,9 @@ export function limitKeysOf(
 const lockSeed = 4711
 
 /**
- * Locks gates for the rest of the transaction, always in the same order. From then on the transaction reads by indexes: what
- * is asked about gates is answered by a few rows, but the planner takes thousands of tasks of one thread for a reason to
- * read the whole table for each of them.
+ * Locks limits until the end of the transaction, always in the same order. It also disables sequential scans for the
+ * transaction: its queries need a few rows, but the planner prefers to read the whole table when one thread has
+ * thousands of tasks.
  */
 export async function lockLimits(tx: Sql, limitKeys: readonly LimitKey[]): Promise<void> {
   await tx`
@@ -56,7 +57,7 @@ export async function tryLockLimits(tx: Sql, limitKeys: readonly LimitKey[]): Pr
   return new Set(rows.filter(({ locked }) => locked).map(({ gate }) => gate))
 }
 
-/** Notes in the transaction that frees them that gates have room, so that a crash behind it loses nothing. */
+/** Records freed limits in the transaction that frees them, so that a crash after it loses nothing. */
 export async function noteFreed(tx: Sql, limitKeys: readonly LimitKey[]): Promise<void> {
   await tx`insert into freed_gate (gate) select unnest(${[...limitKeys]}::text[])`
 }
@@ -65,7 +66,7 @@ export async function clearFreed(tx: Sql, limitKey: LimitKey): Promise<void> {
   await tx`delete from freed_gate where gate = ${limitKey}`
 }
 
-/** Limits that were freed a while ago and not dispatched: their process has died. */
+/** Limits that were freed more than `seconds` ago and not dispatched, because their process died. */
 export async function listForgottenLimits(sql: Sql, { seconds, limit }: { seconds: number; limit: number }) {
   const rows = await sql<{ gate: LimitKey }>`
     select distinct gate from (
@@ -74,29 +75,29 @@ export async function listForgottenLimits(sql: Sql, { seconds, limit }: { second
   return rows.map(({ gate }) => gate)
 }
 
-/** A parked task that might be sent. */
+/** A deferred task that might be sent. */
 export interface Candidate extends LimitedTask {
   id: string
   run_after: string | null
   max_concurrent_tasks: number | null
 }
 
-/** Tasks without a job that may have one: the words of the index `task_parked`. */
+/** Tasks without a job that may have one: the predicate of the index `task_parked`. */
 export const isDeferred = (sql: Sql): Fragment => sql.fragment`
   t.job_id is null and ((t.status = 'queued' and not t.backlog)
     or (t.status = 'waiting' and (t.slot = 'wanted' or t.wait->>'reason' in ('agent_paused', 'agent_stopped'))))
   and t.due_at is null`
 
-/** Tasks that wait for room among their project's jobs: the words of the index `task_backlog`. */
+/** Tasks that wait until their project has fewer jobs in the queue: the predicate of the index `task_backlog`. */
 export const isBacklog = (sql: Sql): Fragment => sql.fragment`t.backlog and t.status = 'queued' and t.job_id is null`
 
-/** Agents that may work: the rule is `agentMayWork` of the contract. */
+/** Agents that may work: the rule `agentMayWork` of the contract. */
 export const mayWork = (sql: Sql): Fragment =>
   sql.fragment`(a.status in ('running', 'creating') or (a.status = 'updating' and a.settles_to = 'running'))`
 
 /**
- * Deferred tasks that could be queued now as far as `which` goes, the most urgent first: their agent may work, and no
- * task is ahead of them in their thread or holds their key. Slots of agents are checked by `freeSlots`.
+ * Deferred tasks among `which` that could be queued now, by priority: their agent may work, and no task is ahead of
+ * them in their thread or holds their key. `freeSlots` checks the slots of agents.
  */
 export async function listCandidates(tx: Sql, which: Fragment, limit: number): Promise<Candidate[]> {
   return tx.run<Candidate>(tx.fragment`
@@ -111,13 +112,16 @@ export async function listCandidates(tx: Sql, which: Fragment, limit: number): P
     order by t.priority desc, t.id limit ${limit}`)
 }
 
-/** Whether a task has begun, or is sent, that has this key: the words of the index `task_key_held`. */
+/** Whether a task with this key has started or has a job: the predicate of the index `task_key_held`. */
 export const isKeyHeld = ({ fragment }: Sql, project_id: Fragment | number, key: Fragment | string | null): Fragment =>
   fragment`exists (
     select from task k where k.project_id = ${project_id} and k.concurrency_key = ${key}
       and k.finished_at is null and (k.status <> 'queued' or k.job_id is not null))`
 
-/** How many more tasks of agents with a limit may be sent. Those that ran before there was a limit count too. */
+/**
+ * How many more tasks of each agent with a limit may be sent. Tasks that started before the agent had a limit count
+ * too.
+ */
 export async function freeSlots(tx: Sql, agent_ids: readonly string[]): Promise<Map<string, number>> {
   const rows = await tx<{ id: string; free: number }>`
     select a.id, a.max_concurrent_tasks

@@ -3,19 +3,19 @@ import { PgBoss, type Db } from 'pg-boss'
 import type { Logger } from 'pino'
 import type { Database, Fragment, Sql } from '../../platform/postgres/database.ts'
 
-/** What is put into the queue for a task: a job says only which task, everything else is in the task's row. */
+/** A job to send. A job only names its task; everything else is in the task's row. */
 export interface NewJob {
-  /** A UUID of the caller's choice, so that the task's row can name it in the same statement. */
+  /** A UUID that the caller generates, so that the task's row can name the job in the same statement. */
   id: string
   task_id: string
   project_id: number
   /** 0 to 9; higher ones are fetched first. */
   priority: number
-  /** Not before; undefined means now. */
+  /** The earliest start; undefined for now. */
   start_after?: Date | undefined
 }
 
-/** A job that this process fetched. `attempt` rises with every fetch of the same job. */
+/** A job that this process fetched. Each fetch of a job raises its `attempt`. */
 export interface Job {
   id: string
   attempt: number
@@ -25,84 +25,96 @@ export interface Job {
 export type JobAttempt = Pick<Job, 'id' | 'attempt'>
 
 /**
- * The queue: pg-boss on our own PostgreSQL, so that a task, its job and its events are one transaction. All that is
- * done to jobs happens in a transaction of the caller.
+ * The queue: pg-boss on the same PostgreSQL, so that a task, its job and its events are one transaction (decision
+ * 0004). Every change of jobs is part of the caller's transaction.
  *
- * A job that is done is deleted: the history is the task's, and a small table keeps fetching fast.
+ * A done job is deleted: the task is the history, and a small table keeps fetching fast.
  */
 export interface Queue {
-  /** Jobs of one project that wait at most, but for those of a second. */
+  /** Maximum number of waiting jobs of one project. Tasks created within one second may exceed it. */
   readonly waitingMax: number
-  /** Resolves when the queue's own schema exists and jobs can be sent. */
+  /** Resolves when the queue's schema exists and jobs can be sent. */
   ready: Promise<void>
   send(tx: Sql, jobs: readonly NewJob[]): Promise<void>
   /**
-   * Marks jobs of this transaction active, as a fetch does, so that no other process fetches them. Returns them with their
-   * attempt.
+   * Marks jobs that this transaction inserted as active, like a fetch does, so that no other process fetches them.
+   * Returns them with their attempt.
    */
   activate(tx: Sql, ids: readonly string[]): Promise<Job[]>
   /**
-   * The insert of jobs that are active from the beginning, as a fetch leaves them, for a statement that has their `job_id`, `id` of the
-   * task, `project_id` and `priority` in the table `from`. The queue is ready.
+   * The insert of jobs that are active from the start, like fetched ones, as part of a statement. The relation `from`
+   * has their `job_id`, the task's `id`, `project_id` and `priority`. The queue must be ready.
    */
   insertActive(sql: Sql, from: Fragment): Fragment
   /**
-   * Fetches at most `count` jobs by priority and age, and marks them active. `perProject` bounds how many jobs of one
-   * project are active at once over all processes: other projects do not wait behind its backlog. Jobs of the projects
-   * in `behind` are fetched only where the others do not suffice.
+   * Fetches at most `count` jobs by priority and age, and marks them active. `perProject` bounds the active jobs of one
+   * project over all processes, so that other projects do not wait behind its backlog. Jobs of the projects in `behind`
+   * are fetched only if there are not enough others.
    */
   fetch(tx: Sql, count: number, perProject: number, behind?: readonly number[]): Promise<Job[]>
-  /** How many jobs wait, of projects with at least `atLeast` of them and of those in `project_ids`; projects without one are left out. */
+  /**
+   * Number of waiting jobs of each project with at least `atLeast` of them, and of the projects in `project_ids`.
+   * Projects without any are left out.
+   */
   countWaiting(sql: Sql, atLeast: number, project_ids: readonly number[]): Promise<Map<number, number>>
-  /** The removal of jobs, as part of a statement of the caller. One that was fetched again meanwhile is left alone. */
+  /** The deletion of jobs, as part of a caller's statement. A job that was fetched again meanwhile stays. */
   removal(sql: Sql, jobs: readonly JobAttempt[]): Fragment
-  /** Ends jobs whatever their attempt: those whose task no longer names them. */
+  /** Deletes jobs whatever their attempt, because their tasks no longer name them. */
   discard(tx: Sql, ids: readonly string[]): Promise<void>
-  /** Ends those that are active, whatever their attempt; one that waits is left to its fetch, whose lock may be held for its task. */
+  /**
+   * Deletes those of the jobs that are active, whatever their attempt. Waiting ones stay: their fetch may hold a lock
+   * while it waits for the task's.
+   */
   discardActive(tx: Sql, ids: readonly string[]): Promise<void>
-  /** Ends those that are not due yet. One that is being fetched is left to its fetch, which may wait for the lock of its task. */
+  /**
+   * Deletes those of the jobs that are not active. One that is being fetched stays: its fetch may wait for the lock of
+   * the task.
+   */
   discardTimers(tx: Sql, ids: readonly string[]): Promise<void>
   /**
-   * Ends at most `lostMax` jobs that were fetched more than `lostAfter_seconds` ago and that no task names. No worker
-   * owns them, and they would count for their project until they expire. Returns how many there were.
+   * Deletes at most `lostMax` jobs that were fetched more than `lostAfter_seconds` ago and that no task names. No
+   * worker owns them, and they would count for their project until they expire. Returns their number.
    */
   discardLost(sql: Sql): Promise<number>
-  /** Requeues active jobs: the next fetch gets them at their old place, with the next attempt. */
+  /** Requeues active jobs at their old place; their next fetch has the next attempt. */
   requeue(tx: Sql, ids: readonly string[]): Promise<void>
-  /** Stops its maintenance. Jobs stay as they are. */
+  /** Stops the queue's maintenance. Jobs stay as they are. */
   close(): Promise<void>
 }
 
 const name = 'task'
 const schema = 'pgboss'
-/** The queue's own expiry is the last resort behind our leases; a claim lasts an hour at most (see run-task). */
+/** The queue's expiry is the last resort behind Cadre's leases. A claim lasts an hour at most (see `run-task.ts`). */
 const expire_seconds = 86_400
-/** Jobs that wait are never thrown away. */
+/** Waiting jobs are never deleted by age. */
 const retention_seconds = 10 * 365 * 86_400
-/** How often a job is given back is bounded by the task's max_attempts, not here. */
+/** `max_attempts` of the task bounds its retries, not the queue. */
 const retriesMax = 1_000_000
 const maintenanceTimeout_ms = 120_000
 const superviseInterval_seconds = 60
-/** No transaction that fetches a job, or changes the task that names it, lasts so long. */
+/** No transaction that fetches a job, or changes the task that names it, lasts this long. */
 const lostAfter_seconds = 60
 const lostMax = 1000
 /**
- * Of one project: the jobs of a project that has its share of the workers are looked through by every fetch for another's.
- * It is about what the workers get through meanwhile.
+ * Usual maximum of waiting jobs per project. Each fetch for another project scans the jobs of a project that has its
+ * share of the workers. The number is about what workers complete within a second.
  */
 const usualWaitingMax = 2000
-/** How many jobs one fetch takes at most. */
+/** Maximum number of jobs that one fetch takes. */
 export const fetchMax = 64
 
-/** How many jobs one fetch takes at most for so many free slots. Powers of two keep the prepared statements few. */
+/**
+ * Maximum number of jobs that one fetch takes for this number of free slots. Powers of two keep the number of prepared
+ * statements small.
+ */
 export const fetchSize = (free: number): number => 2 ** Math.floor(Math.log2(Math.min(free, fetchMax)))
 
-/** As text, for COPY: the open tasks whose job is for a moment that has not come, `task_id` and `start_after`. */
+/** Query for COPY: `task_id` and `start_after` of open tasks whose job is not due yet. */
 export const delayedJobsQuery = `
   select t.id as task_id, j.start_after from ${schema}.job j join task t on t.job_id = j.id
   where j.name = '${name}' and j.state < 'active' and j.start_after > now()`
 
-/** Whether the queue's schema is there, and has jobs in it. */
+/** Whether the queue's schema exists and has jobs. */
 export async function hasJobs(sql: Sql): Promise<boolean> {
   const [queue] = await sql<{ is_there: boolean }>`select to_regclass(${`${schema}.job`}) is not null as is_there`
   if (!queue?.is_there) return false
@@ -110,7 +122,7 @@ export async function hasJobs(sql: Sql): Promise<boolean> {
   return job !== undefined
 }
 
-/** Opens the queue. Its schema is made or checked in the background: see `ready`. */
+/** Opens the queue. Its schema is created or checked in the background: see `ready`. */
 export function openQueue({
   database,
   log,
@@ -119,9 +131,9 @@ export function openQueue({
 }: {
   database: Database
   log: Logger
-  /** Looks after the queue's tables, as one process of several is enough for. */
+  /** Whether this process maintains the queue's tables; one process is enough. */
   supervise?: boolean
-  /** Less than usual in tests. */
+  /** Tests lower it. */
   waitingMax?: number | undefined
 }): Queue {
   const own = ownDatabase(database, log)
@@ -132,10 +144,10 @@ export function openQueue({
     supervise,
     superviseIntervalSeconds: superviseInterval_seconds,
   })
-  boss.on('error', (error) => log.warn({ err: error }, 'maintenance of the queue failed'))
-  boss.on('warning', (warning) => log.warn({ warning }, 'the queue warns'))
+  boss.on('error', (error) => log.warn({ err: error }, 'maintenance of the queue failed; it will run again'))
+  boss.on('warning', (warning) => log.warn({ warning }, 'pg-boss reported a warning'))
   const ready = start(boss)
-  // The caller sees the failure. Without a listener it would also end the process.
+  // The caller sees the error. Without a handler it would also end the process.
   ready.catch(() => {})
 
   return {
@@ -253,8 +265,7 @@ async function fetchJobs(
 }
 
 /**
- * One of Cadre's transactions as pg-boss sees it. Its statements get names like Cadre's, so PostgreSQL prepares them
- * once.
+ * Wraps a transaction of Cadre for pg-boss. Its statements are named like Cadre's, so PostgreSQL prepares them once.
  */
 function prepared(tx: Sql): Db {
   return {
@@ -265,7 +276,7 @@ function prepared(tx: Sql): Db {
   }
 }
 
-/** The connections of the queue's own upkeep: its statements may take longer than those of a request. */
+/** Connections for the queue's maintenance, whose statements may take longer than those of a request. */
 function ownDatabase(database: Database, log: Logger): { db: Db; close(): Promise<void> } {
   const { types: _types, ...settings } = database.settings
   const pool = new pg.Pool({
@@ -278,7 +289,8 @@ function ownDatabase(database: Database, log: Logger): { db: Db; close(): Promis
   })
   pool.on(
     'error',
-    (error) => void (pool.ending || log.warn({ err: error }, 'an idle connection of the queue was lost')),
+    (error) =>
+      void (pool.ending || log.warn({ err: error }, 'an idle connection of the queue was lost; it will be replaced')),
   )
   return { db: { executeSql: (text, values) => pool.query(text, values) }, close: () => pool.end() }
 }

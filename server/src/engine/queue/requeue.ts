@@ -6,16 +6,17 @@ import type { NewJob, Queue } from './queue.ts'
 const batch = 1000
 
 /**
- * Gives every open task that names a job a new one, in an empty queue, and returns how many there are. Afterwards the
- * tasks are as after a crash of all workers: queued tasks are fetched, running ones are requeued when their worker is
- * found missing, and none is lost.
- * Delayed jobs come from the caller's table `delayed_task`: `task_id`, `start_after`. No other client uses the database
- * meanwhile.
+ * Creates a new job for every open task that names one, in an empty queue, and returns their number. The tasks are then
+ * as after a crash of all workers: queued tasks are fetched, running ones are requeued when their worker is found dead,
+ * and none is lost.
+ *
+ * The caller's table `delayed_task` has `task_id` and `start_after` of delayed jobs. No other client may use the
+ * database meanwhile.
  */
 export async function requeueTasks(tx: Sql, queue: Queue): Promise<number> {
   let total = 0
   for (let after = ''; ;) {
-    // By their age, so that the queue has them in their order.
+    // Oldest first, so that the queue keeps the tasks' order.
     const tasks = await tx<Omit<NewJob, 'id' | 'start_after'> & { start_after: string | null }>`
       select t.id as task_id, t.project_id, t.priority, d.start_after
       from task t left join delayed_task d on d.task_id = t.id
@@ -27,7 +28,7 @@ export async function requeueTasks(tx: Sql, queue: Queue): Promise<number> {
       start_after: start_after === null ? undefined : new Date(start_after),
     }))
     await queue.send(tx, jobs)
-    // The attempts of a new job are counted from the beginning.
+    // The attempts of a new job start at 0.
     await tx`
       update task t set job_id = j.id, job_attempt = -1
       from unnest(${jobs.map(({ task_id }) => task_id)}::text[], ${jobs.map(({ id }) => id)}::uuid[]) j(task_id, id)
