@@ -2,7 +2,7 @@ import type { ApprovalState } from '#contract/tasks/task-lifecycle.ts'
 import { jsonb, type Sql } from '../../platform/postgres/database.ts'
 import type { NewApproval } from '../task.ts'
 
-/** An approval as it is kept. */
+/** An approval as stored. */
 export interface ApprovalRow extends NewApproval {
   project_id: number
   agent_id: string
@@ -26,18 +26,19 @@ export async function insertApprovals(tx: Sql, asked: readonly Asked[]): Promise
       kind text, tool text, arguments jsonb, parameters jsonb, call_hash text, on_timeout text, expires_at timestamptz)`
 }
 
-/** Closes approvals whose tasks have ended. */
+/** Closes pending approvals of tasks that have ended. */
 export async function closeApprovals(tx: Sql, task_ids: readonly string[]): Promise<void> {
   await tx`
     update approval set status = 'expired', resolved_at = now(), reason = 'The task has ended.'
     where task_id = any(${[...task_ids]}) and status = 'pending'`
 }
 
-/** What steps end with that were started when their task ended. */
+/** The error of steps that were still in progress when their task ended. */
 export const taskEnded = { code: 'task_ended', message: 'The task ended before this did.', retryable: false } as const
 
 /**
- * Closes steps that were started when their task ended. The outcome of a call is unknown; everything else was not done.
+ * Closes steps that were in progress when their task ended. The outcome of a call that is not safe to repeat is
+ * `unknown`; every other step failed.
  */
 export async function closeSteps(tx: Sql, task_ids: readonly string[]): Promise<void> {
   await tx`
@@ -48,7 +49,7 @@ export async function closeSteps(tx: Sql, task_ids: readonly string[]): Promise<
     where task_id = any(${[...task_ids]}) and status = 'started'`
 }
 
-/** How a person, or the end of their time, answered. */
+/** The resolution of an approval by a person, or by its timeout. */
 export interface Answer {
   status: Exclude<ApprovalState, 'pending'>
   approved_arguments?: Record<string, unknown> | undefined
@@ -57,7 +58,10 @@ export interface Answer {
   reason: string | null
 }
 
-/** Writes the answer if there is none yet: of two at once only one gives the row. */
+/**
+ * Stores the resolution of a pending approval and returns its row. Undefined if it was resolved before: of two at once,
+ * only one gets the row.
+ */
 export async function moveApproval(tx: Sql, id: string, answer: Answer): Promise<ApprovalRow | undefined> {
   const { status, approved_arguments, result, resolved_by, reason } = answer
   const [row] = await tx<ApprovalRow>`
@@ -72,7 +76,7 @@ export async function findApproval(sql: Sql, id: string): Promise<ApprovalRow | 
   return row
 }
 
-/** Approvals whose time is over, a batch of them. */
+/** A batch of approvals whose time is over. */
 export async function listExpiredApprovals(sql: Sql, limit: number): Promise<{ id: string; task_id: string }[]> {
   return sql<{ id: string; task_id: string }>`
     select id, task_id from approval where status = 'pending' and expires_at <= now() order by expires_at limit ${limit}`

@@ -9,24 +9,25 @@ import { lockTasks } from './task-rows.ts'
 import type { LockedTask, CancelRequest, Step, TaskChange } from '../task.ts'
 
 /**
- * Result of a cancellation. `canceled`: it is canceled, now or before. `requested`: its worker was signaled and will
- * confirm. `finished`: it had ended otherwise. `missing`: there is no such task. `is_new`: no cancellation was
- * requested before.
+ * Outcome of a cancellation. `canceled`: the task is canceled, by this request or an earlier one. `requested`: its
+ * worker, or the worker of a task below it, was signaled and will confirm. `finished`: it had ended otherwise.
+ * `missing`: there is no such task. `is_new`: no cancellation was requested before.
  */
 export type CancelOutcome =
   | { outcome: 'canceled' | 'requested'; status: TaskState; is_new: boolean }
   | { outcome: 'finished'; status: TaskState }
   | { outcome: 'missing' }
 
-/** What a cancellation leaves behind: calls that took effect, and calls whose outcome is unknown. */
+/** The effects of a canceled task: tool calls that took effect, and tool calls of unknown outcome. */
 export interface CancelReceipt {
   effects: { step_id: string; tool: string }[]
   uncertain: { step_id: string; tool: string }[]
 }
 
 /**
- * Cancels a task: at once unless a worker holds it, which is asked to. By force its hold is broken instead, and nothing
- * that it does afterwards is written; what was in flight is uncertain. Repeating it changes nothing.
+ * Cancels a task and all tasks that it delegated. A task that a worker holds is canceled when the worker confirms; with
+ * mode `force` it is canceled at once, later writes of the worker are rejected, and calls in flight are uncertain. Any
+ * other task is canceled at once. Repeated requests change nothing.
  */
 export async function cancelTask(
   tx: Sql,
@@ -57,7 +58,7 @@ export async function cancelTask(
       interrupts: [...below.interrupts, task_id],
     }
   }
-  // Tasks below it that a worker holds end first; then it is canceled too.
+  // Delegated tasks that workers hold end first, then this one.
   if (below.isOpen) {
     const published = task.cancel ? [] : await applyChanges(tx, queue, [requested(task, request)])
     return {
@@ -76,8 +77,8 @@ export async function cancelTask(
 }
 
 /**
- * Cancels what a task has delegated, at any depth, the deepest first. `isOpen`: a worker holds one of them and is asked. The
- * task is locked; those below it were created later, so their locks come in the order of all.
+ * Cancels the tasks below a task at any depth, the deepest first. `isOpen`: a worker holds one of them and must
+ * confirm. The task itself is locked. Tasks below it were created later, so they are locked in the order of their ids.
  */
 async function cancelBelow(
   tx: Sql,
@@ -103,7 +104,7 @@ async function cancelBelow(
   return { published: await applyChanges(tx, queue, changes), interrupts, isOpen }
 }
 
-/** A running task whose worker is asked to cancel it. */
+/** The request to a running task's worker to cancel it. */
 export function requested(task: LockedTask, cancel: CancelRequest): TaskChange {
   return { task, cancel, events: [{ type: 'cancel.requested', data: { reason: cancel.reason, mode: cancel.mode } }] }
 }
@@ -130,13 +131,13 @@ export function canceled(
   }
 }
 
-/** The end of a task whose worker is not asked, or did not answer: what it was writing is void. */
+/** The end of a task by force: later writes of its worker are rejected. */
 export async function forced(tx: Sql, task: LockedTask, request: CancelRequest): Promise<TaskChange> {
   const { events = [], ...end } = canceled(task, request, await readReceipt(tx, task.id), { forced: true })
   return { ...end, events: [...(await cutShort(tx, task.id)), ...events], job: { kind: 'end' } }
 }
 
-/** The event that ends a message which will not be completed. */
+/** The events that discard the message of a model call that was in progress. */
 export async function cutShort(tx: Sql, task_id: string): Promise<NonNullable<TaskChange['events']>> {
   const [step] = await tx<Pick<Step, 'id' | 'index' | 'type' | 'name'> & { message_id: string }>`
     select id, index, type, name, input->>'message_id' as message_id from task_step
@@ -149,15 +150,15 @@ export async function cutShort(tx: Sql, task_id: string): Promise<NonNullable<Ta
   ]
 }
 
-/** The code of a call that failed and may have taken effect all the same. */
+/** The error code of a call that failed but may have taken effect. */
 export const uncertainCode = 'tool_outcome_unknown'
 
 type CallStep = Pick<Step, 'id' | 'type' | 'name' | 'status' | 'input' | 'error'> & {
-  /** A call on the caller's side that nothing has claimed. */
+  /** Whether the call is made outside the engine and no process has claimed it. */
   is_unclaimed?: boolean
 }
 
-/** Which tool calls took effect, and which have an unknown outcome. A call that is safe to repeat has no effect. */
+/** The tool calls that took effect, and those of unknown outcome. A call that is safe to repeat is never uncertain. */
 export function receiptOf(steps: readonly CallStep[]): CancelReceipt {
   const tools = steps.filter((step) => step.type === 'tool_call' || isCallers(step))
   const named = (wanted: (step: CallStep) => boolean) =>
@@ -173,7 +174,7 @@ export function receiptOf(steps: readonly CallStep[]): CancelReceipt {
   }
 }
 
-/** The same, of a task that no worker holds and of all tasks below it. */
+/** The receipt of a task that no worker holds, including all tasks below it. */
 export async function readReceipt(tx: Sql, task_id: string): Promise<CancelReceipt> {
   const steps = await tx<CallStep>`
     with recursive tree as (

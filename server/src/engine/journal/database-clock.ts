@@ -1,17 +1,17 @@
-/** An answer counts at least so long, and at most twice as long. */
+/** A measurement of the offset counts for at least this long, and at most twice as long. */
 const window_ms = 30_000
 
 /**
- * The database's time as this process can tell it without asking, in milliseconds since 1970. It is right but for the time that the
- * quickest question took to reach the database, by which it is ahead. So a statement that is sent after it was read has a later time.
- * Clocks of machines differ; one that never goes back measures how long ago that question was asked.
+ * Estimates the database's time without a query, in milliseconds since 1970. The estimate is ahead by at most the time
+ * that the fastest recent query took to reach the database. So a statement that is sent after a read runs at a later
+ * time than the one read. The clocks of machines differ, so a monotonic clock measures the time since that query.
  */
 export class DatabaseClock {
   #ahead_ms = Infinity
   #before_ms = Infinity
   #since = -Infinity
 
-  /** An answer has come that names the database's time; `asked_at` is when it was asked for, by the clock of `performance`. */
+  /** Records the database's time from a response; `asked_at` is when the query was sent, by `performance.now()`. */
   note(time: string, asked_at: number): void {
     const now = performance.now()
     if (now - this.#since > window_ms) {
@@ -22,7 +22,7 @@ export class DatabaseClock {
     this.#ahead_ms = Math.min(this.#ahead_ms, Date.parse(time) - asked_at)
   }
 
-  /** Undefined where no answer came for a while. */
+  /** The estimated time; undefined if no response came for a while. */
   read(): number | undefined {
     const now = performance.now()
     const ahead_ms = Math.min(this.#ahead_ms, this.#before_ms)

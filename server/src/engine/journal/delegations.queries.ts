@@ -13,7 +13,7 @@ export async function insertDelegations(tx: Sql, delegations: readonly Asked[]):
       agent_id text, agent_version int, depth_max int, input jsonb)`
 }
 
-/** A delegation whose task is to be created, with what the task has of its parent. */
+/** A delegation whose task must be created, with the members that the task inherits from its parent. */
 export interface RequestedDelegation {
   child_task_id: string
   parent_task_id: string
@@ -30,13 +30,13 @@ export interface RequestedDelegation {
   request_id: string | null
   trace_id: string | null
   traceparent: string | null
-  /** The parent has ended: nothing waits for the task. */
+  /** The parent has ended, so nothing waits for the task. */
   is_void: boolean
 }
 
 /**
- * Locks one delegation that is requested; undefined where another process has it, or it is created already. The lock keeps a
- * second process from creating the same task.
+ * Locks a requested delegation, so that two processes cannot create the same task. Undefined if another process has
+ * locked it or its task exists already.
  */
 export async function lockRequested(tx: Sql, child_task_id: string): Promise<RequestedDelegation | undefined> {
   const [row] = await tx<RequestedDelegation>`
@@ -53,7 +53,7 @@ export async function noteCreated(tx: Sql, child_task_id: string): Promise<void>
   await tx`update delegation set state = 'created', input = null where child_task_id = ${child_task_id}`
 }
 
-/** No task is created: the calling task reads why. */
+/** Records why no task is created; the parent reads it as the call's result. */
 export async function noteRefused(
   tx: Sql,
   child_task_id: string,
@@ -64,8 +64,8 @@ export async function noteRefused(
 }
 
 /**
- * Gives a task at the root a budget that the tasks below it spend too, where it has limits of cost or tokens. What it has spent
- * itself, and what those below it have, counts. A task has one at most.
+ * Creates the shared budget of a root task and the tasks below it, if the root limits cost or tokens. Usage so far
+ * counts. A task has at most one such budget.
  */
 export async function insertRootBudget(tx: Sql, id: string, root_task_id: string): Promise<void> {
   await tx`
@@ -83,7 +83,7 @@ export async function insertRootBudget(tx: Sql, id: string, root_task_id: string
     on conflict (subject, period) do nothing`
 }
 
-/** Sets the budget of a root to the limits that its task has now; it goes where there are none of cost and tokens. */
+/** Updates the budget of a root task to the task's limits, or deletes it if neither cost nor tokens are limited. */
 export async function updateRootBudget(tx: Sql, task_id: string): Promise<void> {
   await tx`
     delete from budget b using task t where b.scope = 'task' and b.subject = ${task_id} and t.id = b.subject
@@ -94,7 +94,7 @@ export async function updateRootBudget(tx: Sql, task_id: string): Promise<void> 
     from task t where b.scope = 'task' and b.subject = ${task_id} and t.id = b.subject`
 }
 
-/** A delegation that has its outcome, and what that is. */
+/** A delegation that has ended, with its outcome. */
 export interface EndedDelegation {
   child_task_id: string
   step_index: number
@@ -107,7 +107,7 @@ export interface EndedDelegation {
   agent_name: string | null
 }
 
-/** Outcomes that a task does not have yet. The task is locked. */
+/** Outcomes that a locked task has not read yet. */
 export async function listEnded(tx: Sql, parent_task_id: string): Promise<EndedDelegation[]> {
   return tx<EndedDelegation>`
     select d.child_task_id, d.step_index, d.refusal, c.status, c.output, c.error, c.usage, c.children_usage, a.name as agent_name
@@ -116,7 +116,7 @@ export async function listEnded(tx: Sql, parent_task_id: string): Promise<EndedD
     order by d.step_index`
 }
 
-/** Marks outcomes as read, and keeps what the tasks have used with their parent, which is locked. */
+/** Marks outcomes as read, and stores the usage of the delegated tasks with their locked parent. */
 export async function noteSettled(
   tx: Sql,
   parent_task_id: string,
@@ -128,27 +128,27 @@ export async function noteSettled(
     await tx`update task set children_usage = ${jsonb(children_usage)}::jsonb where id = ${parent_task_id}`
 }
 
-/** What the tasks below a task have used so far. */
+/** Usage of the tasks below a task so far. */
 export async function findChildrenUsage(tx: Sql, task_id: string): Promise<TaskUsage | null> {
   const [row] = await tx<{ children_usage: TaskUsage | null }>`select children_usage from task where id = ${task_id}`
   return row?.children_usage ?? null
 }
 
-/** Whether any task that this one delegated is open. */
+/** Whether a delegated task of this one is open. */
 export async function hasOpenChildren(tx: Sql, parent_task_id: string): Promise<boolean> {
   const rows = await tx`
     select from delegation where parent_task_id = ${parent_task_id} and state in ('requested', 'created') limit 1`
   return rows.length > 0
 }
 
-/** Ends what is requested and not created below tasks that are canceled. */
+/** Ends delegations of canceled tasks for which no task was created. */
 export async function dropRequested(tx: Sql, parent_task_ids: readonly string[]): Promise<void> {
   await tx`
     update delegation set state = 'settled', input = null
     where parent_task_id = any(${[...parent_task_ids]}) and state in ('requested', 'refused')`
 }
 
-/** Open tasks below a task, at any depth. */
+/** Ids of the open tasks below a task, at any depth. */
 export async function listOpenBelow(tx: Sql, task_id: string): Promise<string[]> {
   const rows = await tx<{ id: string }>`
     with recursive below as (
@@ -158,7 +158,7 @@ export async function listOpenBelow(tx: Sql, task_id: string): Promise<string[]>
   return rows.map(({ id }) => id)
 }
 
-/** Of delegations that are not settled, a batch: tasks to create, parents whose tasks ended, tasks whose parents ended. */
+/** A batch of unfinished delegations: tasks to create, parents with ended tasks, and open tasks whose parents ended. */
 export async function listUnsettled(
   sql: Sql,
   limit: number,

@@ -8,17 +8,17 @@ import type { LockedTask, Step, TaskError, TaskOutput, TaskUsage, Wait } from '.
 
 type Change = ReturnType<Decide>
 
-/** What an attempt has reached: its steps, what they used, and the text of the answer that is being written. */
+/** The progress of a run: its steps, their usage, and the text of an unfinished answer. */
 export interface Progress {
   steps: readonly Step[]
   usage: TaskUsage
   unfinished: string
 }
 
-/** Failures that concern more than their task (decision D94). */
+/** Errors that affect more than one task, with the severity `critical` (decision D94). */
 const criticalCodes = ['provider_credentials_refused', 'internal_error']
 
-/** A task that ended well. */
+/** The end of a task that succeeded. */
 export function completed(task: LockedTask, run: Progress, answer: TaskOutput): Change {
   const { usage } = run
   const output = withArtifacts(answer, run)!
@@ -40,19 +40,19 @@ export function completed(task: LockedTask, run: Progress, answer: TaskOutput): 
   }
 }
 
-/** A task that ended badly, after all that could be tried; what there is of an answer is kept. */
+/** The end of a task that failed after all retries. It keeps the text that the model wrote so far. */
 export function failed(task: LockedTask, error: TaskError, run?: Progress): Change {
   return ended(task, 'failed', error, run)
 }
 
-/** An output with the files that the task made; a task that made some has one, also without an answer. */
+/** The output with the files that the task made. A task with files has an output even without an answer. */
 export function withArtifacts(output: TaskOutput | null, run: Pick<Progress, 'steps'> | undefined): TaskOutput | null {
   const artifacts = artifactsOf(run?.steps ?? [])
   if (artifacts.length === 0) return output
   return { content: '', data: null, ...output, artifacts }
 }
 
-/** A task whose time is over: of waiting in the queue, or of running. */
+/** The end of a task that waited or ran too long. */
 export function expired(task: LockedTask, run?: Progress): Change {
   const error =
     task.started_at === null
@@ -102,7 +102,7 @@ function ended(task: LockedTask, status: 'failed' | 'expired', error: TaskError,
   }
 }
 
-/** Puts a task aside until its agent runs again, or until a moment. */
+/** Makes a task wait, until it is resumed or until a time. */
 export function waiting(
   task: LockedTask,
   reason: Wait['reason'],
@@ -136,13 +136,13 @@ export function waiting(
   }
 }
 
-/** Why a task's agent keeps it from working; undefined where it does not. */
+/** Why the task's agent keeps it from running; undefined if it does not. */
 export function agentHolds({ agent }: LockedTask): 'agent_paused' | 'agent_stopped' | undefined {
   if (!agent || agentMayWork(agent)) return undefined
   return (agent.status === 'updating' ? agent.settles_to : agent.status) === 'paused' ? 'agent_paused' : 'agent_stopped'
 }
 
-/** Joins the change that a finished step made with what happens next; both become one write. */
+/** Joins the change of a completed step with the change that follows, into one write. */
 export function joined(first: Change | undefined, next: Change): Change {
   if (!first) return next
   return {
@@ -159,7 +159,7 @@ export function joined(first: Change | undefined, next: Change): Change {
   }
 }
 
-/** A step that failed and is begun again in the same write is one row, as it is after both. */
+/** A step that failed and starts again in the same write is one row, in its last state. */
 function lastOfEach(steps: readonly Step[]): Step[] {
   return [...new Map(steps.map((step) => [step.index, step])).values()]
 }

@@ -13,21 +13,21 @@ import { lockTasks } from './task-rows.ts'
 import type { LockedTask, TaskChange } from '../task.ts'
 import { backoff } from '../../platform/backoff.ts'
 
-/** A worker's hold on a task: what every one of its writes names, so that one who lost it cannot write. */
+/** A worker's hold on a task. Every write names it, so that a worker that lost the task cannot write. */
 export interface Claim {
   readonly task_id: string
   readonly worker_id: string
   /** The fencing number. */
   readonly attempt: number
-  /** Writes made so far. */
+  /** Number of writes so far. */
   writes: number
-  /** The task as the last write left it; undefined where that is not known. */
+  /** The task after the last write; undefined if unknown. */
   known?: KnownTask | undefined
 }
 
 /**
- * The lease is lost: another worker owns the task, or it was canceled by force or removed. This claim must not write
- * anything more.
+ * The lease is lost: another worker owns the task, or the task was canceled by force or deleted. This claim must not
+ * write anything more.
  */
 export class LeaseLost extends Error {
   constructor({ task_id, attempt }: Claim) {
@@ -36,55 +36,55 @@ export class LeaseLost extends Error {
   }
 }
 
-/** Decides under the lock what a write does, from the task as it is at that moment. */
+/** Decides under the lock what a write changes, from the task's state at that moment. */
 export type Decide = (task: LockedTask) => Omit<TaskChange, 'task' | 'counted'>
 
 interface Write {
   claim: Claim
-  /** Which write of its claim this is, from 1. */
+  /** The number of this write within its claim, from 1. */
   position: number
   decide: Decide
 }
 
-/** How long a write is tried again while the database is away or busy; a model's answer is worth waiting for. */
+/** How long a write is retried while the database is unavailable. A model's answer is worth the wait. */
 const retry_ms = 60_000
 const backoff_ms = { first: 50, max: 2000 }
 const groupMax = 64
 const concurrency = 2
-/** A group that is held up, by the lock of one of its tasks, does not hold up the others for longer. */
+/** A batch that is held up by the lock of one of its tasks delays other writes at most this long. */
 const apart_ms = 100
 
-/** Tasks under lock, within one transaction. */
+/** Locked tasks within one transaction. */
 export interface LockedTasks {
-  /** Locks tasks and what they may spend. */
+  /** Locks tasks and their budgets. */
   lock(ids: readonly string[]): Promise<Map<string, LockedTask>>
   apply(changes: readonly TaskChange[]): Promise<Applied>
 }
 
-/** A change of a task that is as its claim knows it. */
+/** A change of a task that is expected to be as its claim last saw it (decision 0041). */
 export interface ForeseenChange {
   change: TaskChange
   known: KnownTask
 }
 
-/** Where tasks are kept: all that is done by a function happens at once, or none of it where it throws. */
+/** Stores tasks. A function passed to `begin` takes effect as a whole, or not at all if it throws. */
 export interface TaskStore {
   begin<T>(work: (tasks: LockedTasks) => Promise<T>): Promise<T>
   /**
-   * Makes plain changes of tasks that are as their claims know them, by one statement that checks that and is durable when it
-   * resolves. Undefined, and nothing done, where one of them is not.
+   * Writes plain changes of tasks in one statement, if all tasks are as their claims last saw them. The writes are
+   * durable when it resolves. Undefined, without any write, if one of the tasks has changed.
    */
   writeForeseen?(changes: readonly ForeseenChange[]): Promise<WrittenTasks | undefined>
 }
 
 export interface TaskStoreOptions {
   sql: Sql
-  /** For single statements that find their rows by a few keys. */
+  /** Runs single statements with index plans, for lookups by a few keys. */
   indexed: Sql
   queue: Queue
-  /** The rows of finished tasks that are awaited come with their events. */
+  /** Whether a reader waits for the task's row when it is finished. */
   isAwaited?: (task_id: string) => boolean
-  /** Model tokens a credential may use an hour (decision D90). */
+  /** Model tokens that a credential may use per hour (decision D90). */
   tokens_per_hour?: number
 }
 
@@ -123,11 +123,15 @@ export interface JournalOptions {
   onDeferred: (agent_ids: readonly string[]) => void
   /** Called with the limits that have room now: see `freedLimits`. */
   onFreed?: (limitKeys: readonly LimitKey[]) => void
-  /** Told after writes by which calls gave back what they had reserved, or tasks began to wait for a budget. */
+  /**
+   * Called after writes that returned reservations to budgets (`roomMade`) or made a task wait for a budget (`waits`).
+   */
   onBudgets?: (what: { waits: boolean; roomMade: boolean }) => void
 }
 
-/** The writes of this process's claims, fenced, grouped, and made exactly once each. */
+/**
+ * Journal: writes the changes of this process's claims. Writes are fenced and batched, and each is made exactly once.
+ */
 export class Journal {
   readonly #store: TaskStore
   readonly #hub: Hub
@@ -148,11 +152,12 @@ export class Journal {
   }
 
   /**
-   * Commits one write of a claim and tells whether the claim still holds the task after it. When it resolves, the write
-   * is durable and its events are published. Throws `LeaseLost` when the task is no longer this claim's.
+   * Commits one write of a claim, and returns whether the claim still holds the task after it. When it resolves, the
+   * write is durable and its events are published.
    *
-   * A commit whose outcome is unknown because the connection was lost is tried again: the count of writes in the task's
-   * row tells whether it had happened, so it never happens twice.
+   * A commit of unknown outcome after a lost connection is retried. The number of writes in the task's row shows
+   * whether it had succeeded, so it never happens twice.
+   * @throws LeaseLost if the claim no longer holds the task.
    */
   async write(claim: Claim, decide: Decide): Promise<boolean> {
     const holds = await this.#commits.submit({ claim, position: claim.writes + 1, decide })
@@ -173,14 +178,14 @@ export class Journal {
     }
   }
 
-  /** One write that cannot be made must not take the others of its group with it. */
+  /** Retries the writes of a failed batch one by one, so that one bad write does not fail the others. */
   async #commitEach(writes: readonly Write[]): Promise<(boolean | Error)[]> {
     const results: (boolean | Error)[] = []
     for (const write of writes) results.push(...(await this.#commit([write])))
     return results
   }
 
-  /** Writes that the guarded statement can make go by it, the others by the lock of their tasks. */
+  /** Writes foreseen changes by the guarded statement, and all others under the locks of their tasks. */
   async #commitOnce(writes: readonly Write[]): Promise<(boolean | Error)[]> {
     const foreseen = new Map<Write, ForeseenChange>()
     const others: Write[] = []
@@ -195,10 +200,13 @@ export class Journal {
     return writes.map((write) => results.get(write)!)
   }
 
-  /** The plain change that a write makes of its task where no other process has changed that; undefined where it takes the lock. */
+  /**
+   * The plain change of a write, computed from the last known state of its task; undefined if the write must lock the
+   * task.
+   */
   #foresee({ claim, position, decide }: Write): ForeseenChange | undefined {
     const { known } = claim
-    // What this write leaves is known once it is made.
+    // Unknown until this write has succeeded.
     claim.known = undefined
     const now = this.#clock.read()
     if (!known || !this.#store.writeForeseen || now === undefined || known.task.writes !== position - 1)
@@ -237,7 +245,7 @@ export class Journal {
       }
       return { applied: await apply(made.map(({ change }) => change)), made }
     })
-    // Changes may have been given events of budgets on their way.
+    // Budgets may have added events to the changes.
     const asWritten = new Map(applied.changes.map((change) => [change.task.id, change]))
     this.#made(
       made.map(({ claim }) => ({ claim, change: asWritten.get(claim.task_id)! })),
@@ -249,7 +257,9 @@ export class Journal {
     if (budgets.waits || budgets.roomMade) this.#onBudgets(budgets)
   }
 
-  /** Publishes what was made, and remembers tasks as they are now, for the next writes of their claims. */
+  /**
+   * Publishes the events of successful writes, and records the new state of tasks for the next writes of their claims.
+   */
   #made(
     made: readonly { claim: Claim; change: TaskChange; active_at?: number }[],
     { published, written, asked_at }: Noted,
@@ -266,13 +276,16 @@ export class Journal {
   }
 }
 
-/** What writes have done, and when that was asked of the database, by the clock of `performance`. */
+/** The results of writes, and when they were sent, by `performance.now()`. */
 interface Noted extends Pick<Applied, 'published'> {
   written: WrittenTasks | undefined
   asked_at: number
 }
 
-/** Whether a write may be made, was made already by a commit whose answer got lost, or comes too late. */
+/**
+ * Whether a write may be made (`open`), was made by a commit whose response was lost (`made`), or comes too late
+ * (`lost`).
+ */
 function stands(task: LockedTask, claim: Claim, position: number): 'open' | 'made' | 'lost' {
   if (task.attempt !== claim.attempt) return 'lost'
   if (task.writes === position) return 'made'

@@ -8,25 +8,31 @@ import type { Guard } from './task-statement.ts'
 /** A task that a claim of this process holds, as its last write left it. */
 export interface KnownTask {
   task: LockedTask
-  /** Of its row: see `WrittenTask`. */
+  /** Version of its row: see `WrittenTask`. */
   row_version: string
-  /** When its agent's activity was noted last, by the clock of `performance`. */
+  /** When its agent's activity was last recorded, by `performance.now()`. */
   active_at: number
 }
 
-/** The members of a change that the guarded statement writes whole; a change with another one takes the way by the lock. */
+/** Members of a change that the guarded statement can write. A change with any other member needs the task's lock. */
 const plainMembers = new Set<keyof TaskChange>([
   ...(['task', 'counted', 'status', 'wait', 'output', 'usage', 'crashes', 'job', 'steps', 'events'] as const),
   ...(['logs', 'warnings', 'secrets', 'outbox', 'consumed', 'calls', 'hold'] as const),
 ])
 
-/** A process that stood still since it decided decides again: what ended long ago may have been summed up already. */
+/**
+ * If more time passed since the decision, for example in a suspended process, the write is decided again under the
+ * lock: its hour may have been aggregated already.
+ */
 const agesMax_seconds = 10
 
-/** How long the activity of an agent needs no further note. */
+/** An agent's recorded activity is up to date for this long. */
 const fresh_ms = 1000
 
-/** The task as its next write finds it where no other process changes it: `now` is by the database's clock, in milliseconds. */
+/**
+ * The task as its next write finds it unless another process changes it; undefined if the write needs the lock. `now`
+ * is the database's time in milliseconds.
+ */
 export function foreseen({ task, active_at }: KnownTask, now: number): LockedTask | undefined {
   const { agent, hold } = task
   const isPlain =
@@ -41,7 +47,7 @@ export function foreseen({ task, active_at }: KnownTask, now: number): LockedTas
   return { ...task, now: told_at, told_at, agent: { ...agent, is_fresh } }
 }
 
-/** Whether the guarded statement writes all of a change. */
+/** Whether the guarded statement can write all of a change. */
 export function isPlain(change: TaskChange): boolean {
   const { status, job, hold, steps = [] } = change
   return (
@@ -62,7 +68,7 @@ function isNothing(value: unknown): boolean {
   return value === undefined || (Array.isArray(value) && value.length === 0)
 }
 
-/** What is known of a task after a write by which its claim goes on. */
+/** The known state of a task after a write that leaves it with its claim. */
 export function knownAfter(change: TaskChange, row_version: string, active_at = -Infinity): KnownTask {
   const { task } = change
   const {
@@ -89,9 +95,10 @@ export function knownAfter(change: TaskChange, row_version: string, active_at = 
 }
 
 /**
- * Locks tasks where they, and what decisions about them depend on, are as their claims know them: their rows, the states of their
- * agents, the version of the model providers of their organizations, the subscriptions to their events, no budget, tokens left in this hour, and the moment that they were decided for. Open
- * where that is true of all of them.
+ * The guard of a foreseen write: locks the tasks if they are as their claims know them. It checks their rows, the
+ * states of their agents, the version of their organizations' model providers and the subscriptions to their events. It
+ * also checks that there are no budgets, that the credential has tokens left this hour, and that the decision is
+ * recent. It is open only if all of that holds for all tasks.
  */
 export function guardOf(
   { fragment }: Sql,

@@ -3,13 +3,15 @@ import type { TaskChange, CallWarning } from '../task.ts'
 
 type Logs = NonNullable<TaskChange['logs']>
 
-/** Warnings that are known to be logged; the oldest go first. They only spare a statement: the table decides. */
+/**
+ * Cache of warnings that are already logged, the oldest removed first. It only saves a statement; the table decides.
+ */
 const known = new Set<string>()
 const knownMax = 10_000
 
 /**
- * The entries that warnings of these changes make in the logs of their agents: each once for a version, whichever process
- * finds it first.
+ * The log entries for the warnings of these changes. Each is made once per version of an agent, by the first process
+ * that stores it.
  */
 export async function newWarnings(tx: Sql, changes: readonly TaskChange[]): Promise<Map<TaskChange, Logs>> {
   const wanted = new Map<
@@ -51,7 +53,7 @@ export async function newWarnings(tx: Sql, changes: readonly TaskChange[]): Prom
   return logs
 }
 
-/** Whether a change has warnings that may have to be logged. */
+/** Whether a change has warnings that may not be logged yet. */
 export function mayWarn({ task, warnings = [] }: TaskChange): boolean {
   const { agent_id, agent_version: version } = task
   return warnings.some(({ message: warning }) => !known.has(keyOf({ agent_id, version, warning })))

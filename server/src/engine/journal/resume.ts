@@ -5,18 +5,18 @@ import type { Queue } from '../queue/queue.ts'
 import { applyChanges, agentsWithDeferred, type PublishedEvents } from './task-changes.ts'
 import type { LockedTask, TaskChange } from '../task.ts'
 
-/** What a change by a person leaves to do after its commit. */
+/** Work that remains after the commit of a change by a person. */
 export interface JournalNotice {
   published: PublishedEvents[]
-  /** Agents that tasks were put aside for: see `agentsWithDeferred`. */
+  /** Agents whose tasks were deferred: see `agentsWithDeferred`. */
   deferred: string[]
-  /** Tasks that are to be canceled, and whose workers confirm it. */
+  /** Tasks whose cancellation their workers must confirm. */
   canceling: string[]
 }
 
 /**
- * Resumes a task that waits for a person; where its agent may not work, it waits for the agent. The worker of a running
- * task is notified instead and checks before its next step.
+ * Resumes a task that waits for a person; if its agent may not work, it waits for the agent. For a running task, its
+ * worker is notified and checks before the next step.
  */
 export function resumed(task: LockedTask): Omit<TaskChange, 'task'> {
   if (task.status !== 'waiting') return { unseen: true }
@@ -27,7 +27,7 @@ export function resumed(task: LockedTask): Omit<TaskChange, 'task'> {
     : { job: { kind: 'first', start_after: undefined } }
 }
 
-/** Writes what a person, or the end of their time, changed. */
+/** Writes changes that a person, a timeout or another process caused. */
 export async function applyAnswers(tx: Sql, queue: Queue, changes: readonly TaskChange[]): Promise<JournalNotice> {
   const canceling = changes.filter(({ cancel, status }) => cancel && status === undefined).map(({ task }) => task.id)
   return { published: await applyChanges(tx, queue, changes), deferred: agentsWithDeferred(changes), canceling }

@@ -3,7 +3,7 @@ import type { TaskState } from '#contract/tasks/task-lifecycle.ts'
 import type { Fragment, Sql } from '../../platform/postgres/database.ts'
 import type { Wait, TaskUsage, TaskError, TaskOutput } from '../task.ts'
 
-/** A task as it is kept. */
+/** A task as stored. */
 export interface TaskRow {
   id: string
   project_id: number
@@ -29,7 +29,7 @@ export interface TaskRow {
   budget: Record<string, unknown>
   output_schema: Record<string, unknown> | null
   usage: TaskUsage
-  /** What the tasks below it have used, as far as their results have come. */
+  /** Usage of the tasks below it whose results it has. */
   children_usage: TaskUsage | null
   metadata: Record<string, unknown>
   created_by: string
@@ -42,7 +42,7 @@ export interface TaskRow {
   last_sequence: number
 }
 
-/** Its columns, to be selected from `task`. */
+/** The columns of a `TaskRow`, to select from `task`. */
 export const taskColumns = (sql: Sql): Fragment => sql.fragment`
   id, project_id, agent_id, agent_version, thread_id, retried_from, schedule_id, parent_task_id, root_task_id, depth, status, wait, input, output, error, priority,
   concurrency_key, run_after, queue_ttl_seconds, timeout_seconds, max_attempts, budget, output_schema, usage, children_usage, metadata, created_by, trace_id,

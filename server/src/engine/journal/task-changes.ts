@@ -23,23 +23,23 @@ import { isRemote, type Step, type TaskChange } from '../task.ts'
 
 type Logs = NonNullable<TaskChange['logs']>
 
-/** Events of one task that will have happened once the transaction has committed. */
+/** Events of one task, to publish once the transaction has committed. */
 export interface PublishedEvents {
   task_id: string
   events: TaskEvent[]
-  /** Concurrency limits that it frees: a deferred task may take its place. */
+  /** Concurrency limits that the change frees; deferred tasks may use the room. */
   freed: LimitKey[]
 }
 
 /**
- * Applies changes to locked tasks in a few statements, however many they are: rows, steps, events with dense sequences,
- * logs, outbox, usage and jobs. Returns the events, to be published after the commit.
+ * Applies changes to locked tasks in a few statements for any number of tasks: rows, steps, events with dense
+ * sequences, logs, outbox, usage and jobs. Returns the events to publish after the commit.
  */
 export async function applyChanges(tx: Sql, queue: Queue, wanted: readonly TaskChange[]): Promise<PublishedEvents[]> {
   return (await applyNoted(tx, queue, wanted)).published
 }
 
-/** The same, and notes what was written: the rows of those finished tasks too that `isAwaited` says are awaited. */
+/** Does the same, and returns what was written, with the rows of finished tasks for which `isAwaited` is true. */
 export async function applyNoted(
   tx: Sql,
   queue: Queue,
@@ -52,10 +52,10 @@ export async function applyNoted(
   const warnings = await newWarnings(tx, changes)
   const published = publishedBy(changes)
   const freed = new Set(published.flatMap(({ freed }) => freed))
-  // None needs the result of another, so they are sent at once, and what follows does not wait for their answers.
+  // None needs the result of another, so they are sent together, and later statements do not wait for the responses.
   const writing = writeTasks(tx, queue, allWritten(changes, { sends, warnings, isAwaited }))
   await tx.leave([writing])
-  // The end of the transaction fails with it.
+  // If the statement fails, the commit fails too.
   const written = writing.catch(() => undefined)
   await Promise.all([
     writeApprovals(tx, changes),
@@ -73,16 +73,16 @@ export async function applyNoted(
   return { published, changes, written }
 }
 
-/** What a transaction has done that applied changes. */
+/** The result of applied changes. */
 export interface Applied {
   published: PublishedEvents[]
-  /** The changes as they were written. */
+  /** The changes as written. */
   changes: readonly TaskChange[]
-  /** What the statement says that wrote them; known once the transaction has committed, and undefined where it did not. */
+  /** The result of the statement that wrote them, after the commit; undefined if it failed. */
   written: Promise<WrittenTasks | undefined>
 }
 
-/** The events that changes make, and the limits that they free. */
+/** The events of changes, and the limits that they free. */
 export function publishedBy(changes: readonly TaskChange[]): PublishedEvents[] {
   return changes
     .map((change) => ({
@@ -94,8 +94,8 @@ export function publishedBy(changes: readonly TaskChange[]): PublishedEvents[] {
 }
 
 /**
- * All that the one statement of changes writes. `sends` are the jobs that they make; `isForeseen` where the moment of the changes is that
- * of their tasks, and not that of the statement.
+ * Everything that the statement of these changes writes. `sends` are their new jobs. With `isForeseen`, the time of the
+ * changes is that of their tasks, not that of the statement.
  */
 export function allWritten(
   changes: readonly TaskChange[],
@@ -126,7 +126,7 @@ export function allWritten(
   }
 }
 
-/** Steps, events and logs that changes write beside the rows of their tasks; `warnings` are entries of the logs too. */
+/** The steps, events and logs of changes. `warnings` are further log entries. */
 export function writtenBy(
   changes: readonly TaskChange[],
   warnings: ReadonlyMap<TaskChange, Logs>,
@@ -138,7 +138,7 @@ export function writtenBy(
   }
 }
 
-/** What a claim that stored its task publishes; `at` is the moment of its transaction. */
+/** The events that a claim publishes if it also stored its task; `at` is the time of its transaction. */
 export function publishedAt(change: TaskChange, at: string): PublishedEvents {
   const events = sequenced(change).map((event) => ({ ...event, created_at: at }))
   return { task_id: change.task.id, events, freed: [] }
@@ -161,8 +161,8 @@ function logRows(changes: readonly TaskChange[], warnings: ReadonlyMap<TaskChang
 }
 
 /**
- * Agents whose tasks these changes remove from the queue, to wait for the agent. An agent that was started between the
- * check and the commit would leave them undispatched, so the caller checks again after the commit.
+ * Agents whose tasks these changes defer, without a job. If such an agent is started between the check and the commit,
+ * the tasks would not be dispatched, so the caller checks again after the commit.
  */
 export function agentsWithDeferred(changes: readonly TaskChange[]): string[] {
   const deferred = changes.filter(({ task, job, status = task.status }) => job?.kind === 'end' && !isFinished(status))
@@ -170,8 +170,10 @@ export function agentsWithDeferred(changes: readonly TaskChange[]): string[] {
 }
 
 /**
- * The limits that a change frees: all of them where the task ends; its key and its agent's where its job is removed
- * before it began; its agent's where it waits, or goes on without a slot.
+ * The limits that a change frees:
+ * - all of them if the task ends;
+ * - its key's and its agent's if its job is removed before it started;
+ * - its agent's if it waits, or continues without a slot.
  */
 export function freedLimits({ task, status = task.status, job }: TaskChange): LimitKey[] {
   const over = isFinished(status)
@@ -187,7 +189,7 @@ export function freedLimits({ task, status = task.status, job }: TaskChange): Li
   )
 }
 
-/** The job that a change makes. */
+/** The new job of a change. */
 export function newJob({ task, job }: TaskChange): NewJob | undefined {
   if (job?.kind !== 'again' && job?.kind !== 'first') return undefined
   return {
@@ -203,7 +205,7 @@ function heldJob({ task }: TaskChange): JobAttempt[] {
   return task.job_id === null ? [] : [{ id: task.job_id, attempt: task.job_attempt }]
 }
 
-/** The job of a task that waited until a moment, where the task goes on or ends before that. */
+/** The delayed job of a waiting task that continues or ends before its time. */
 function needlessTimer({ task, job }: TaskChange): string[] {
   const isOver = task.status === 'waiting' && job !== undefined && job.kind !== 'back'
   return isOver && task.job_id !== null ? [task.job_id] : []
@@ -216,12 +218,12 @@ function sequenced({ task, events = [] }: TaskChange): TaskEvent[] {
     task_id: task.id,
     type,
     created_at: task.told_at,
-    // By the end of a delegated task its parent goes on.
+    // The end of a delegated task resumes its parent.
     data: parent_task_id !== null && isTerminalEvent(type) ? { ...data, parent_task_id } : data,
   }))
 }
 
-/** Events to be published, with why the model stopped whose messages they tell of. */
+/** Adds to published messages why the model stopped. */
 function withReasons(events: TaskEvent[], { steps = [] }: TaskChange): TaskEvent[] {
   for (const event of events) {
     if (event.type !== 'message.completed') continue
@@ -231,7 +233,7 @@ function withReasons(events: TaskEvent[], { steps = [] }: TaskChange): TaskEvent
   return events
 }
 
-/** The row of a task after a change; `sent` is the job that the change makes. */
+/** The row of a task after a change; `sent` is the id of the change's new job. */
 export function nextRow(change: TaskChange, sent: string | undefined) {
   const { task, claimed, job } = change
   const status = change.status ?? task.status
@@ -261,7 +263,9 @@ export function nextRow(change: TaskChange, sent: string | undefined) {
   }
 }
 
-/** Questions to people: asked with the change, and closed where their task has ended; and messages that are read. */
+/**
+ * Writes new approvals, tool calls, delegations and offers, closes those of ended tasks, and marks messages as read.
+ */
 async function writeApprovals(tx: Sql, changes: readonly TaskChange[]): Promise<void> {
   const asked = changes.flatMap(({ task, approvals = [] }) =>
     approvals.map((approval) => ({
@@ -294,7 +298,8 @@ async function writeApprovals(tx: Sql, changes: readonly TaskChange[]): Promise<
   if (offers.length > 0) await offerWork(tx, offers)
   const moves = changes.flatMap(({ steps = [] }) => steps.flatMap(toolCallMove))
   if (moves.length > 0) await moveToolCalls(tx, moves)
-  // One that the service completed has nothing open, a remote worker may have left calls; one that never began has asked nothing.
+  // A task that the service completed has nothing open, and one that never started has asked nothing. A remote worker
+  // may have left calls open.
   const over = changes.filter(
     ({ task, status = task.status }) =>
       isFinished(status) && (status !== 'completed' || isRemote(task)) && task.attempt > 0,
@@ -311,13 +316,13 @@ async function writeApprovals(tx: Sql, changes: readonly TaskChange[]): Promise<
   }
 }
 
-/** Whether a task is no longer offered to remote workers, or no longer with one, whatever it does instead. */
+/** Whether a task leaves the remote workers: it is no longer offered to them, or no longer held by one. */
 function leavesWork({ task, status = task.status, job, claimed }: TaskChange): boolean {
   if (!isRemote(task) || claimed) return false
   return status !== task.status || job !== undefined
 }
 
-/** What a step's new state makes of the tool call that it stands for; nothing where it is new. */
+/** How the new state of a step moves the tool call that it stands for; none for a new call. */
 export function toolCallMove(step: Step): ToolCallMove[] {
   if (!isCallers(step) || (step.status === 'started' && step.attempt === 1)) return []
   const { until = null } = inputOf(step)
@@ -326,8 +331,10 @@ export function toolCallMove(step: Step): ToolCallMove[] {
   return [{ id: callId(step), status, expires_at: null }]
 }
 
-/** Webhook events: those of the task where a webhook subscribes to them, and those of its agent while it exists. */
-/** The events that a change has for webhooks; `at` where they did not happen at the moment of its transaction. */
+/**
+ * The webhook events of a change: those of the task that webhooks subscribe to, and those of its agent unless it was
+ * deleted. `at` is their time if it is not the transaction's.
+ */
 export function outboxEvents(change: TaskChange, at?: string): NewEvent[] {
   const { task, outbox = [] } = change
   const { org_id, project_id, agent_id } = task
@@ -345,11 +352,11 @@ function publishedTask({ task, status = task.status }: TaskChange): PublishedTas
   return { ...task, status, agent_name: task.agent?.name }
 }
 
-/** What a change cost its agent, and how many bytes it stores. */
+/** The usage of a change's agent, including the bytes that it stores. */
 export function consumption(change: TaskChange): AgentConsumption {
   const { task, consumed, steps = [], output, claimed, status, calls = [] } = change
   const over = status !== undefined && isFinished(status)
-  // Beginnings are small and would cost a statement each; what is stored is counted with results.
+  // Starts of steps are small and would cost a statement each, so stored bytes are counted with results only.
   const counts = consumed !== undefined || over
   const stored_bytes = counts
     ? [...steps, ...storedEvents(change), output ?? ''].reduce(

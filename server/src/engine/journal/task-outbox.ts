@@ -8,14 +8,14 @@ import type { TaskEventType, TaskState } from '#contract/tasks/task-lifecycle.ts
 import { raw, type Fragment, type Sql } from '../../platform/postgres/database.ts'
 
 /**
- * Of a webhook `w`: whether it is active and subscribed to any event of tasks. In the words of the index
- * `webhook_of_task_events`, which holds no other webhooks; a parameter would not be known to mean the same.
+ * Whether a webhook `w` is active and subscribes to any event of tasks: the predicate of the index
+ * `webhook_of_task_events`. It is a literal, because the planner cannot match a parameter with the predicate.
  */
 export const hasTaskSubscription = raw(`w.status = 'active' and w.events && '{${taskSubscriptions.join()}}'::text[]`)
 
 /**
- * What webhooks of an organization have subscribed to, and those that are pushed the events of a task, each once and in the order of
- * their names; null where no webhook gets events of tasks. An expression of `text[]`.
+ * An expression of type `text[]`: the subscriptions of an organization's webhooks to events of tasks, including those
+ * for the events of one task, distinct and sorted; null for none.
  */
 export function subscriptionsIn({ fragment }: Pick<Sql, 'fragment'>, org_id: Fragment, task_id?: Fragment): Fragment {
   const pushed = task_id
@@ -25,7 +25,7 @@ export function subscriptionsIn({ fragment }: Pick<Sql, 'fragment'>, org_id: Fra
     select unnest(w.events) as name from webhook w where w.org_id = ${org_id} and ${hasTaskSubscription} ${pushed}) names)`
 }
 
-/** A task as its events describe it, after they have happened. */
+/** A task as its events describe it, after they happened. */
 export interface PublishedTask {
   id: string
   project_id: number
@@ -34,18 +34,18 @@ export interface PublishedTask {
   thread_id: string | null
   retried_from: string | null
   status: TaskState
-  /** Undefined where the agent is gone. */
+  /** Undefined if the agent was deleted. */
   agent_name: string | undefined
 }
 
-/** An event of a task with its place among them. */
+/** An event of a task with its sequence. */
 interface JournalNotice {
   type: TaskEventType
   sequence: number
   data: Record<string, unknown>
 }
 
-/** Webhook events of a task, for the subscribed ones: the members that the contract names, cut to its bounds. */
+/** The webhook events of a task that webhooks subscribe to, with the members and bounds of the contract. */
 export function taskOutbox(
   task: PublishedTask,
   subscriptions: readonly string[],
@@ -79,19 +79,19 @@ function publicEvent(
   }
   const cut = { happened: false }
   const data = fit(taskEventPayloads[type], whole, cut) as object
-  // The engine writes the members of its events as the contract names them; the tests hold them against each other.
+  // The engine names the members of its events like the contract; tests compare the two.
   return { type, data: { ...data, truncated: cut.happened } } as EventOf<TaskEventName>
 }
 
-/** A value as its schema bounds it, and whether anything of it was cut or left out. */
+/** A value cut to the bounds of its schema, and whether anything was cut or left out. */
 export function fitted<T extends TSchema>(schema: T, value: unknown): { value: Static<T>; truncated: boolean } {
   const cut = { happened: false }
-  // What does not fit is cut or null, as the schema allows.
+  // `fit` cuts a value, or sets null where the schema allows it.
   const fit_value = fit(schema, value, cut) as Static<T>
   return { value: fit_value, truncated: cut.happened }
 }
 
-/** The part of a schema that says what is kept of a value. */
+/** The parts of a schema that bound a value. */
 interface Bounds {
   properties?: Record<string, object>
   items?: object
@@ -100,7 +100,10 @@ interface Bounds {
   'x-max-json-bytes'?: number
 }
 
-/** A value with the members that its schema names, its texts and lists cut to their bounds; `cut` notes whether any was. */
+/**
+ * A value with the members that its schema names, its texts and lists cut to their bounds. `cut` records whether any
+ * was cut.
+ */
 function fit(schema: object, value: unknown, cut: { happened: boolean }): unknown {
   const bounds: Bounds = schema
   const { properties, items, maxItems = Infinity, maxLength = Infinity, 'x-max-json-bytes': bytes = Infinity } = bounds
@@ -126,7 +129,7 @@ function fit(schema: object, value: unknown, cut: { happened: boolean }): unknow
   )
 }
 
-/** A text of at most so many code points. */
+/** Cuts a text to `max` code points. */
 function cutText(text: string, max: number): string {
   return text.length <= max ? text : [...text.slice(0, 2 * max)].slice(0, max).join('')
 }

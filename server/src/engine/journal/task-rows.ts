@@ -23,7 +23,7 @@ export async function lockTasks(tx: Sql, ids: readonly string[]): Promise<Map<st
   return new Map(rows.map((row) => [row.id, row]))
 }
 
-/** The same, with what the tasks are run with. */
+/** Locks tasks like `lockTasks`, and also reads what their runs need. */
 export async function lockTasksWithWork(
   tx: Sql,
   ids: readonly string[],
@@ -36,7 +36,7 @@ export async function lockTasksWithWork(
       const { id, timeout_seconds, thread_id } = task
       const work = {
         ...{ id, input, output_schema, timeout_seconds, thread_id, metadata, traceparent, caller, environment },
-        // Of a deleted agent there is none; its task is canceled.
+        // A deleted agent has none; its task is canceled.
         config: config && withCaller(config, caller),
       }
       return [id, { ...task, work }]
@@ -44,7 +44,7 @@ export async function lockTasksWithWork(
   )
 }
 
-/** The configuration that a task runs with: the agent's, with what the caller asked for the task alone. */
+/** The configuration that a task runs with: the agent's, changed by the caller's settings for this task. */
 export function withCaller(config: AgentConfig, caller: Caller | null): AgentConfig {
   if (!caller) return config
   const { instructions, max_output_tokens, temperature, effort } = caller
@@ -82,7 +82,7 @@ function lockStatement({ fragment }: Sql, ids: readonly string[], more: Fragment
     where t.id = any(${[...ids]}) order by t.id for update of t`
 }
 
-/** The journal of tasks, each in the order of its steps. */
+/** The journals of tasks, each in the order of its steps. */
 export async function listSteps(sql: Sql, task_ids: readonly string[]): Promise<Map<string, Step[]>> {
   const rows = await sql<Step>`
     select task_id, index, id, agent_id, type, status, attempt, failures, name, input, output, error, model, usage,
@@ -99,7 +99,7 @@ export async function findStep(sql: Sql, task_id: string, index: number): Promis
   return step
 }
 
-/** Messages that tasks have read, each in the order in which they came. */
+/** The messages that tasks have read, each in the order of arrival. */
 export async function listReadMessages(sql: Sql, task_ids: readonly string[]): Promise<Map<string, ReadMessage[]>> {
   const rows = await sql<ReadMessage & { task_id: string }>`
     select task_id, content, parts, before_step from task_message

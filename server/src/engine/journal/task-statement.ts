@@ -7,9 +7,9 @@ import type { Step } from '../task.ts'
 import { taskColumns, type TaskRow } from './stored-task.ts'
 import { usageParts, type AgentConsumption } from './usage.queries.ts'
 
-/** What changes write: all of it belongs to the same tasks. */
+/** What changes write; all of it belongs to the same tasks. */
 export interface Written {
-  /** Tasks of these rows that are returned as they are then. */
+  /** Ids of tasks whose rows are returned. */
   awaited: string[]
   rows: { id: string }[]
   steps: Step[]
@@ -17,36 +17,36 @@ export interface Written {
   logs: AgentLogRow[]
   /** Events for webhooks. */
   outbox: NewEvent[]
-  /** Jobs that end. */
+  /** Jobs to delete. */
   jobs: JobAttempt[]
   usage: AgentConsumption[]
 }
 
-/** What a statement says of a task that it wrote. */
+/** The result of a statement for one task. */
 export interface WrittenTask {
-  /** Of the row as it is now; any change of it by others gives it another one. */
+  /** Version of the row after the write; any change by others gives the row another one. */
   row_version: string
-  /** The task, where it is awaited. */
+  /** The task's row, if it is awaited. */
   row: TaskRow | undefined
 }
 
-/** What a statement wrote, by the ids of its tasks, and the database's time then; nothing where its guard was not open. */
+/** The written tasks by id, and the database's time of the write. Empty if the guard was not open. */
 export interface WrittenTasks {
   tasks: ReadonlyMap<string, WrittenTask>
   now: string | undefined
 }
 
-/** Parts of a statement that come before its writes, and the condition that each of those has then. */
+/** Expressions of a statement that precede its writes, and the condition of all writes. */
 export interface Guard {
   parts: Fragment
-  /** An expression without references to rows: the writes are made where it is true, all of them or none. */
+  /** An expression that does not refer to rows: if it is true, everything is written, else nothing. */
   isOpen: Fragment
 }
 
 /**
- * Writes the rows, steps, events, logs and usage, and ends jobs, in one statement, because each statement more costs a message both
- * ways; what is empty is left out, because an empty part of a statement is not free either. The tasks are locked already, or `guard`
- * locks them.
+ * Writes rows, steps, events, logs and usage, and deletes jobs, in one statement, because each further statement costs
+ * a round trip. Empty parts are left out, because they cost time too. The tasks are locked already, or `guard` locks
+ * them.
  */
 export async function writeTasks(
   sql: Sql,

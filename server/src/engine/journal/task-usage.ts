@@ -2,7 +2,7 @@ import { billionthsOf, dollarsOf } from '#contract/models/model-prices.ts'
 import type { ModelUsage } from '../models/model.ts'
 import type { TaskUsage, ModelShare } from '../task.ts'
 
-/** What a task has consumed after one more call of a model, and its cost; null where it is not known. */
+/** The usage of a task after one more model call. The cost is null if it is unknown. */
 export function addCall(usage: TaskUsage, model: string, used: ModelUsage, cost_usd: number | null): TaskUsage {
   const before: ModelShare = usage.by_model[model] ?? {
     calls: 0,
@@ -27,9 +27,9 @@ export function addCall(usage: TaskUsage, model: string, used: ModelUsage, cost_
     input_tokens: sum.input_tokens + used.input_tokens,
     output_tokens: sum.output_tokens + used.output_tokens,
     cached_tokens: sum.cached_tokens + used.cached_tokens,
-    // Tasks that were begun by an earlier build have counted none.
+    // Tasks from earlier versions may have no count.
     reasoning_tokens: (sum.reasoning_tokens ?? 0) + (used.reasoning_tokens ?? 0),
-    // Whatever is added to something unknown is unknown.
+    // A sum with an unknown cost is unknown.
     cost_usd:
       sum.cost_usd === null || cost_usd === null
         ? null
@@ -42,7 +42,7 @@ export function addCall(usage: TaskUsage, model: string, used: ModelUsage, cost_
   }
 }
 
-/** What two tasks have consumed together. A cost that is not known makes the sum unknown. */
+/** The sum of two usages. An unknown cost makes the sum unknown. */
 export function addUsages(one: TaskUsage, other: TaskUsage): TaskUsage {
   const models = new Set([...Object.keys(one.by_model), ...Object.keys(other.by_model)])
   const by_model = Object.fromEntries(

@@ -2,7 +2,7 @@ import { openToolCallStates, type ToolCallState, type ToolSafety } from '#contra
 import { jsonb, type Sql } from '../../platform/postgres/database.ts'
 import type { NewToolCall } from '../task.ts'
 
-/** Where a call of a tool on the caller's side is in the journal, who holds it, and who gave its result. */
+/** A tool call that is made outside the engine: its place in the journal, its state, and who sent its result. */
 export interface ToolCallRow {
   id: string
   task_id: string
@@ -17,9 +17,9 @@ export interface ToolCallRow {
 
 /** A call with its lease, read under the lock of its task. */
 export interface LeasedToolCall extends ToolCallRow {
-  /** SHA-256 of the token; null where no lease was given out or it is over. */
+  /** SHA-256 of the lease token; null without a lease. */
   lease_hash: Buffer | null
-  /** The lease has not ended. */
+  /** Whether the lease is still valid. */
   lease_holds: boolean
 }
 
@@ -33,13 +33,13 @@ export async function insertToolCalls(tx: Sql, calls: readonly Asked[]): Promise
       safety text, expires_at timestamptz)`
 }
 
-/** Calls by their identifiers; missing ones are left out. */
+/** Calls by id; missing ones are left out. */
 export async function listToolCalls(sql: Sql, ids: readonly string[]): Promise<ToolCallRow[]> {
   return sql<ToolCallRow>`
     select id, task_id, step_index, project_id, name, safety, status, resolved_by, resolved_at from tool_call where id = any(${[...ids]})`
 }
 
-/** The same with their leases. */
+/** Calls by id with their leases; missing ones are left out. */
 export async function listLeasedToolCalls(tx: Sql, ids: readonly string[]): Promise<LeasedToolCall[]> {
   return tx<LeasedToolCall>`
     select id, task_id, step_index, project_id, name, safety, status, resolved_by, resolved_at, lease_hash,
@@ -47,15 +47,15 @@ export async function listLeasedToolCalls(tx: Sql, ids: readonly string[]): Prom
     from tool_call where id = any(${[...ids]})`
 }
 
-/** A move of a call, written with the step that it belongs to. */
+/** A new state of a call, written together with its step. */
 export interface ToolCallMove {
   id: string
   status: ToolCallState
-  /** Of a call that is offered again. */
+  /** New deadline of a call that is offered again; null to keep the old one. */
   expires_at: string | null
 }
 
-/** Moves calls that are not over. The lock of their tasks orders these moves. */
+/** Moves open calls to new states. The lock of their tasks orders these moves. */
 export async function moveToolCalls(tx: Sql, moves: readonly ToolCallMove[]): Promise<void> {
   await tx`
     update tool_call c set status = m.status, lease_hash = null, lease_until = null,
@@ -65,19 +65,19 @@ export async function moveToolCalls(tx: Sql, moves: readonly ToolCallMove[]): Pr
     where c.id = any(${moves.map(({ id }) => id)}) and c.id = m.id and c.status = any(${openToolCallStates})`
 }
 
-/** Notes who gave the results of calls. Their task is locked, and their steps were open under that lock. */
+/** Records who sent the results of calls. Their task is locked, and their steps were open under that lock. */
 export async function noteResolved(tx: Sql, ids: readonly string[], user_id: string): Promise<void> {
   await tx`update tool_call set resolved_by = ${user_id}, resolved_at = now() where id = any(${[...ids]})`
 }
 
-/** Closes calls whose tasks have ended. */
+/** Cancels the open calls of tasks that have ended. */
 export async function closeToolCalls(tx: Sql, task_ids: readonly string[]): Promise<void> {
   await tx`
     update tool_call set status = 'canceled', lease_hash = null, lease_until = null, resolved_at = now()
     where task_id = any(${[...task_ids]}) and status = any(${openToolCallStates})`
 }
 
-/** What a claim asks for. */
+/** The parameters of a claim. */
 export interface ClaimRequest {
   project_id: number
   names: readonly string[]
@@ -86,7 +86,7 @@ export interface ClaimRequest {
   user_id: string
 }
 
-/** A call that was claimed. */
+/** A claimed call. */
 export interface ClaimedCall {
   id: string
   task_id: string
@@ -98,10 +98,10 @@ export interface ClaimedCall {
   until: string
 }
 
-/** Pending calls of each name that one claim looks at: as many others may claim at the same moment. */
+/** Number of pending calls of each name that one claim considers: as many claims can run at the same moment. */
 const claimWindow = 64
 
-/** Claims the oldest pending call of these tools; undefined where there is none. Two claims never get the same call. */
+/** Claims the oldest pending call of these tools; undefined if there is none. Two claims never get the same call. */
 export async function claimToolCall(sql: Sql, request: ClaimRequest): Promise<ClaimedCall | undefined> {
   const { project_id, names, lease_seconds, lease_hash, user_id } = request
   const [claimed] = await sql<ClaimedCall>`
@@ -122,7 +122,7 @@ export async function claimToolCall(sql: Sql, request: ClaimRequest): Promise<Cl
   return claimed
 }
 
-/** Extends a lease by the time that it was claimed for; undefined where the token holds none. */
+/** Extends a lease by the duration of its claim and returns its new end; undefined if the token holds no lease. */
 export async function extendLease(
   sql: Sql,
   { id, lease_hash }: { id: string; lease_hash: Buffer },
@@ -134,7 +134,7 @@ export async function extendLease(
   return row?.until
 }
 
-/** Takes back a claim whose caller never got it; gives whether it was there. */
+/** Releases a call whose claimer is gone. Returns whether the lease was still valid. */
 export async function releaseClaim(sql: Sql, { id, lease_hash }: { id: string; lease_hash: Buffer }): Promise<boolean> {
   const rows = await sql`
     update tool_call set status = 'pending', attempt = attempt - 1, lease_hash = null, lease_until = null
@@ -148,7 +148,7 @@ export async function hasEndedLeases(sql: Sql): Promise<boolean> {
   return rows.length > 0
 }
 
-/** Offers again what may be repeated and whose lease has ended, at most a batch; gives the names of their tools. */
+/** Offers repeatable calls whose leases have ended again, at most `limit`. Returns the names of their tools. */
 export async function reofferExpired(sql: Sql, limit: number): Promise<string[]> {
   const rows = await sql<{ name: string }>`
     update tool_call set status = 'pending', lease_hash = null, lease_until = null
@@ -159,7 +159,7 @@ export async function reofferExpired(sql: Sql, limit: number): Promise<string[]>
   return rows.map(({ name }) => name)
 }
 
-/** Calls that may not be repeated and whose leases have ended, at most a batch. */
+/** Calls that must not be repeated and whose leases have ended, at most `limit`. */
 export async function listLost(
   sql: Sql,
   limit: number,
@@ -169,7 +169,7 @@ export async function listLost(
     where status = 'claimed' and lease_until <= now() and safety = 'unsafe' order by lease_until limit ${limit}`
 }
 
-/** Makes the outcome of such calls unknown; gives those of which it was still so. Their tasks are locked. */
+/** Marks such calls as `unknown`, and returns the ids of those that were still claimed. Their tasks are locked. */
 export async function markUnknown(tx: Sql, ids: readonly string[]): Promise<string[]> {
   const rows = await tx<{ id: string }>`
     update tool_call set status = 'unknown', lease_hash = null, lease_until = null
@@ -177,7 +177,7 @@ export async function markUnknown(tx: Sql, ids: readonly string[]): Promise<stri
   return rows.map(({ id }) => id)
 }
 
-/** Of tools with these names, those with a pending call; `keys` are of a project and a name. */
+/** Those of the given tools that have a pending call. */
 export async function listOffered(
   sql: Sql,
   keys: readonly { project_id: number; name: string }[],

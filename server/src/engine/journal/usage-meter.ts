@@ -1,17 +1,17 @@
 import { availableParallelism, totalmem } from 'node:os'
 import type { Consumption } from '../task.ts'
 
-/** What the process has used so far, and what there is: seconds of one core, bytes. */
+/** Resources that the process has used so far, and the available ones. */
 export interface ProcessUse {
   cpu_seconds: number
   memory_bytes: number
   cores: number
   memory_bytes_available: number
-  /** Seconds on a clock that never goes back. */
+  /** Seconds of a monotonic clock. */
   at: number
 }
 
-/** Reads the use of this process. In a container its limits count, not the machine's. */
+/** Reads the resource use of this process. In a container, the container's limits are the available resources. */
 export function readProcessUse(): ProcessUse {
   const { user, system } = process.cpuUsage()
   const limit = process.constrainedMemory()
@@ -27,15 +27,15 @@ export function readProcessUse(): ProcessUse {
 
 interface AgentTime {
   tasks: number
-  /** Task-seconds, and seconds with at least one task, since the last sample. */
+  /** Seconds summed over tasks, and seconds with at least one task, since the last sample. */
   task_seconds: number
   busy_seconds: number
   since: number
 }
 
 /**
- * Attributes the processor time and memory of the process to agents, by the rule of docs/guides/metrics.md: what the
- * process used between two samples is divided among agents by the running time of their tasks in between.
+ * Attributes the CPU time and memory of the process to agents, by the rule of docs/guides/metrics.md: the use between
+ * two samples is divided among agents by the running time of their tasks.
  */
 export class UsageMeter {
   readonly #agents = new Map<string, AgentTime>()
@@ -47,7 +47,7 @@ export class UsageMeter {
     this.#last = read()
   }
 
-  /** A task of the agent runs from now on. */
+  /** A task of the agent starts to run. */
   begin(agent_id: string, at = performance.now() / 1000): void {
     const agent = this.#agents.get(agent_id) ?? { tasks: 0, task_seconds: 0, busy_seconds: 0, since: at }
     advance(agent, at)
@@ -55,7 +55,7 @@ export class UsageMeter {
     this.#agents.set(agent_id, agent)
   }
 
-  /** One of its tasks runs no longer. */
+  /** A task of the agent stops running. */
   end(agent_id: string, at = performance.now() / 1000): void {
     const agent = this.#agents.get(agent_id)
     if (!agent) return
@@ -63,7 +63,7 @@ export class UsageMeter {
     agent.tasks -= 1
   }
 
-  /** Shares of the time since the last sample, for each agent that had a task in it. */
+  /** The shares of the time since the last sample, for each agent that had a running task. */
   sample(): { agent_id: string; consumed: Consumption }[] {
     const now = this.#read()
     const elapsed = now.at - this.#last.at
@@ -75,7 +75,7 @@ export class UsageMeter {
     const shares: { agent_id: string; consumed: Consumption }[] = []
     for (const [agent_id, agent] of this.#agents) {
       const share = whole > 0 ? agent.task_seconds / whole : 0
-      // What the process used while the agent had no task is not the agent's.
+      // Usage of the process while the agent had no task does not count for the agent.
       const busy = elapsed > 0 ? Math.min(1, agent.busy_seconds / elapsed) : 0
       if (share > 0) {
         shares.push({

@@ -5,12 +5,12 @@ import type { Consumption, CallUse } from '../task.ts'
 
 export interface AgentConsumption {
   agent_id: string
-  /** The credential that tokens count for (decision D90); null: for none. */
+  /** The credential whose tokens are counted (decision D90); null for none. */
   token_subject: string | null
   /** Whether this is activity of the agent (decision D42). */
   active: boolean
   consumed: Consumption
-  /** Whose calls ended. */
+  /** The task that made the calls. */
   spender?: Spender
   calls?: readonly CallUse[]
 }
@@ -32,8 +32,8 @@ const members = [
 type Row = Record<(typeof members)[number], number> & { agent_id: string }
 
 /**
- * Adds to the current minute of agents and the current hour of their credentials, and sets `last_activity`. Rows are
- * written in the order of their keys, so two transactions never deadlock.
+ * Adds usage to the current minute of agents and the current hour of their credentials, and sets `last_activity`. Rows
+ * are written in the order of their keys, so two transactions never deadlock.
  */
 export async function addUsage(sql: Sql, all: readonly AgentConsumption[]): Promise<void> {
   const parts = usageParts(sql, all, sql.fragment`true`)
@@ -41,9 +41,9 @@ export async function addUsage(sql: Sql, all: readonly AgentConsumption[]): Prom
 }
 
 /**
- * The same as parts of a statement of the caller, where `isOpen` is true; undefined where there is nothing to add.
- * An agent row that another transaction has locked keeps its `last_activity`: its actions lock the agent before its
- * tasks, and this transaction holds tasks already. A resolution of one second is enough.
+ * The same as parts of a caller's statement, which write only if `isOpen` is true; undefined if there is nothing to
+ * add. An agent's row that another transaction has locked keeps its `last_activity`: the agent's actions lock the agent
+ * before its tasks, and this transaction holds tasks already. A resolution of one second is enough.
  */
 export function usageParts(
   { fragment }: Sql,
@@ -115,7 +115,7 @@ interface Bill extends Omit<CallUse, 'cost_usd' | 'sandbox_seconds'> {
   unpriced_calls: number
 }
 
-/** Calls by who made them, and of what: one row each. */
+/** Sums calls by spender and by model or tool. */
 function sumByBill(all: readonly AgentConsumption[]): Bill[] {
   const rows = new Map<string, Bill>()
   for (const { spender, calls = [] } of all) {

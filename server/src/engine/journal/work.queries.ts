@@ -3,7 +3,7 @@ import { jsonb, type Sql } from '../../platform/postgres/database.ts'
 import { taskEnded } from './approvals.queries.ts'
 import { mayWork } from '../queue/concurrency-limits.ts'
 
-/** The lease of a worker on a task, read under the lock of the task. */
+/** The lease of a remote worker on a task, read under the lock of the task. */
 export interface WorkRow {
   task_id: string
   project_id: number
@@ -17,15 +17,15 @@ export interface WorkRow {
   claimed_by: string | null
   credential_id: string | null
   worker: string | null
-  /** What each call of a model that is under way holds of budgets, by its step; those of earlier leases too. */
+  /** The reservation of each model call in flight by its step, including calls of earlier leases. */
   holds: Record<string, Reservation>
-  /** Steps whose results this worker has got. */
+  /** Steps whose results the worker has received. */
   delivered: string[]
   waits_since: string | null
   wants: Needs | null
 }
 
-/** Offers tasks to the workers of their queues, in place of what was before. Their rows are locked. */
+/** Offers locked tasks to the workers of their queues, and replaces earlier offers. */
 export async function offerWork(tx: Sql, offers: readonly (NewWork & WorkOf)[]): Promise<void> {
   await tx`
     insert into work (task_id, project_id, agent_id, queue, priority, status)
@@ -37,12 +37,12 @@ export async function offerWork(tx: Sql, offers: readonly (NewWork & WorkOf)[]):
 
 type WorkOf = Pick<LockedTask, 'project_id' | 'agent_id' | 'priority'> & { task_id: string }
 
-/** Ends the offers and leases of tasks that are locked. What calls hold that are still being made stays noted. */
+/** Ends the offers and leases of locked tasks. The reservations of calls in flight stay recorded. */
 export async function closeWork(tx: Sql, task_ids: readonly string[]): Promise<void> {
   await tx`update work set status = 'closed' where task_id = any(${[...task_ids]}) and status <> 'closed'`
 }
 
-/** Open tasks of which calls hold something although no worker waits for them: a batch, after a task. */
+/** Ids of open tasks with reservations of calls whose worker is gone: a batch, after a task's id. */
 export async function listLateHolds(sql: Sql, after: string, limit: number): Promise<string[]> {
   const rows = await sql<{ task_id: string }>`
     select w.task_id from work w join task t on t.id = w.task_id
@@ -51,7 +51,10 @@ export async function listLateHolds(sql: Sql, after: string, limit: number): Pro
   return rows.map(({ task_id }) => task_id)
 }
 
-/** The most urgent task offered in these queues whose agent may work, locked; tasks that others have locked are passed over. */
+/**
+ * Locks the offered task with the highest priority in these queues whose agent may work. Tasks that others have locked
+ * are skipped.
+ */
 export async function lockOffered(
   tx: Sql,
   { project_id, queues }: { project_id: number; queues: readonly string[] },
@@ -64,7 +67,7 @@ export async function lockOffered(
   return row
 }
 
-/** What a claim is for, and who makes it. */
+/** A new lease, with its holder. */
 export interface NewLease {
   lease_id: string
   lease_hash: Buffer
@@ -75,7 +78,7 @@ export interface NewLease {
   worker: string | null
 }
 
-/** Assigns a locked task's offer to a worker, and returns until when. */
+/** Assigns a locked task's offer to a worker, and returns the end of the lease. */
 export async function leaseWork(tx: Sql, task_id: string, lease: NewLease): Promise<string> {
   const { lease_id, lease_hash, lease_seconds, attempt, claimed_by, credential_id, worker } = lease
   const [row] = await tx<{ until: string }>`
@@ -95,14 +98,14 @@ export async function findWork(tx: Sql, task_id: string): Promise<WorkRow | unde
   return row
 }
 
-/** Extends the lease of a locked task by the time that it was claimed for. */
+/** Extends the lease of a locked task by the duration of its claim, and returns its new end. */
 export async function extendWork(tx: Sql, task_id: string): Promise<string> {
   const [row] = await tx<{ until: string }>`
     update work set lease_until = now() + make_interval(secs => lease_seconds) where task_id = ${task_id} returning lease_until as until`
   return row!.until
 }
 
-/** What of a lease a worker's calls change. The task is locked. */
+/** Records changes by a worker's calls in a lease. The task is locked. */
 export async function noteWork(
   tx: Sql,
   task_id: string,
@@ -115,7 +118,7 @@ export async function noteWork(
     where task_id = ${task_id}`
 }
 
-/** Notes that a worker has got the result of a step; a worker whose lease has ended since is none of it. */
+/** Records that a worker received the result of a step, unless its lease has ended since. */
 export async function noteDelivered(
   sql: Sql,
   lease: { task_id: string; attempt: number },
@@ -126,7 +129,10 @@ export async function noteDelivered(
     where task_id = ${lease.task_id} and attempt = ${lease.attempt} and not delivered ? ${step_id}`
 }
 
-/** Notes that the worker lost the connection on which it waited for a call that is still being made: the same call again is this one. */
+/**
+ * Records that the worker lost the connection on which it waited for a call in flight. If it repeats the call, it gets
+ * that one.
+ */
 export async function noteLeft(sql: Sql, lease: { task_id: string; attempt: number }, key: string): Promise<void> {
   await sql`
     update task_step set input = input || '{"left": true}'::jsonb
@@ -134,14 +140,14 @@ export async function noteLeft(sql: Sql, lease: { task_id: string; attempt: numb
       and coalesce(input ->> 'key', input ->> 'tool_call_id') = ${key}`
 }
 
-/** Whether a step is the call that was begun, and was neither ended nor begun again. The task is locked. */
+/** Whether the stored step is still the same attempt and in progress. The task is locked. */
 export async function isUnderWay(tx: Sql, { task_id, index, attempt }: Step): Promise<boolean> {
   const [row] = await tx<{ is_that: boolean }>`
     select status = 'started' and attempt = ${attempt} as is_that from task_step where task_id = ${task_id} and index = ${index}`
   return row?.is_that === true
 }
 
-/** Whether a step is the call that the end of its task cut short, and of which nothing was counted since. The task is locked. */
+/** Whether the end of the task cut this attempt of the step short, and its usage was not counted since. The task is locked. */
 export async function isCutShort(tx: Sql, { task_id, index, attempt }: Step): Promise<boolean> {
   const [row] = await tx<{ is_that: boolean }>`
     select status = 'failed' and attempt = ${attempt} and usage is null and error ->> 'code' = ${taskEnded.code} as is_that
@@ -149,7 +155,7 @@ export async function isCutShort(tx: Sql, { task_id, index, attempt }: Step): Pr
   return row?.is_that === true
 }
 
-/** Tasks whose worker is gone, or whose time is over while a worker has them: a batch of each. */
+/** Claimed tasks whose lease or whose time is over: at most `limit` of each. */
 export async function listLostWork(sql: Sql, limit: number): Promise<string[]> {
   const rows = await sql<{ task_id: string }>`
     (select task_id from work where status = 'claimed' and lease_until <= now() order by lease_until limit ${limit})
@@ -159,7 +165,7 @@ export async function listLostWork(sql: Sql, limit: number): Promise<string[]> {
   return rows.map(({ task_id }) => task_id)
 }
 
-/** Of queues, those with an offer; `keys` are of a project and a name. */
+/** Those of the given queues that have an offer. */
 export async function listOfferedQueues(
   sql: Sql,
   keys: readonly { project_id: number; name: string }[],

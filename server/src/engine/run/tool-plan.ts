@@ -125,7 +125,7 @@ export function planCall(run: Run, task: LockedTask, { call, at }: OpenCall, pla
   if (at.state === 'approved') return approvedCall(run, task, call, at.step, place)
   if (at.state === 'started') return startedCall(run, task, at.step)
   if (at.state === 'unknown') return unknownCall(run, task, at.step)
-  if (at.state === 'parked' && isDue(at.step, task)) return { step: waited(at.step) }
+  if (at.state === 'waiting' && isDue(at.step, task)) return { step: waited(at.step) }
   return undefined
 }
 
