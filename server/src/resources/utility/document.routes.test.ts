@@ -9,6 +9,7 @@ import { type TestService } from '../../../test/harness.ts'
 import { shareTestService } from '../../../test/shared-service.ts'
 import { llmsText } from './llms-text.ts'
 import { publishedDocument } from './docs.ts'
+import { withServedLinks } from './written-pages.ts'
 
 let test: TestService
 before(async () => {
@@ -81,13 +82,45 @@ describe('/llms.txt', () => {
 })
 
 describe('the pages of the documentation', () => {
-  it('guides and reference are served as they are written', async () => {
+  it('guides and reference are served as they are written, but for links to what is not served', async () => {
+    const withoutLinks = (text: string): string =>
+      text.replaceAll(/!?\[((?:`[^`\n]*`|[^\][`])*)\]\([^)\s]+\)/g, (_, words) => words)
     for (const path of ['docs/guides/tasks.md', 'docs/reference/limits.md'])
       assert.equal(
-        await assertKept(`/${path}`, 'text/markdown; charset=utf-8'),
-        readFileSync(join(root, path), 'utf8'),
+        withoutLinks(await assertKept(`/${path}`, 'text/markdown; charset=utf-8')),
+        withoutLinks(readFileSync(join(root, path), 'utf8')),
         path,
       )
+  })
+
+  it('every relative link of a served page leads to a text of this service', async () => {
+    const map = await (await get('/llms.txt')).text()
+    const starts = [...map.matchAll(/\]\(([^)]+[.]md)\)/g)].map(([, address = '']) => address)
+    for (const path of ['README.md', 'SECURITY.md', 'guides/tasks.md', 'reference/README.md'])
+      assert.ok(starts.includes(`${test.url}/docs/${path}`), path)
+    const links = await Promise.all(
+      starts.map(async (start) => {
+        const text = await (await fetch(start)).text()
+        const prose = text.replaceAll(/^```.*?^```/gms, '').replaceAll(/`[^`\n]*`/g, 'code')
+        const relative = [...prose.matchAll(/\]\(([^)\s]+)\)/g)].filter(([, link = '']) => !/^([a-z]+:|#)/.test(link))
+        return relative.map(([, link = '']) => ({ start, link }))
+      }),
+    )
+    assert.ok(links.flat().length > 100, `${links.flat().length} links`)
+    const leads = async ({ start, link }: { start: string; link: string }): Promise<boolean> =>
+      (await fetch(new URL(link, start), { method: 'HEAD', redirect: 'manual' })).status === 200
+    const found = await Promise.all(links.flat().map(async (one) => ((await leads(one)) ? [] : [one])))
+    assert.deepEqual(found.flat(), [])
+  })
+
+  it('links of a page that are in code, or lead elsewhere, stay as they are', () => {
+    const text = '`[a](b.md)` [here](#here) [web](https://x.example) [`c`](d.md#e) ![picture](../images/f.webp)\n'
+    const block = '```sh\n[a](b.md)\n```\n'
+    const shown = '`[a](b.md)` [here](#here) [web](https://x.example) [`c`](d.md#e) picture\n'
+    const served = new Set(['docs/guides/d.md', 'README.md'])
+    assert.equal(withServedLinks(text + block, 'docs/guides/a.md', served), shown + block)
+    assert.equal(withServedLinks('[read](../../README.md#b)', 'docs/guides/a.md', served), '[read](../README.md#b)')
+    assert.equal(withServedLinks('[d](docs/guides/d.md)', 'README.md', served), '[d](guides/d.md)')
   })
 
   it('no other file can be read by the path of a page', async () => {

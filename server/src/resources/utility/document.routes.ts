@@ -3,7 +3,7 @@ import { compressedOnce } from '../../http/connection/encoding.ts'
 import { isKnown } from '../../http/etag.ts'
 import { digestOf, publishedDocument, publishedTag, publishedYaml } from './docs.ts'
 import { llmsText } from './llms-text.ts'
-import { pageFolders, readWrittenPages, type WrittenPage } from './written-pages.ts'
+import { readWrittenPages, type WrittenPage } from './written-pages.ts'
 
 /**
  * What programs read of the documentation: the OpenAPI document as YAML, a map for language models, and the pages in
@@ -26,11 +26,16 @@ export function documentRoutes(app: FastifyInstance, public_url: () => string): 
     return sendText(request, reply, 'text/plain', llmsText(publishedDocument(url), url, await pages()))
   })
 
-  for (const folder of pageFolders)
-    app.get<{ Params: { name: string } }>(`/docs/${folder}/:name`, async (request, reply) => {
-      const page = (await pages()).find((one) => one.folder === folder && one.name === request.params.name)
-      return page ? sendText(request, reply, 'text/markdown', page.text) : reply.callNotFound()
-    })
+  const sendPage = async (request: FastifyRequest, reply: FastifyReply, path: string) => {
+    const page = (await pages()).find((one) => one.path === path)
+    return page ? sendText(request, reply, 'text/markdown', page.text) : reply.callNotFound()
+  }
+  for (const name of ['README.md', 'SECURITY.md'])
+    app.get(`/docs/${name}`, async (request, reply) => sendPage(request, reply, name))
+  for (const folder of ['guides', 'reference'])
+    app.get<{ Params: { name: string } }>(`/docs/${folder}/:name`, async (request, reply) =>
+      sendPage(request, reply, `${folder}/${request.params.name}`),
+    )
 }
 
 function sendText(request: FastifyRequest, reply: FastifyReply, type: string, text: string): FastifyReply {

@@ -1,17 +1,17 @@
 import type { OpenApiDocument } from '#contract/openapi/openapi-types.ts'
-import type { PageFolder, WrittenPage } from './written-pages.ts'
+import type { WrittenPage } from './written-pages.ts'
 
 /** What language models read first of a service, in the form of llmstxt.org: what it is, and where its documentation is. */
 export function llmsText(
   { info, tags }: OpenApiDocument,
   public_url: string,
-  pages: readonly Pick<WrittenPage, 'folder' | 'name' | 'title'>[],
+  pages: readonly Pick<WrittenPage, 'path' | 'title'>[],
 ): string {
   const [summary = '', ...rules] = String(info['description']).split('\n\n')
-  const linksTo = (folder: PageFolder): string =>
+  const linksTo = (isListed: (path: string) => boolean): string =>
     pages
-      .filter((page) => page.folder === folder)
-      .map(({ name, title }) => `- [${title}](${public_url}/docs/${folder}/${name})`)
+      .filter(({ path }) => isListed(path))
+      .map(({ path, title }) => `- [${title}](${public_url}/docs/${path})`)
       .join('\n')
   const sections = {
     API: [
@@ -19,8 +19,9 @@ export function llmsText(
       `- [OpenAPI document as JSON](${public_url}/api/v1/docs): the same`,
       `- [API reference](${public_url}/docs): the same as a page, which needs JavaScript`,
     ].join('\n'),
-    Guides: linksTo('guides'),
-    Reference: linksTo('reference'),
+    Overview: linksTo((path) => !path.includes('/')),
+    Guides: linksTo((path) => path.startsWith('guides/')),
+    Reference: linksTo((path) => path.startsWith('reference/')),
   }
   return [
     `# ${String(info['title'])}`,

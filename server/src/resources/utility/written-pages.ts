@@ -1,35 +1,64 @@
 import { readdir, readFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { join, posix } from 'node:path'
 import { root } from '../../platform/root.ts'
-
-/** The folders of `docs` that a service serves. */
-export const pageFolders = ['guides', 'reference'] as const
-
-export type PageFolder = (typeof pageFolders)[number]
 
 /** A page of the documentation, in Markdown. */
 export interface WrittenPage {
-  folder: PageFolder
-  /** Of its file: `tasks.md`. */
-  name: string
+  /** Where it is served, below `/docs/`: `guides/tasks.md`. */
+  path: string
   title: string
   text: string
 }
 
-/** The guides and the reference of this installation, by the names of their files. None where it has no `docs`. */
-export async function readWrittenPages(): Promise<WrittenPage[]> {
-  const folders = await Promise.all(pageFolders.map(readFolder))
-  return folders.flat()
+interface SourcePage {
+  /** Its file in this installation, with `/`: `docs/guides/tasks.md`. */
+  file: string
+  text: string
 }
 
-async function readFolder(folder: PageFolder): Promise<WrittenPage[]> {
-  const path = join(root, 'docs', folder)
-  const files = await readdir(path).catch(() => [])
-  const names = files.filter((name) => name.endsWith('.md')).sort()
-  return Promise.all(
-    names.map(async (name) => {
-      const text = await readFile(join(path, name), 'utf8')
-      return { folder, name, title: /^# (.+)$/m.exec(text)?.[1] ?? name, text }
-    }),
-  )
+/**
+ * The pages of this installation that a service serves: README, security, guides and reference, by the names of their files. Their
+ * links and pictures lead to pages that are served too; of any other, which only a checkout has, the words stay.
+ */
+export async function readWrittenPages(): Promise<WrittenPage[]> {
+  const folders = await Promise.all(['docs/guides', 'docs/reference'].map(markdownFilesIn))
+  const sources = await Promise.all(['README.md', 'SECURITY.md', ...folders.flat()].map(readSource))
+  const found = sources.filter((source) => source !== undefined)
+  const served = new Set(found.map(({ file }) => file))
+  return found.map(({ file, text }) => ({
+    path: servedAt(file),
+    title: /^# (.+)$/m.exec(text)?.[1] ?? file,
+    text: withServedLinks(text, file, served),
+  }))
+}
+
+/** Where the page of a file is served, below `/docs/`. */
+const servedAt = (file: string): string => file.replace(/^docs\//, '')
+
+async function markdownFilesIn(folder: string): Promise<string[]> {
+  const files = await readdir(join(root, folder)).catch(() => [])
+  return files
+    .filter((name) => name.endsWith('.md'))
+    .sort()
+    .map((name) => `${folder}/${name}`)
+}
+
+/** Undefined where the installation does not have the file. */
+async function readSource(file: string): Promise<SourcePage | undefined> {
+  const text = await readFile(join(root, file), 'utf8').catch(() => undefined)
+  return text === undefined ? undefined : { file, text }
+}
+
+/** A block or span of code, which stays as it is, or a link or picture with its words and its address. */
+const codeOrLink = /^```.*?^```$|!?\[((?:`[^`\n]*`|[^\][`])*)\]\(([^)\s]+)\)|`[^`\n]*`/gms
+
+/** A page with its relative links as they are where it is served; `served` are the files of all pages. */
+export function withServedLinks(text: string, file: string, served: ReadonlySet<string>): string {
+  return text.replaceAll(codeOrLink, (whole: string, words?: string, address = '') => {
+    if (words === undefined || /^([a-z]+:|#)/.test(address)) return whole
+    const [path = '', ...anchor] = address.split(/(?=#)/)
+    const target = posix.join(posix.dirname(file), path)
+    if (!served.has(target)) return words
+    return `[${words}](${posix.relative(posix.dirname(servedAt(file)), servedAt(target))}${anchor.join('')})`
+  })
 }
