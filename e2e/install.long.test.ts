@@ -12,6 +12,7 @@ import { makeEmptyDatabase } from '../server/test/backups.ts'
 import { sender } from '../server/test/harness.ts'
 import { type imageConfig, makeLayers, writeLayout } from '../tools/release/image.ts'
 import { databaseEnvironment, startProcess, type RunningService } from './process.ts'
+import { python } from './python/python.ts'
 
 /**
  * Cadre as others install it: packed twice from two copies of the repository, installed from the packages into empty folders whose
@@ -59,6 +60,7 @@ async function release(name: string, umask: string): Promise<string> {
   await symlink(join(repository, 'node_modules'), join(copy, 'node_modules'))
   const out = join(copy, 'released')
   const args = ['tools/run.mjs', 'tools/release.ts', await versionHere(), '--no-tag', '--no-image', '--out', out]
+  if (python === undefined) args.push('--no-python')
   await run('sh', ['-c', `umask ${umask} && exec "$@"`, 'sh', process.execPath, ...args], {
     cwd: copy,
     env: { ...env, SOURCE_DATE_EPOCH: '1790000000' },
@@ -183,11 +185,13 @@ test(
     await run('sha256sum', ['--check', '--strict', '--quiet', 'SHA256SUMS'], { cwd: releases[0] })
     const names = (await readdir(releases[0]!)).toSorted()
     const version = await versionHere()
+    const ofPython = [`cadre_sdk-${version}-py3-none-any.whl`, `cadre_sdk-${version}.tar.gz`]
     assert.deepEqual(names, [
       'SHA256SUMS',
       `cadre-${version}.tgz`,
       `cadre-cli-${version}.tgz`,
       `cadre-sdk-${version}.tgz`,
+      ...(python === undefined ? [] : ofPython),
       'deploy',
       'notes.md',
       'openapi.json',

@@ -14,12 +14,17 @@ import { changesOf, debianComponent, imageBill, packagesOf, softwareBill } from 
 
 /**
  * `npm run release -- 0.1.0`: everything of a release in `dist/release/<version>`, and its tag. It freezes the migrations first, and
- * commits that. `--no-tag` neither freezes, commits nor tags, `--no-image` makes no image, `--out` names another folder. The same
- * commit, or the same SOURCE_DATE_EPOCH, gives the same bytes.
+ * commits that. `--no-tag` neither freezes, commits nor tags, `--no-image` makes no image, `--no-python` no Python package, `--out` names
+ * another folder. The same commit, or the same SOURCE_DATE_EPOCH, gives the same bytes.
  */
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { 'no-tag': { type: 'boolean' }, 'no-image': { type: 'boolean' }, out: { type: 'string' } },
+  options: {
+    'no-tag': { type: 'boolean' },
+    'no-image': { type: 'boolean' },
+    'no-python': { type: 'boolean' },
+    out: { type: 'string' },
+  },
 })
 const [version = ''] = positionals
 const out = values.out ?? join(repository, 'dist/release', version)
@@ -27,6 +32,7 @@ const npm = process.platform === 'win32' ? 'npm.cmd' : 'npm'
 /** Without what the npm that runs this says of this repository. */
 const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('npm_')))
 
+const pythonVersion = 'sdk-python/src/cadre/_version.py'
 const sbom = ['sbom', '--sbom-format=cyclonedx', '--sbom-type=application', '--package-lock-only']
 
 try {
@@ -43,11 +49,17 @@ try {
 async function requireVersion(): Promise<void> {
   if (!/^\d+\.\d+\.\d+(-[\w.]+)?$/.test(version))
     throw new Error(`Give the version to release: npm run release -- 0.2.0. It was given ${version || 'none'}.`)
-  const places = ['package.json', 'sdk/package.json', 'cli/package/package.json', 'deploy/helm/cadre/Chart.yaml']
+  const places = [
+    'package.json',
+    'sdk/package.json',
+    'cli/package/package.json',
+    'deploy/helm/cadre/Chart.yaml',
+    pythonVersion,
+  ]
   const others: string[] = []
   for (const place of places) {
     const text = await readFile(join(repository, place), 'utf8')
-    const named = /^\s*"?(?:appVersion|version)"?: ['"]?([\w.-]+)/gm
+    const named = /^\s*"?(?:appVersion|version|__version__)"?(?::| =) ['"]?([\w.-]+)/gm
     for (const [, found] of text.matchAll(named)) if (found !== version) others.push(`${place} has ${found}`)
   }
   if (others.length > 0) throw new Error(`Nothing was made: ${others.join(', ')}, and not ${version}.`)
@@ -69,6 +81,7 @@ async function release(): Promise<void> {
   await mkdir(out, { recursive: true })
   for (const folder of ['.', 'sdk', 'cli/package'])
     run(npm, ['pack', '--silent', '--pack-destination', out], join(repository, folder))
+  if (!values['no-python']) python(epoch_s)
   await cp(join(repository, 'dist/openapi.json'), join(out, 'openapi.json'))
   // For those who have the release alone: what installs it.
   await cp(join(repository, 'deploy'), join(out, 'deploy'), { recursive: true })
@@ -83,6 +96,18 @@ async function release(): Promise<void> {
   if (!values['no-image']) await image(epoch_s, software)
   await writeFile(join(out, 'SHA256SUMS'), await checksums())
   console.log(`Cadre ${version} is in ${out}.`)
+}
+
+/** The wheel and the source archive of the Python SDK. */
+function python(epoch_s: number): void {
+  const build = join(repository, 'sdk-python/build_backend/cadre_build.py')
+  try {
+    run('python3', [build, out], repository, { SOURCE_DATE_EPOCH: String(epoch_s) })
+  } catch (error) {
+    throw new Error('The Python SDK could not be built. It needs python3 from 3.9, or --no-python leaves it out.', {
+      cause: error,
+    })
+  }
 }
 
 async function image(epoch_s: number, software: string): Promise<void> {
@@ -134,7 +159,13 @@ async function checksums(): Promise<string> {
   return `${lines.join('\n')}\n`
 }
 
-function run(program: string, args: string[], cwd = repository): string {
+function run(program: string, args: string[], cwd = repository, more: NodeJS.ProcessEnv = {}): string {
   const stdio: ['ignore', 'pipe', 'inherit'] = ['ignore', 'pipe', 'inherit']
-  return execFileSync(program, args, { cwd, env, encoding: 'utf8', stdio, maxBuffer: 1 << 28 }).trim()
+  return execFileSync(program, args, {
+    cwd,
+    env: { ...env, ...more },
+    encoding: 'utf8',
+    stdio,
+    maxBuffer: 1 << 28,
+  }).trim()
 }
