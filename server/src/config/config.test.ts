@@ -3,6 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { after, describe, it } from 'node:test'
+import { buckets } from '#contract/core/limits.ts'
 import { envExample } from '../../../tools/gen/gen-env.ts'
 import { sections } from './config-settings.ts'
 import { ConfigError, type Environment, publicUrl, readConfig } from './config.ts'
@@ -279,6 +280,23 @@ describe('configuration', () => {
     assert.equal(publicUrl({ host: '::1', public_url: undefined }, 9000), 'http://[::1]:9000')
     assert.equal(publicUrl({ host: '0.0.0.0', public_url: undefined }, 9000), 'http://localhost:9000')
     assert.equal(publicUrl({ host: '::', public_url: 'https://a.example' }, 9000), 'https://a.example')
+  })
+
+  it('the limits of a caller that README names are those of a service without settings', () => {
+    const readme = readFileSync(new URL('../../../README.md', import.meta.url), 'utf8')
+    const [, ...named] =
+      /may send ([\d,]+) general requests an hour, create ([\d,]+) agents and ([\d,]+) tasks a minute, and use ([\d,]+) tokens/.exec(
+        readme,
+      ) ?? []
+    assert.deepEqual(
+      named.map((figure) => Number(figure.replaceAll(',', ''))),
+      [
+        buckets.general.hour,
+        buckets['agents.create'].minute,
+        buckets['tasks.create'].minute,
+        readConfig({}).tokens_per_hour,
+      ],
+    )
   })
 
   it('configuration is what .env.example says, and no secret there has a value', () => {
