@@ -672,6 +672,7 @@ create table app_user (
   disabled_at timestamp with time zone,
   created_at timestamp with time zone not null default now(),
   updated_at timestamp with time zone not null default now(),
+  preferences jsonb not null default '{}'::jsonb,
   constraint app_user_pkey PRIMARY KEY (id),
   constraint app_user_plan_check CHECK (plan = ANY (ARRAY['free'::text, 'team'::text, 'enterprise'::text]))
 );

@@ -1,10 +1,10 @@
 // Before anything is drawn, so that no page flashes in the other theme. A file of its own, because the page allows no inline scripts.
 ;(() => {
-  let kept
+  let theme
   try {
-    kept = localStorage.getItem('cadre.theme')
+    theme = JSON.parse(localStorage.getItem('cadre.preferences'))?.theme
   } catch {
     // Storage may be switched off; then the system's theme it is.
   }
-  if (kept === 'light' || kept === 'dark') document.documentElement.dataset.theme = kept
+  if (theme === 'light' || theme === 'dark') document.documentElement.dataset.theme = theme
 })()

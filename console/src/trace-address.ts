@@ -1,14 +1,4 @@
-import { storedValue } from './stored-value.ts'
-
-const useKept = storedValue('cadre.trace_address')
-/** What stands for a trace's identifier in the address. */
-const place = '{trace_id}'
-
-/** Where this browser opens traces: an address with `{trace_id}` in it; empty where traces are not opened. */
-export function useTraceAddress(): [address: string, keep: (address: string) => void] {
-  const [address, keep] = useKept()
-  return [address ?? '', (next) => keep(next === '' ? null : next)]
-}
+import { tracePlace as place } from '#contract/accounts/preference-choices.ts'
 
 /** What is wrong with such an address; undefined where it can be used. */
 export function traceAddressFault(address: string): string | undefined {

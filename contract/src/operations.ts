@@ -19,6 +19,7 @@ import { credentialOperations } from './resources/credentials.ts'
 import { testCaseOperations } from './tasks/test-cases.ts'
 import type { Operation } from './core/operation.ts'
 import { organizationApiKeyOperations } from './accounts/organization-api-keys.ts'
+import { preferenceOperations } from './accounts/preferences.ts'
 import { organizationOperations } from './accounts/organizations.ts'
 import { projectEventOperations } from './events/project-events.ts'
 import { projectStatisticsOperations } from './resources/project-statistics.ts'
@@ -76,6 +77,7 @@ export const operations: readonly Operation[] = [
   ...memberOperations,
   ...invitationOperations,
   ...userOperations,
+  ...preferenceOperations,
   ...rateLimitOperations,
   ...sessionOperations,
   ...ssoOperations,

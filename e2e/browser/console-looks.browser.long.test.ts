@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
+import type { Page } from 'playwright-core'
 import { eventually } from '../../server/test/harness.ts'
 import { inBrowser, isWider } from './chromium.ts'
 import { checkPage, checkScreen, choose, startConsole, type TestConsole } from './console.ts'
@@ -44,13 +45,58 @@ async function run(agent_id: string, input: string, status: string): Promise<str
   return id
 }
 
+/** Chooses a preference, and waits until the service has it. */
+async function choosePreference(page: Page, label: string, choice: string): Promise<void> {
+  const saved = page.waitForResponse(
+    (answer) => answer.url().endsWith('/auth/preferences') && answer.request().method() === 'PUT',
+  )
+  await choose(page, label, choice)
+  assert.equal((await saved).status(), 200)
+}
+
+test(
+  'what a user prefers in one browser holds in every other, from the first picture of its next page',
+  inBrowser,
+  async () => {
+    const desk = await cadre.open('/settings/preferences')
+    await choosePreference(desk, 'Theme', 'Dark')
+    await choosePreference(desk, 'Dates and numbers', 'Nov 24, 2026, 02:08 PM · 1,234.5')
+    const other = await cadre.open(`/p/${project}/agents/${agent}`)
+    await other.locator('html[data-theme=dark]').waitFor()
+    await other
+      .getByText(/\w{3} \d\d, 2026, \d\d:\d\d:\d\d [AP]M/)
+      .first()
+      .waitFor()
+    // Held back, so that the copy of this browser alone says how the page looks.
+    await other.route('**/auth/preferences', () => {})
+    await other.reload()
+    await other.locator('html[data-theme=dark]').waitFor()
+    for (const page of [desk, other]) checkPage(page)
+    await choosePreference(desk, 'Theme', 'As the system')
+    await choosePreference(desk, 'Dates and numbers', '24 Nov 2026, 14:08 · 1,234.5')
+    for (const page of [desk, other]) await page.context().close()
+  },
+)
+
+test('a preference that the service refuses holds in this browser, which says so', inBrowser, async () => {
+  const page = await cadre.open('/settings/preferences', { allowed: /503/ })
+  await page.route('**/auth/preferences', (route) =>
+    route.request().method() === 'PUT' ? route.fulfill({ status: 503, body: '{}' }) : route.continue(),
+  )
+  await choose(page, 'Theme', 'Dark')
+  await page.locator('html[data-theme=dark]').waitFor()
+  await page.getByText('The preference was saved in this browser only').first().waitFor()
+  checkPage(page)
+  await page.context().close()
+})
+
 test(
   'the zone and the form that a user chooses hold on every page with a time, on a task as on an agent',
   inBrowser,
   async () => {
     const page = await cadre.open('/settings/preferences')
-    await choose(page, 'Times are shown in', 'UTC')
-    await choose(page, 'Dates and numbers', '2026-11-24 14:08 · 1 234,5')
+    await choosePreference(page, 'Times are shown in', 'UTC')
+    await choosePreference(page, 'Dates and numbers', '2026-11-24 14:08 · 1 234,5')
     const { body: task } = await cadre.send('GET', `/api/v1/projects/${project}/tasks/${done}`)
     const { body: steps } = await cadre.send('GET', `/api/v1/projects/${project}/tasks/${done}/steps`)
     const moment = (at: string): string => at.slice(0, 19).replace('T', ' ')

@@ -296,7 +296,9 @@ test('a task leads to its trace, once the address of traces is known', inBrowser
     assert.ok(await save.isDisabled(), wrong)
   }
   await field.fill('https://traces.example.com/trace/{trace_id}')
+  const saved = page.waitForResponse((answer) => answer.request().method() === 'PUT')
   await save.click()
+  await saved
   await goTo(page, `${project}/tasks/${task.id}`)
   const link = page.getByRole('link', { name: 'Open the trace' })
   assert.equal(await link.getAttribute('href'), `https://traces.example.com/trace/${'ab'.repeat(16)}`)

@@ -4,7 +4,7 @@ import { paths } from '../paths.ts'
 import { Button } from '../ui/button.tsx'
 import { Menu, MenuChoice, MenuItem, MenuLink } from '../ui/menu.tsx'
 import { tellFailure } from '../ui/toast.tsx'
-import { useTheme } from './theme.ts'
+import { usePreference } from '../preferences.ts'
 
 const themes = [
   { value: 'system', label: 'As the system' },
@@ -26,7 +26,7 @@ function Initials({ name }: { name: string }) {
 
 /** Who is signed in, how it looks, and the way out. */
 export function AccountMenu({ name }: { name: string | undefined }) {
-  const [theme, setTheme] = useTheme()
+  const [theme, setTheme] = usePreference('theme')
   const signOut = async (): Promise<void> => {
     try {
       await api.user.logout()

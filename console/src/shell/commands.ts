@@ -9,7 +9,7 @@ import { paths } from '../paths.ts'
 import { titleOf } from '../task-parts/input-text.ts'
 import { tellFailure } from '../ui/toast.tsx'
 import { useOpenProject } from './open-project.ts'
-import { useTheme } from './theme.ts'
+import { usePreference } from '../preferences.ts'
 
 /** Something that the menu goes to or does. */
 export interface Command {
@@ -29,7 +29,7 @@ export function useCommands(
 ): { commands: Command[]; isLooking: boolean; needsName: boolean } {
   const navigate = useNavigate()
   const id = useOpenProject()
-  const [theme, setTheme] = useTheme()
+  const [theme, setTheme] = usePreference('theme')
   const lower = text.toLowerCase()
   const fits = (label: string): boolean => label.toLowerCase().includes(lower)
 

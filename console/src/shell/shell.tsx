@@ -38,6 +38,7 @@ import {
 import { useEffect, useMemo, useState, type ReactNode } from 'react'
 import { usePendingApprovals, userQuery, useWaiting } from '../api/queries.ts'
 import { paths } from '../paths.ts'
+import { preferencesQuery } from '../preferences.ts'
 import { IconButton } from '../ui/button.tsx'
 import { Dialog } from '../ui/dialog.tsx'
 import { useLoaded } from '../use-loaded.ts'
@@ -67,6 +68,7 @@ interface Entry {
 export function Shell({ children }: { children: ReactNode }) {
   const project_id = useOpenProject()
   const { data: user } = useQuery(userQuery)
+  useQuery(preferencesQuery)
   const [open, setOpen] = useState<'menu' | 'help' | 'navigation' | undefined>()
   const { pathname } = useLocation()
   const openers = useMemo(() => ({ menu: () => setOpen('menu'), help: () => setOpen('help') }), [])

@@ -1,30 +1,6 @@
 import { useSyncExternalStore } from 'react'
-import { ago, clockTime, exactTime, forms, writeAs, zoneName, type Form, type TimeZone } from '../format.ts'
-import { storedValue } from '../stored-value.ts'
-
-const useKeptZone = storedValue('cadre.time_zone')
-
-/** `local` or `UTC`, as this browser has chosen. */
-export function useTimeZone(): [TimeZone, (zone: TimeZone) => void] {
-  const [zone, keep] = useKeptZone()
-  return [zone === 'UTC' ? 'UTC' : 'local', keep]
-}
-
-const useKeptForm = storedValue('cadre.form')
-const formOf = (word: string | null): Form => (word !== null && Object.hasOwn(forms, word) ? (word as Form) : 'day')
-writeAs(formOf(localStorage.getItem('cadre.form')))
-
-/** How this browser writes dates and numbers, as its user has chosen. */
-export function useForm(): [Form, (form: Form) => void] {
-  const [word, keep] = useKeptForm()
-  return [
-    formOf(word),
-    (next) => {
-      writeAs(next)
-      keep(next)
-    },
-  ]
-}
+import { ago, clockTime, exactTime, zoneName } from '../format.ts'
+import { usePreference } from '../preferences.ts'
 
 const ticking = new Set<() => void>()
 let minute = Date.now()
@@ -46,8 +22,9 @@ export function Time({
   form?: 'ago' | 'exact' | 'clock'
   className?: string
 }) {
-  const [zone] = useTimeZone()
-  useForm()
+  const [zone] = usePreference('time_zone')
+  // A change of the form shows at once.
+  usePreference('date_form')
   const now = useSyncExternalStore(
     (tick) => {
       ticking.add(tick)

@@ -6,6 +6,7 @@ import type * as members from '../../../contract/src/accounts/members.ts'
 import type * as oauth from '../../../contract/src/accounts/oauth.ts'
 import type * as organizationApiKeys from '../../../contract/src/accounts/organization-api-keys.ts'
 import type * as organizations from '../../../contract/src/accounts/organizations.ts'
+import type * as preferences from '../../../contract/src/accounts/preferences.ts'
 import type * as sessions from '../../../contract/src/accounts/sessions.ts'
 import type * as sso from '../../../contract/src/accounts/sso.ts'
 import type * as users from '../../../contract/src/accounts/users.ts'
@@ -51,6 +52,7 @@ export type Modules = [
   typeof oauth,
   typeof organizationApiKeys,
   typeof organizations,
+  typeof preferences,
   typeof sessions,
   typeof sso,
   typeof users,

@@ -447,6 +447,10 @@ export const user = {
   signup: once('signup', 'POST', '/api/v1/auth/signup', 'body'),
   /** Change the password. */
   changePassword: call('changePassword', 'PUT', '/api/v1/auth/password', 'body'),
+  /** Read the preferences of the current user. */
+  preferences: call('getPreferences', 'GET', '/api/v1/auth/preferences'),
+  /** Change the preferences of the current user. */
+  updatePreferences: call('updatePreferences', 'PUT', '/api/v1/auth/preferences', 'body'),
   /** Read where the limits stand. */
   limits: call('getRateLimits', 'GET', '/api/v1/auth/limits'),
   /** List what limits refused. */

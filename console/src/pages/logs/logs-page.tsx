@@ -16,15 +16,15 @@ import { LogFilterBar } from './log-filter-bar.tsx'
 import { useLogFilter, type LogWords } from './log-filter.ts'
 import { LogLines } from './log-lines.tsx'
 import { useNewestAgents } from '../../agents/agent-names.ts'
-import { useTimeZone } from '../../ui/time.tsx'
 import { useLogStore } from './use-log-store.ts'
+import { usePreference } from '../../preferences.ts'
 
 /** What agents wrote, as they write it, and all of it before. */
 export function LogsPage() {
   const { project } = usePathIds()
   const [params, setParams] = useSearchState<LogWords>()
   const agents = useNewestAgents(project)
-  const [preferred] = useTimeZone()
+  const [preferred] = usePreference('time_zone')
   // The zone in the address wins over that of Preferences, so that a link shows the same times to all.
   const isUtc = params.zone === undefined ? preferred === 'UTC' : params.zone === 'utc'
   const agent = typeof params.agent === 'string' ? params.agent : undefined

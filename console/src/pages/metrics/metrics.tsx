@@ -11,7 +11,6 @@ import { EmptyState } from '../../ui/empty-state.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
 import { Checkbox, FilterSelect } from '../../ui/field.tsx'
 import { zoneName } from '../../format.ts'
-import { useTimeZone } from '../../ui/time.tsx'
 import { useSearchText } from '../../search-state.ts'
 import { Options } from '../parts/options.tsx'
 import { PageFrame } from '../parts/page-frame.tsx'
@@ -19,6 +18,7 @@ import { Figures, FiguresSkeleton, MoreFigures } from './figures.tsx'
 import { intervalOf, metricsQuery, secondsOf, type Metrics } from './metrics-query.ts'
 import { intervalRefusal, intervals, ranges, type IntervalName, type RangeName } from './periods.ts'
 import { Series } from './series.tsx'
+import { usePreference } from '../../preferences.ts'
 
 const rangeLabels = Object.fromEntries(Object.entries(ranges).map(([name, { label }]) => [name, label]))
 const intervalLabels: Record<IntervalName, string> = {
@@ -36,7 +36,7 @@ export default function MetricsPage() {
   const project_id = useProjectId()
   const navigate = useNavigate()
   const [params, setParams] = useSearchText()
-  const [zone, setZone] = useTimeZone()
+  const [zone, setZone] = usePreference('time_zone')
   const [cursor, setCursor] = useState<number | null>(null)
   const agent_id = params.agent
   const range: RangeName =

@@ -4,9 +4,9 @@ import { exactTime, formatCost, formatCount, formatShare, formatShort, formatSiz
 import { Chart, type Drawing } from '../../ui/charts/chart.tsx'
 import { DataTable, type Column } from '../../ui/data-table.tsx'
 import { Panel } from '../../ui/page.tsx'
-import { useTimeZone } from '../../ui/time.tsx'
 import { seconds } from './figures.tsx'
 import type { MetricPoint } from './metrics-query.ts'
+import { usePreference } from '../../preferences.ts'
 
 interface SeriesProps {
   now: readonly MetricPoint[]
@@ -105,7 +105,7 @@ export function Series({ now, before, resources, marks, isTable, ...shared }: Se
 }
 
 function SeriesTable({ now, before }: Pick<SeriesProps, 'now' | 'before'>) {
-  const [zone] = useTimeZone()
+  const [zone] = usePreference('time_zone')
   const rows = now.map((point, index) => ({ point, old: before?.[index] })).toReversed()
   type Row = (typeof rows)[number]
   const column = (id: string, header: string, text: (point: MetricPoint) => string): Column<Row> => ({

@@ -2,7 +2,7 @@ import { Link } from '@tanstack/react-router'
 import type { Task } from '#sdk/types.ts'
 import { formatDuration, exactTime } from '../../format.ts'
 import { paths } from '../../paths.ts'
-import { useTimeZone } from '../../ui/time.tsx'
+import { usePreference } from '../../preferences.ts'
 
 const looks: Record<string, string> = {
   completed: 'bg-good-soft border-good text-good',
@@ -26,7 +26,7 @@ const marks: Record<string, string> = {
 
 /** Tasks of a schedule as a strip of bars, the newest at the right: each one tells its end, and leads there. Taller means longer. */
 export function HistoryStrip({ project_id, tasks }: { project_id: string; tasks: readonly Task[] }) {
-  const [zone] = useTimeZone()
+  const [zone] = usePreference('time_zone')
   const lengths = tasks.map(({ started_at, finished_at }) =>
     started_at === null || finished_at === null ? 0 : Date.parse(finished_at) - Date.parse(started_at),
   )

@@ -1,10 +1,10 @@
 import { ago, dueTime, zoneName } from '../../format.ts'
-import { useForm, useTimeZone } from '../../ui/time.tsx'
+import { usePreference } from '../../preferences.ts'
 
 /** Due times in words, in the zone of Preferences, and in the schedule's own where that says something else. */
 export function RunTimes({ runs, time_zone, label }: { runs: readonly string[]; time_zone: string; label: string }) {
-  const [zone] = useTimeZone()
-  useForm()
+  const [zone] = usePreference('time_zone')
+  usePreference('date_form')
   const mine = zoneName(zone)
   return (
     <ol aria-label={label} className="divide-y divide-line">

@@ -15,7 +15,7 @@ import { ErrorBox } from '../../ui/error-box.tsx'
 import { Facts, Panel } from '../../ui/page.tsx'
 import { Skeleton, WhenSettled } from '../../ui/skeleton.tsx'
 import { Status } from '../../ui/status.tsx'
-import { Time, useTimeZone } from '../../ui/time.tsx'
+import { Time } from '../../ui/time.tsx'
 import { tell, tellFailure } from '../../ui/toast.tsx'
 import { PageFrame } from '../parts/page-frame.tsx'
 import { useDisabledReason } from '../../api/disabled-reason.ts'
@@ -23,6 +23,7 @@ import { cronWords } from './cron-description.ts'
 import { HistoryKey, HistoryStrip } from './history-strip.tsx'
 import { RunTimes } from './run-times.tsx'
 import { ScheduleForm } from './schedule-form.tsx'
+import { usePreference } from '../../preferences.ts'
 
 /** Tasks in the strip of the history. */
 const shownTasks = 40
@@ -32,7 +33,7 @@ export default function SchedulePage() {
   const project_id = useProjectId()
   const { schedule_id: id = '' } = useParams({ strict: false })
   const [params, setParams] = useSearchText()
-  const [zone] = useTimeZone()
+  const [zone] = usePreference('time_zone')
   const navigate = useNavigate()
   const queries = useQueryClient()
   const { data, error, isPending, refetch } = useQuery({

@@ -19,13 +19,14 @@ import { FilterSelect } from '../../ui/field.tsx'
 import { Panel } from '../../ui/page.tsx'
 import { PagedTable } from '../../ui/paged-table.tsx'
 import { Status } from '../../ui/status.tsx'
-import { Time, useTimeZone } from '../../ui/time.tsx'
+import { Time } from '../../ui/time.tsx'
 import { tell } from '../../ui/toast.tsx'
 import { Options } from '../parts/options.tsx'
 import { PageFrame } from '../parts/page-frame.tsx'
 import { useDisabledReason } from '../../api/disabled-reason.ts'
 import { cronWords } from './cron-description.ts'
 import { ScheduleForm } from './schedule-form.tsx'
+import { usePreference } from '../../preferences.ts'
 
 const pageSize = 20
 
@@ -33,7 +34,7 @@ const pageSize = 20
 export default function Schedules() {
   const project_id = useProjectId()
   const [params, setParams] = useSearchText()
-  const [zone] = useTimeZone()
+  const [zone] = usePreference('time_zone')
   const offset = Number(params.offset ?? 0)
   const status = scheduleStates.find((one) => one === params.status)
   const agent_id = params.agent

@@ -3,7 +3,6 @@ import { useState, type FormEvent } from 'react'
 import { api } from '../../api/client.ts'
 import { permissionsQuery, userQuery } from '../../api/queries.ts'
 import { ShortcutList } from '../../shell/shortcut-list.tsx'
-import { useTheme, type Theme } from '../../shell/theme.ts'
 import { Button } from '../../ui/button.tsx'
 import { CopyAsCurl } from '../../ui/copy-as-curl.tsx'
 import { CopyId } from '../../ui/copy.tsx'
@@ -13,17 +12,19 @@ import { Facts, PageHeader, Panel } from '../../ui/page.tsx'
 import { Skeleton } from '../../ui/skeleton.tsx'
 import { tell } from '../../ui/toast.tsx'
 import type { Form } from '../../format.ts'
-import { useForm, useTimeZone } from '../../ui/time.tsx'
-import { traceAddressFault, useTraceAddress } from '../../trace-address.ts'
+import { traceAddressFault } from '../../trace-address.ts'
 import { scopeWords, type Scope } from './scope-presets.ts'
+import { usePreference } from '../../preferences.ts'
 
 /** Who is signed in, what they may do, and how the console looks to them. */
 export default function PreferencesPage() {
   const user = useQuery(userQuery)
   const permissions = useQuery(permissionsQuery)
-  const [theme, setTheme] = useTheme()
-  const [zone, setZone] = useTimeZone()
-  const [form, setForm] = useForm()
+  const [theme, setTheme] = usePreference('theme')
+  const [zone, setZone] = usePreference('time_zone')
+  const [form, setForm] = usePreference('date_form')
+  const [language, setLanguage] = usePreference('language')
+  const [trace_url] = usePreference('trace_url')
   return (
     <>
       <PageHeader title="Preferences" actions={<CopyAsCurl path="/api/v1/auth/user" />} />
@@ -46,10 +47,11 @@ export default function PreferencesPage() {
             <Skeleton rows={3} />
           )}
         </Panel>
-        <Panel title="This browser">
+        <Panel title="Appearance">
+          <p className="px-4 pt-4 text-sm text-soft">Saved with your account, for every browser you sign in with.</p>
           <div className="grid grid-cols-1 gap-4 p-4 sm:grid-cols-2">
             <Field label="Theme">
-              <SelectInput value={theme} onChange={(event) => setTheme(event.target.value as Theme)}>
+              <SelectInput value={theme} onChange={(event) => setTheme(event.target.value as typeof theme)}>
                 <option value="system">As the system</option>
                 <option value="light">Light</option>
                 <option value="dark">Dark</option>
@@ -62,7 +64,7 @@ export default function PreferencesPage() {
               </SelectInput>
             </Field>
             <Field label="Language" hint="The console speaks English so far.">
-              <SelectInput value="en" onChange={() => {}}>
+              <SelectInput value={language} onChange={(event) => setLanguage(event.target.value as typeof language)}>
                 <option value="en">English</option>
               </SelectInput>
             </Field>
@@ -73,7 +75,7 @@ export default function PreferencesPage() {
                 <option value="iso">2026-11-24 14:08 · 1 234,5</option>
               </SelectInput>
             </Field>
-            <TraceForm />
+            <TraceForm key={trace_url} />
           </div>
         </Panel>
         <Panel title="Your permissions">
@@ -139,7 +141,7 @@ function ProfileForm({ before }: { before: { name: string; avatar_url: string } 
 }
 
 function TraceForm() {
-  const [kept, keep] = useTraceAddress()
+  const [kept, keep] = usePreference('trace_url')
   const [address, setAddress] = useState(kept)
   const fault = traceAddressFault(address)
   return (

@@ -5,16 +5,16 @@ import { useSearchState } from '../../search-state.ts'
 import { EmptyState } from '../../ui/empty-state.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
 import { Skeleton } from '../../ui/skeleton.tsx'
-import { useTimeZone } from '../../ui/time.tsx'
 import { LogLines } from '../logs/log-lines.tsx'
 import type { LogFilter } from '../logs/log-store.ts'
 import { useLogStore } from '../logs/use-log-store.ts'
 import type { TaskLive } from './task-live.ts'
+import { usePreference } from '../../preferences.ts'
 
 /** What the agent logged for a task, as it logs it. */
 export function LogsView({ live }: { live: TaskLive }) {
   const [search, change] = useSearchState<{ at: string }>()
-  const [zone] = useTimeZone()
+  const [zone] = usePreference('time_zone')
   const { project, id, task, lastSequence } = live
   const filter = useMemo<LogFilter>(
     () => ({ project, agent: task?.agent_id, task_id: id }),

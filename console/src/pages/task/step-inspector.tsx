@@ -13,7 +13,6 @@ import {
   stepDuration_ms,
   asText,
 } from '../../format.ts'
-import { useTimeZone } from '../../ui/time.tsx'
 import { Button } from '../../ui/button.tsx'
 import { CopyButton, CopyId } from '../../ui/copy.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
@@ -23,6 +22,7 @@ import { ReasoningSummary } from './reasoning-summary.tsx'
 import { compactionWords, stepTitle } from '../../task-parts/step-labels.ts'
 import type { CompactionOutput, ModelOutput, Step, ToolInput } from '../../task-parts/types.ts'
 import { ValueView } from '../../task-parts/value-view.tsx'
+import { usePreference } from '../../preferences.ts'
 
 /** Everything that is known of one step. */
 export function StepInspector({
@@ -100,7 +100,7 @@ function Heading({ children }: { children: string }) {
 }
 
 function Facts({ step }: { step: Step }) {
-  const [zone] = useTimeZone()
+  const [zone] = usePreference('time_zone')
   const isCompaction = step.type === 'compaction'
   const usage = step.usage as Record<string, number | null> | null
   const facts: [string, string][] = [
@@ -196,7 +196,7 @@ const shownLines = 20
 
 /** What the agent logged while the step ran: lines have no step, so those of the same time stand for it. */
 function StepLogs({ live, step }: { live: TaskLive; step: Step }) {
-  const [zone] = useTimeZone()
+  const [zone] = usePreference('time_zone')
   const { data, error } = useQuery({
     queryKey: ['project', live.project, 'tasks', live.id, 'logs of step', step.index, step.finished_at],
     queryFn: () =>

@@ -14,7 +14,7 @@ import { Button, IconButton } from '../../ui/button.tsx'
 import { CopyId, shortId } from '../../ui/copy.tsx'
 import { Menu, MenuItem } from '../../ui/menu.tsx'
 import { CompareDialog } from './compare-dialog.tsx'
-import { traceUrl, useTraceAddress } from '../../trace-address.ts'
+import { traceUrl } from '../../trace-address.ts'
 import { ConfirmDialog } from '../../ui/confirm-dialog.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
 import type { TaskLive } from './task-live.ts'
@@ -23,6 +23,7 @@ import { TaskTrigger } from './task-trigger.tsx'
 import { TaskBadge } from '../../task-parts/task-parts.tsx'
 import { A } from '../../task-parts/links.tsx'
 import type { Step, Task } from '../../task-parts/types.ts'
+import { usePreference } from '../../preferences.ts'
 
 const isOver = (task: Task): boolean => task.finished_at !== null
 
@@ -52,7 +53,7 @@ export function TaskHeader({
   const [isCanceling, setCanceling] = useState(false)
   const [isEditing, setEditing] = useState(false)
   const [isComparing, setComparing] = useState(false)
-  const [traceAddress] = useTraceAddress()
+  const [traceAddress] = usePreference('trace_url')
   const mayNot = useDisabledReason('tasks')
   if (!task) return null
   const { project } = live

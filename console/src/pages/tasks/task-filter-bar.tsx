@@ -4,11 +4,11 @@ import { IconButton } from '../../ui/button.tsx'
 import { FilterSelect } from '../../ui/field.tsx'
 import { TypedSearch } from '../../ui/typed-search.tsx'
 import { exactTime } from '../../format.ts'
-import { useTimeZone } from '../../ui/time.tsx'
 import { states, type Period, type TaskFilter } from './task-filter.ts'
 import { doors } from '../task/task-trigger.tsx'
 import { TaskViews } from './task-views.tsx'
 import type { TaskStatus } from '../../task-parts/types.ts'
+import { usePreference } from '../../preferences.ts'
 
 interface TaskFilterBar {
   project: string
@@ -18,7 +18,7 @@ interface TaskFilterBar {
 /** Which tasks are shown: common views as links, and single filters. */
 export function TaskFilterBar({ project, filter }: TaskFilterBar) {
   const { agent, status, door, since, from, until, isOldestFirst, choose } = filter
-  const [zone] = useTimeZone()
+  const [zone] = usePreference('time_zone')
   return (
     <>
       <TaskViews project={project} search={filter.words} />

@@ -1,5 +1,5 @@
 import { axisTime, exactTime, zoneName } from '../../format.ts'
-import { useTimeZone } from '../time.tsx'
+import { usePreference } from '../../preferences.ts'
 
 /** What a chart draws, as a table: a row for each moment, the newest first, and a column for each row of values. */
 export function ChartTable({
@@ -16,7 +16,7 @@ export function ChartTable({
   format: (value: number) => string
   height_px: number
 }) {
-  const [zone] = useTimeZone()
+  const [zone] = usePreference('time_zone')
   const isDaily = times.length > 1 && times[1]! - times[0]! >= 86_400
   return (
     <div

@@ -2,9 +2,9 @@ import { useEffect, useId, useRef, useState, type KeyboardEvent, type PointerEve
 import { axisTime, exactTime, formatShort, zoneName } from '../../format.ts'
 import { useSearchState } from '../../search-state.ts'
 import { Button } from '../button.tsx'
-import { useTimeZone } from '../time.tsx'
 import { ChartTable } from './chart-table.tsx'
 import { ticksUpTo, timeLabels } from './chart-ticks.ts'
+import { usePreference } from '../../preferences.ts'
 
 /** Colors of the theme that a chart draws with. */
 export type ChartColor =
@@ -73,7 +73,7 @@ export function Chart({
   const box = useRef<HTMLDivElement>(null)
   const [width, setWidth] = useState(0)
   const [own, setOwn] = useState<number | null>(null)
-  const [zone] = useTimeZone()
+  const [zone] = usePreference('time_zone')
   const [search, change] = useSearchState<{ table?: string | undefined }>()
   const name = title.toLowerCase().replaceAll(/\W+/g, '-')
   const isTable = search.table === name
@@ -349,7 +349,7 @@ function placed<Mark extends { label: string; place: number }>(marks: readonly M
 
 /** The zone of the times, and the way to the other one; where they are the same there is no other. */
 function ZoneSwitch() {
-  const [zone, setZone] = useTimeZone()
+  const [zone, setZone] = usePreference('time_zone')
   const [name, other] = [zoneName(zone), zoneName(zone === 'UTC' ? 'local' : 'UTC')]
   if (name === other) return <span className="px-2 text-xs leading-6 text-soft">{name}</span>
   return (

@@ -57,6 +57,19 @@ export async function updateUser(
   return row
 }
 
+/** What a user has chosen of how the console looks; what they have not is left out. */
+export async function findPreferences(sql: Sql, id: string): Promise<object> {
+  const [row] = await sql<{ preferences: object }>`select preferences from app_user where id = ${id}`
+  return row?.preferences ?? {}
+}
+
+/** Changes what is given, and returns all that was chosen. */
+export async function updatePreferences(sql: Sql, id: string, given: object): Promise<object> {
+  const [row] = await sql<{ preferences: object }>`
+    update app_user set preferences = preferences || ${JSON.stringify(given)}::jsonb where id = ${id} returning preferences`
+  return row?.preferences ?? {}
+}
+
 /** What signing in needs to know. */
 export interface SignInRow {
   id: string

@@ -2,6 +2,8 @@ import type { FastifyInstance } from 'fastify'
 import { acceptInvitation } from '#contract/accounts/invitations.ts'
 import { invalid, Problem } from '#contract/core/problems.ts'
 import { permissionsOf, sessionScopes } from '#contract/core/scopes.ts'
+import { defaultPreferences } from '#contract/accounts/preference-choices.ts'
+import { getPreferences, updatePreferences as changePreferences } from '#contract/accounts/preferences.ts'
 import * as operations from '#contract/accounts/users.ts'
 import type { Context } from '../../context.ts'
 import { recordAudit } from '../../events/audit/audit.ts'
@@ -24,7 +26,14 @@ import { signIn, type SignedIn } from './sign-in/sign-in.ts'
 import { ssoConfirmPages } from './sso/sso-confirm.pages.ts'
 import { ssoRoutes } from './sso/sso.routes.ts'
 import { makeSso } from './sso/sso.ts'
-import { findUser, listOrganizations, lockUser, updateUser } from './users.queries.ts'
+import {
+  findPreferences,
+  findUser,
+  listOrganizations,
+  lockUser,
+  updatePreferences,
+  updateUser,
+} from './users.queries.ts'
 
 /** The user, what their credential may do, and signing in, up and out (spec 4.3, decisions D61–D67). */
 export function userRoutes(app: FastifyInstance, http: HttpContext, context: Context): void {
@@ -60,6 +69,20 @@ export function userRoutes(app: FastifyInstance, http: HttpContext, context: Con
         return user
       })
     },
+  })
+
+  handle(app, http, getPreferences, {
+    run: async ({ sql, principal }) => ({
+      ...defaultPreferences,
+      ...(await findPreferences(sql, principal.user_id)),
+    }),
+  })
+
+  handle(app, http, changePreferences, {
+    run: async ({ sql, principal, body }) => ({
+      ...defaultPreferences,
+      ...(await updatePreferences(sql, principal.user_id, body)),
+    }),
   })
 
   handle(app, http, operations.getPermissions, {

@@ -3,6 +3,7 @@ import { after, before, test } from 'node:test'
 import { type TestService } from '../../../test/harness.ts'
 import { shareTestService } from '../../../test/shared-service.ts'
 import { OAuthDriver } from '../../../test/oauth.ts'
+import { makePerson, makeSession } from '../../../test/actors.ts'
 import { insertApiKey, newApiKey } from '../api-keys/api-keys.queries.ts'
 
 let service: TestService
@@ -83,6 +84,27 @@ test('a credential without any write scope changes no user', async () => {
   assert.equal(body.error.code, 'insufficient_scope')
   assert.deepEqual(body.error.required_scopes, ['write'])
   assert.equal((await service.send('GET', '/api/v1/auth/user', { key })).status, 200)
+})
+
+test('the preferences of a user are the same in every browser, and others keep their own', async () => {
+  const path = '/api/v1/auth/preferences'
+  const person = await makePerson(service, 'viewer', service.owner.org_id)
+  const [desk, telephone] = [await makeSession(service, person), await makeSession(service, person)]
+  const defaults = { theme: 'system', time_zone: 'local', date_form: 'day', language: 'en', trace_url: '' }
+  assert.deepEqual((await service.send('GET', path, desk)).body, defaults)
+
+  const trace_url = 'https://traces.example.com/{trace_id}'
+  const { status, body } = await service.send('PUT', path, { ...desk, body: { theme: 'dark', trace_url } })
+  assert.equal(status, 200, JSON.stringify(body))
+  await service.send('PUT', path, { ...desk, body: { time_zone: 'UTC' } })
+  const chosen = { ...defaults, theme: 'dark', time_zone: 'UTC', trace_url }
+  assert.deepEqual((await service.send('GET', path, telephone)).body, chosen)
+  const other = await makeSession(service, await makePerson(service, 'viewer', service.owner.org_id))
+  assert.deepEqual((await service.send('GET', path, other)).body, defaults)
+
+  for (const wrong of [{ theme: 'pink' }, { trace_url: 'https://traces.example.com' }, { language: 'tlh' }])
+    assert.equal((await service.send('PUT', path, { ...desk, body: wrong })).status, 400, JSON.stringify(wrong))
+  assert.deepEqual((await service.send('PUT', path, { ...desk, body: {} })).body, chosen)
 })
 
 test('permissions are what scopes and role allow together', async () => {
