@@ -233,7 +233,15 @@ test(
     await page.getByLabel('Text in the message').fill(`LINE ${3 * quarter}`)
     await page.getByText('Live · 1 line', { exact: true }).waitFor()
     await lines.getByRole('button', { name: new RegExp(`south line ${3 * quarter}$`) }).click()
-    await lines.getByRole('link', { name: 'Lines around it' }).click()
+    // What surrounds a hit is read in its place, also what does not match.
+    const around = lines.getByRole('list', { name: 'Lines around it' }).getByRole('listitem')
+    await around.getByText(`line ${3 * quarter + 5}`, { exact: true }).waitFor()
+    assert.deepEqual(
+      (await around.allInnerTexts()).map((text) => Number(/line (\d+)$/.exec(text)?.[1]) - 3 * quarter),
+      [-5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5],
+    )
+    await checkScreen(page, 'logs-around')
+    await lines.getByRole('link', { name: 'Show in all lines' }).click()
     await page.waitForURL(/at=/)
     for (const n of [-1, 0, 1].map((by) => 3 * quarter + by))
       await lines.getByText(`line ${n}`, { exact: true }).waitFor()

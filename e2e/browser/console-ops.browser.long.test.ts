@@ -472,7 +472,11 @@ test('usage, limits, budgets and sessions say what they are about', inBrowser, a
   await page.getByRole('link', { name: 'bounded' }).waitFor()
   await checkScreen(page, 'budgets')
   await page.getByRole('link', { name: 'Retention and storage', exact: true }).click()
-  await page.getByText('365 days').waitFor()
+  // Each kind says who sets how long it is kept, and the page why that is not done here.
+  const kept = page.getByRole('table', { name: 'Retention' })
+  await kept.getByRole('row', { name: /^Tasks that have ended.* 365 days CADRE_TASK_RETENTION_DAYS/ }).waitFor()
+  await kept.getByRole('row', { name: /^Audit log 400 days Cadre, not adjustable/ }).waitFor()
+  await page.getByText('only its operator can change it').waitFor()
   await page.getByText(/^[\d.]+ [kM]B in total/).waitFor()
   await checkScreen(page, 'retention')
 

@@ -19,7 +19,9 @@ export function LogFile({ store, onError }: { store: LogStore; onError: (error: 
   const which =
     count > linesMax
       ? `the newest ${formatCount(linesMax)} of ${formatCount(count)} lines`
-      : `all ${formatCount(count)} lines`
+      : count === 1
+        ? 'the line'
+        : `all ${formatCount(count)} lines`
 
   async function take(use: (lines: string[]) => Promise<void> | void): Promise<void> {
     onError(undefined)
@@ -40,7 +42,11 @@ export function LogFile({ store, onError }: { store: LogStore; onError: (error: 
     take(async (lines) => {
       if (!(await putOnClipboard(lines.join('')))) return tell('The browser blocks copying: download the lines instead')
       const number = formatCount(lines.length)
-      tell(count > linesMax ? `Copied the newest ${number} lines; there are more` : `Copied ${number} lines`)
+      tell(
+        count > linesMax
+          ? `Copied the newest ${number} lines; there are more`
+          : `Copied ${number} ${lines.length === 1 ? 'line' : 'lines'}`,
+      )
     })
   return (
     <>

@@ -4,18 +4,15 @@ import { paths } from '../../paths.ts'
 import { Button } from '../../ui/button.tsx'
 import { CopyButton } from '../../ui/copy.tsx'
 import { usePathIds, A } from '../../task-parts/links.tsx'
+import { lineTones } from './line-tones.ts'
+import { LinesAround } from './lines-around.tsx'
 import { placeOf } from './log-place.ts'
+import type { LogStore } from './log-store.ts'
 import type { LogLine } from '../../task-parts/types.ts'
 import { ValueView } from '../../task-parts/value-view.tsx'
 
-const tones: Record<LogLine['level'], string> = {
-  debug: 'text-soft',
-  info: 'text-text',
-  warn: 'text-warn',
-  error: 'text-bad',
-}
-
 interface LineProps {
+  store: LogStore
   line: LogLine
   /** Its name, where lines of several are shown. */
   agent: string | undefined
@@ -38,6 +35,7 @@ interface LineProps {
 
 /** A line of a log, and what belongs to it once it is opened. */
 export function Line({
+  store,
   line,
   agent,
   isMarked,
@@ -64,7 +62,7 @@ export function Line({
         data-open
         aria-expanded={isOpen}
         onClick={({ shiftKey }) => (shiftKey ? onChoose() : onToggle())}
-        className={`flex w-full cursor-pointer items-start gap-3 px-3 text-left ${isRoomy ? 'min-h-8 py-1.5' : 'min-h-6 py-0.5'} leading-5 hover:bg-quiet md:px-5 ${agent === undefined ? '' : 'max-sm:flex-wrap max-sm:gap-y-0'} ${tones[line.level]}`}
+        className={`flex w-full cursor-pointer items-start gap-3 px-3 text-left ${isRoomy ? 'min-h-8 py-1.5' : 'min-h-6 py-0.5'} leading-5 hover:bg-quiet md:px-5 ${agent === undefined ? '' : 'max-sm:flex-wrap max-sm:gap-y-0'} ${lineTones[line.level]}`}
       >
         <time dateTime={line.timestamp} className="shrink-0 text-soft tabular-nums">
           {logTime(line.timestamp, isUtc ? 'UTC' : 'local')}
@@ -85,7 +83,8 @@ export function Line({
       {isOpen && (
         <div className="border-y border-line bg-quiet px-3 py-2 md:px-5">
           <ValueView label="Context" value={line.context} />
-          <div className="mt-1 flex flex-wrap items-center gap-3">
+          {aroundOf && <LinesAround store={store} line={line} isUtc={isUtc} />}
+          <div className="mt-2 flex flex-wrap items-center gap-3 font-sans">
             <span className="inline-flex items-center text-soft">
               Line <CopyButton text={JSON.stringify(line)} label="Copy line" />
             </span>
@@ -95,7 +94,7 @@ export function Line({
             <Button size="small" onClick={() => onAt(placeOf(line))}>
               Link to this line
             </Button>
-            {aroundOf && <Link {...paths.logs(project, aroundOf(placeOf(line)))}>Lines around it</Link>}
+            {aroundOf && <Link {...paths.logs(project, aroundOf(placeOf(line)))}>Show in all lines</Link>}
             {line.agent_id !== undefined && <Link {...paths.agent(project, line.agent_id)}>Open the agent</Link>}
             {typeof task === 'string' && (
               <>

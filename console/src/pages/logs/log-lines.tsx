@@ -143,6 +143,7 @@ export function LogLines({ store, isTailing, isWrapped, isUtc, isRoomy, at, onAt
               >
                 {line ? (
                   <Line
+                    store={store}
                     line={line}
                     agent={line.agent_id === undefined ? undefined : (names.get(line.agent_id) ?? line.agent_id)}
                     isMarked={at !== undefined && isAt(line, at)}

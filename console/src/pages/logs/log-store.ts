@@ -1,6 +1,7 @@
 import { APIError } from '#sdk/errors.ts'
 import { api } from '../../api/client.ts'
 import type { LogLine } from '../../task-parts/types.ts'
+import { placeOf } from './log-place.ts'
 
 /** What lines are asked for. */
 export interface LogFilter {
@@ -14,6 +15,8 @@ export interface LogFilter {
   end_time?: string | undefined
 }
 
+/** Lines of one millisecond that are looked through for one of them. */
+const sameMoment_lines = 50
 /** Lines of one request. */
 const page_lines = 1000
 /** Pages that are kept: those looked at longest ago go first. */
@@ -134,6 +137,33 @@ export class LogStore {
     return (await this.#read({ level: 'error', start_time, limit: 1, offset: total - 1 })).items[0]
   }
 
+  /**
+   * Lines just before and after one, the oldest first, `count` on either side at most: of the filter's agents and time, but also those
+   * that do not match it otherwise.
+   */
+  async around(line: LogLine, count: number): Promise<{ before: LogLine[]; after: LogLine[] }> {
+    const { level: _, search: __, task_id: ___, ...filter } = this.filter
+    // Bounds are whole milliseconds, and several lines may be of one.
+    const next = new Date(Date.parse(line.timestamp) + 1).toISOString()
+    const [older, newer] = await Promise.all([
+      this.#read({ end_time: next, limit: sameMoment_lines + count }, filter),
+      this.#isAfter(next) ? undefined : this.#read({ start_time: next, limit: 1 }, filter),
+    ])
+    const place = placeOf(line)
+    const at = Math.max(
+      0,
+      older.items.findIndex((one) => placeOf(one) === place),
+    )
+    const after = older.items.slice(0, at).toReversed()
+    const missing = Math.min(newer?.total ?? 0, count - after.length)
+    if (newer && missing > 0) {
+      const offset = newer.total - missing
+      const { items } = await this.#read({ start_time: next, limit: missing, offset }, filter)
+      after.push(...items.toReversed())
+    }
+    return { before: older.items.slice(at + 1, at + 1 + count).toReversed(), after: after.slice(0, count) }
+  }
+
   /** The lines of rows, both ends included, the oldest first: read where they are not. */
   async lines(from: number, to: number): Promise<LogLine[]> {
     const { history } = this
@@ -163,14 +193,16 @@ export class LogStore {
     return this.filter.end_time !== undefined && Date.parse(timestamp) > Date.parse(this.filter.end_time)
   }
 
-  #read(query: {
-    end_time?: string | undefined
-    start_time?: string
-    level?: LogLine['level']
-    limit: number
-    offset?: number
-  }) {
-    const { project, agent, ...filter } = this.filter
+  #read(
+    query: {
+      end_time?: string | undefined
+      start_time?: string
+      level?: LogLine['level']
+      limit: number
+      offset?: number
+    },
+    { project, agent, ...filter }: LogFilter = this.filter,
+  ) {
     // Both ends hold: what is asked for here lies within what the filter leaves.
     const [end_time] = [filter.end_time, query.end_time].filter((moment) => moment !== undefined).toSorted()
     const given = Object.fromEntries(

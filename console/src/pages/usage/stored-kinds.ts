@@ -1,7 +1,7 @@
 /** What is stored, by the kinds of the API. */
 export const storedKinds: Record<string, string> = {
   tasks: 'Tasks that have ended, with their steps and events',
-  files: 'Files',
+  files: 'Files that no task uses',
   agent_logs: 'Agents’ logs',
   events: 'Events for webhooks',
   webhook_deliveries: 'Deliveries of webhooks',
