@@ -127,6 +127,9 @@ test(
     const bars = page.locator('[data-bar]')
     assert.equal(await bars.count(), 5)
     const axis = (await page.locator('[data-brush]').boundingBox())!
+    // A place on the axis is the same moment as below it.
+    const lane = (await bars.first().locator('..').boundingBox())!
+    assert.deepEqual([axis.x, axis.width], [lane.x, lane.width])
     await page.mouse.move(axis.x + 1, axis.y + 10)
     await page.mouse.down()
     await page.mouse.move(axis.x + axis.width * 0.02, axis.y + 10, { steps: 3 })
