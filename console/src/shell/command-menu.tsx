@@ -48,32 +48,35 @@ export function CommandMenu({ isOpen, close }: { isOpen: boolean; close: () => v
           event.preventDefault()
         }}
       />
-      <div id={list} role="listbox" aria-label="Results" className="mt-2 max-h-80 overflow-y-auto">
-        {commands.map(({ label, hint }, index) => (
-          <div
-            key={`${hint} ${label} ${index}`}
-            id={`${list}-${index}`}
-            role="option"
-            tabIndex={-1}
-            aria-selected={index === chosen}
-            className="flex min-h-9 cursor-pointer items-center justify-between gap-3 rounded px-2.5 aria-selected:bg-accent-soft"
-            onMouseMove={({ movementX, movementY }) => {
-              // A list that scrolls under a pointer at rest chooses nothing.
-              if (movementX !== 0 || movementY !== 0) setAt(index)
-            }}
-            onClick={() => run(commands[index])}
-            onKeyDown={() => {}}
-          >
-            <span className="truncate">{label}</span>
-            <span className="shrink-0 text-sm text-soft">{hint}</span>
-          </div>
-        ))}
+      {/* Of one height whatever is found, so that the field stays where it is. */}
+      <div className="mt-2 flex h-80 max-h-[50dvh] flex-col">
+        {(commands.length === 0 || needsName) && (
+          <p role="status" className="p-3 text-soft">
+            {needsName ? 'Type the name of an agent.' : isLooking ? 'Looking…' : 'No results'}
+          </p>
+        )}
+        <div id={list} role="listbox" aria-label="Results" className="min-h-0 flex-1 overflow-y-auto">
+          {commands.map(({ label, hint }, index) => (
+            <div
+              key={`${hint} ${label} ${index}`}
+              id={`${list}-${index}`}
+              role="option"
+              tabIndex={-1}
+              aria-selected={index === chosen}
+              className="flex min-h-9 cursor-pointer items-center justify-between gap-3 rounded px-2.5 aria-selected:bg-accent-soft"
+              onMouseMove={({ movementX, movementY }) => {
+                // A list that scrolls under a pointer at rest chooses nothing.
+                if (movementX !== 0 || movementY !== 0) setAt(index)
+              }}
+              onClick={() => run(commands[index])}
+              onKeyDown={() => {}}
+            >
+              <span className="truncate">{label}</span>
+              <span className="shrink-0 text-sm text-soft">{hint}</span>
+            </div>
+          ))}
+        </div>
       </div>
-      {(commands.length === 0 || needsName) && (
-        <p role="status" className="p-3 text-soft">
-          {needsName ? 'Type the name of an agent.' : isLooking ? 'Looking…' : 'No results'}
-        </p>
-      )}
     </Dialog>
   )
 }

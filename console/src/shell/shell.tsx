@@ -41,9 +41,9 @@ import { paths } from '../paths.ts'
 import { preferencesQuery } from '../preferences.ts'
 import { IconButton } from '../ui/button.tsx'
 import { Dialog } from '../ui/dialog.tsx'
-import { useLoaded } from '../use-loaded.ts'
 import { liveSlot } from './live-badge.tsx'
 import { AccountMenu } from './account-menu.tsx'
+import { CommandMenu } from './command-menu.tsx'
 import { useIsStarted } from './first-steps.ts'
 import { useOpenProject } from './open-project.ts'
 import { ProjectSwitcher } from './project-switcher.tsx'
@@ -51,10 +51,6 @@ import { ServiceWatch } from './service-watch.tsx'
 import { ShortcutList } from './shortcut-list.tsx'
 import { SignedOutDialog } from './signed-out-dialog.tsx'
 import { menuKeys, useShortcuts } from './shortcuts.ts'
-
-const loadCommandMenu = async () => (await import('./command-menu.tsx')).CommandMenu
-/** The first page is on the screen by then: what is likely to be asked for is loaded before it is. */
-const idle_ms = 3000
 
 interface Entry {
   label: string
@@ -74,11 +70,6 @@ export function Shell({ children }: { children: ReactNode }) {
   const openers = useMemo(() => ({ menu: () => setOpen('menu'), help: () => setOpen('help') }), [])
   useShortcuts(openers)
   useEffect(() => setOpen(undefined), [pathname])
-  const CommandMenu = useLoaded(loadCommandMenu, open === 'menu')
-  useEffect(() => {
-    const timer = setTimeout(() => void loadCommandMenu().catch(() => {}), idle_ms)
-    return () => clearTimeout(timer)
-  }, [])
   const close = (): void => setOpen(undefined)
 
   return (
@@ -129,7 +120,7 @@ export function Shell({ children }: { children: ReactNode }) {
         </div>
       )}
       <SignedOutDialog />
-      {CommandMenu && <CommandMenu isOpen={open === 'menu'} close={close} />}
+      <CommandMenu isOpen={open === 'menu'} close={close} />
       <Dialog isOpen={open === 'help'} close={close} title="Keyboard shortcuts">
         <ShortcutList />
       </Dialog>
