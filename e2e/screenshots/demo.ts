@@ -123,7 +123,7 @@ export async function makeDemo(cadre: TestConsole, servers: DemoServers): Promis
   // What the hours of usage above have cost.
   await sql`
     update budget b set spent_cost_usd = (
-      select coalesce(sum(cost_usd), 0) from usage_hour u where u.project_id = b.project_id and u.hour >= b.window_start)
+      select coalesce(sum(cost_usd), 0) from usage_hour u where u.project_id = b.project_id and u.hour >= date_trunc(b.period, now(), 'UTC'))
     where project_id = ${Number(project)}`
   await call('POST', '/api/v1/auth/api-keys', { name: 'checkout', scopes: ['tasks:write', 'agents:read'] })
   const resources = await makeDemoResources(cadre, call, project, agents, servers)
@@ -190,7 +190,7 @@ async function age(sql: TestConsole['sql'], project: string, agents: Record<stri
     await sql`
       insert into usage_hour (org_id, project_id, agent_id, credential_id, model, tool, hour, calls, input_tokens, output_tokens, cost_usd)
       select (select org_id from project where id = ${project_id}), ${project_id}, a, 'key_1', ${model}, '', date_trunc('hour', now() - make_interval(hours => n), 'UTC'),
-        (10 + 6 * sin(n / 3.8))::int, (15000 + 9000 * sin(n / 3.8))::int, 2000, ${cost}::numeric * (0.5 + 0.4 * sin(n / 3.8) + 0.3 * sin(n / 40.0))::numeric
+        (10 + 6 * sin(n / 3.8))::int, (15000 + 9000 * sin(n / 3.8))::int, 2000, ${cost}::numeric * (0.8 + 0.4 * sin(n / 3.8) + 0.3 * sin(n / 40.0))::numeric
       from generate_series(0, 719) n, unnest(${[agents['support-desk']!, agents['translator']!]}::text[]) a
       on conflict do nothing`
   for (let more = true; more;)

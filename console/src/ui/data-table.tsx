@@ -67,11 +67,11 @@ export function DataTable<Row extends object>({
         <thead className="max-sm:sr-only">
           <tr role="row" className="border-b border-line text-sm text-soft">
             {selection && (
-              <th scope="col" className="w-10 pl-4">
+              <th scope="col" className="w-10 pl-4 text-left">
                 <input
                   type="checkbox"
                   aria-label="Select all on this page"
-                  className="size-4 accent-(--accent)"
+                  className="block size-4 accent-(--accent)"
                   checked={isAllChosen}
                   onChange={() => selection.change(new Set(isAllChosen ? [] : keys))}
                 />
@@ -126,7 +126,7 @@ const Row = memo(function Row<Row>({ id, row, columns, name, isChosen, isCurrent
           <input
             type="checkbox"
             aria-label={`Select ${name}`}
-            className="size-4 accent-(--accent) max-sm:size-6"
+            className="block size-4 accent-(--accent) max-sm:size-6"
             checked={isChosen}
             onChange={() => toggle(id)}
           />

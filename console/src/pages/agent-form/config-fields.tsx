@@ -30,8 +30,8 @@ const ofModel: readonly NumberField[] = [
   ],
 ]
 const usual: readonly NumberField[] = [
-  ['max_steps', 'Max steps per task', 'At most.'],
-  ['timeout_seconds', 'Task timeout, in seconds', 'At most.'],
+  ['max_steps', 'Max steps per task', 'A task that needs more fails.'],
+  ['timeout_seconds', 'Task timeout, in seconds', 'From its start, waits included.'],
   ['max_concurrent_tasks', 'Concurrent tasks', 'Further tasks wait in the queue.'],
 ]
 const budget: readonly NumberField[] = [

@@ -83,7 +83,7 @@ export default function OnboardingPage() {
               <ButtonLink {...paths.keys({ panel: 'new' })}>Create a key</ButtonLink>
             )}
           </Step>
-          <Step isDone={isKeyUsed} title="Run it from your code">
+          <Step isDone={isKeyUsed && agent !== undefined} title="Run it from your code">
             {agent ? (
               <FromProgram project_id={project_id} project={project.data?.name ?? ''} agent={agent} />
             ) : (

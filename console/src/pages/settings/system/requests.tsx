@@ -203,7 +203,7 @@ function EntryDialog({ entry, close }: { entry: Entry; close: () => void }) {
         </dd>
         <dt>Request ID</dt>
         <dd>
-          <CopyId id={request_id} /> <Link {...paths.audit({ request_id })}>What it changed</Link>
+          <CopyId id={request_id} /> {method !== 'GET' && <Link {...paths.audit({ request_id })}>What it changed</Link>}
         </dd>
       </Facts>
       <div className="mt-4">

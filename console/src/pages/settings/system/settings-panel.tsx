@@ -42,7 +42,11 @@ export function SettingsPanel({ settings }: { settings: readonly Setting[] }) {
 }
 
 const columns: Column<Setting>[] = [
-  { id: 'name', header: 'Setting', cell: ({ name }) => <code className="break-all">{name}</code> },
+  {
+    id: 'name',
+    header: 'Setting',
+    cell: ({ name }) => <code className="max-sm:break-all sm:whitespace-nowrap">{name}</code>,
+  },
   {
     id: 'value',
     header: 'Value',
@@ -56,7 +60,12 @@ const columns: Column<Setting>[] = [
         <code title={value}>{value}</code>
       ),
   },
-  { id: 'section', header: 'Section', cell: ({ section }) => <span className="text-soft">{section}</span> },
+  {
+    id: 'section',
+    header: 'Section',
+    isExtra: true,
+    cell: ({ section }) => <span className="text-soft sm:whitespace-nowrap">{section}</span>,
+  },
   {
     id: 'source',
     header: 'Source',
