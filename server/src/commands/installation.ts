@@ -11,7 +11,7 @@ import {
 } from '../platform/embedded-postgres/embedded-postgres.ts'
 import { makeLog } from '../platform/log.ts'
 import { migrationStatus } from '../platform/postgres/migrate.ts'
-import { unlessAborted } from '../platform/unless-aborted.ts'
+import { unlessAborted } from '../platform/abort-signals.ts'
 import { type CommandContext, CommandError } from './command.ts'
 import { explainDatabaseError } from './database-fault.ts'
 

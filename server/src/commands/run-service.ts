@@ -8,7 +8,7 @@ import { CommandError } from './command.ts'
 import { explainDatabaseError } from './database-fault.ts'
 import type { Foundation } from './foundation.ts'
 import { isInterrupted } from './interrupted.ts'
-import { boundHeap } from '../platform/heap-bounds.ts'
+import { boundHeap } from '../platform/memory/heap-bounds.ts'
 
 /** A stop that takes longer is cut off: tasks are durable, whatever was in flight goes on at the next start. */
 export const stopTimeout_ms = 30_000

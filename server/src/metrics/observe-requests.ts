@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { ServerResponse } from 'node:http'
 import { Problem } from '#contract/core/problems.ts'
 import { buckets } from '#contract/core/limits.ts'
+import { LiveList } from '../platform/memory/live-list.ts'
 import type { Instruments } from './instruments.ts'
 
 /** What nginx calls it: the client closed the connection before there was an answer. */
@@ -17,14 +18,14 @@ export interface RequestObserver {
 
 /** Counts and times every request, from when it is read until its answer is sent or its connection is gone. */
 export function observeRequests(meters: Instruments): RequestObserver & { open: () => OpenRequests } {
-  const open = new Set<FastifyRequest>()
+  const open = new LiveList<FastifyRequest>()
   return {
     observe(app) {
       app.addHook('onRequest', (request, reply, next) => {
         const started_ms = performance.now()
-        open.add(request)
+        const place = open.add(request)
         reply.raw.once('close', () => {
-          open.delete(request)
+          open.remove(place)
           count(meters, request, reply.raw, performance.now() - started_ms)
         })
         next()
@@ -38,7 +39,7 @@ export function observeRequests(meters: Instruments): RequestObserver & { open: 
     unrouted: (method, status) =>
       meters.cadre_http_requests_total.inc({ operation: 'unknown', method: methodOf(method), status }),
     open() {
-      const streams = [...open].filter(({ is_long }) => is_long).length
+      const streams = open.values().filter(({ is_long }) => is_long).length
       return { requests: open.size - streams, streams }
     },
   }

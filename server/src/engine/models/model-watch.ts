@@ -1,3 +1,4 @@
+import { abortWith } from '../../platform/abort-signals.ts'
 import { ModelError } from './model.ts'
 
 /** How long, and how much, one call may take. */
@@ -37,7 +38,8 @@ const pollInterval_ms = 1000
  * connection open is not silent, and nothing is done for each piece of text.
  */
 export function watchCall(limits: CallLimits, caller: AbortSignal, bytesIn: () => number): CallWatch {
-  const stop = new AbortController()
+  const ends = new AbortController()
+  const unlink = abortWith(ends, caller)
   const started_ms = performance.now()
   let heard_ms = started_ms
   let bytes = 0
@@ -66,16 +68,19 @@ export function watchCall(limits: CallLimits, caller: AbortSignal, bytesIn: () =
       failure = judge()
       if (!failure) return
       clearInterval(timer)
-      stop.abort(failure)
+      ends.abort(failure)
     },
     Math.min(pollInterval_ms, limits.idle_ms / 4, limits.start_ms / 4),
   )
 
   return {
-    signal: AbortSignal.any([caller, stop.signal]),
+    signal: ends.signal,
     started: () => void (hasStarted = true),
     failure: () => failure,
-    end: () => clearInterval(timer),
+    end: () => {
+      clearInterval(timer)
+      unlink()
+    },
   }
 }
 

@@ -2,6 +2,7 @@ import { Problem } from '#contract/core/problems.ts'
 import { modelFacts, type ModelFacts } from '#contract/models/model-facts.ts'
 import type { ModelPrice } from '#contract/models/model-prices.ts'
 import type { Hub } from '../../events/streams/streams-hub.ts'
+import { abortWith, unlessAborted } from '../../platform/abort-signals.ts'
 import { newId } from '../../platform/ids.ts'
 import { noSpan } from '../../platform/tracing/tracing.ts'
 import { cleanText, makeTextCleaner } from '../../platform/clean-text.ts'
@@ -28,7 +29,6 @@ import { Interrupted, type Run } from './run.ts'
 import { beginChatSpan, noteAnswer, noteRequest } from './spans/spans.ts'
 import { chainOf, currentModel, offered } from './run-model.ts'
 import { outputSchema } from './task-output.ts'
-import { orAborted } from './tool-run.ts'
 import type { Turns } from '../conversation/turns.ts'
 import type { Caller, Step } from '../task.ts'
 
@@ -123,8 +123,9 @@ export async function callModel(
   { models: ofService, prices, hub, turns, fileSource, random, signal, onStarted }: CallContext,
 ): Promise<CallResult> {
   const models = run.models ?? ofService
-  const limit = new AbortController()
-  const timer = setTimeout(() => limit.abort(new Interrupted('call_timeout')), modelCall_ms)
+  const ends = new AbortController()
+  const timer = setTimeout(() => ends.abort(new Interrupted('call_timeout')), modelCall_ms)
+  const unlink = abortWith(ends, signal)
   const isTurn = step.type === 'model_call'
   let bytes = 0
   const cleaner = makeTextCleaner()
@@ -148,7 +149,7 @@ export async function callModel(
     const ready = run.storing?.promise.then(begin)
     if (!ready) begin()
     else if (!model.preparesEarly) await ready
-    const aborted = AbortSignal.any([signal, limit.signal])
+    const aborted = ends.signal
     const call = model.call({
       model: name,
       ...request,
@@ -163,7 +164,7 @@ export async function callModel(
         onStarted?.()
         const clean = cleaner.push(text)
         bytes += Buffer.byteLength(clean)
-        if (bytes > outputBytesMax) return limit.abort(new Interrupted('output_too_large'))
+        if (bytes > outputBytesMax) return ends.abort(new Interrupted('output_too_large'))
         // A summary is no message of the task's.
         if (!isTurn) return
         run.unfinished += clean
@@ -176,7 +177,7 @@ export async function callModel(
         if (isTurn) hub.reasoning(run.claim.task_id, messageId(step), cleanText(text))
       },
     })
-    const answer = await orAborted(call, aborted)
+    const answer = await unlessAborted(call, aborted)
     if (Buffer.byteLength(answer.text) > outputBytesMax) throw new Interrupted('output_too_large')
     if (!isTurn && answer.text.trim() === '')
       throw new ModelError('provider_bad_answer', 'The summary of the conversation is empty.', { retryable: true })
@@ -200,6 +201,7 @@ export async function callModel(
     return warned(isOfParts(error) ? notAsked(failed) : failed)
   } finally {
     clearTimeout(timer)
+    unlink()
   }
 }
 

@@ -1,6 +1,7 @@
 import { CredentialUnavailable } from '../credentials/credential-unavailable.ts'
 import { SecretUnreadable } from '../credentials/secret-unreadable.ts'
 import { redact } from '../../events/agent-log.ts'
+import { abortWith, unlessAborted } from '../../platform/abort-signals.ts'
 import { cleanText, cutText } from '../../platform/clean-text.ts'
 import { uncertainCode } from '../journal/cancel.ts'
 import type { Decide } from '../journal/journal.ts'
@@ -81,9 +82,10 @@ async function runCall(
   signal: AbortSignal,
   { fileSource, sandboxSeconds }: { fileSource?: FileSource | undefined; sandboxSeconds?: SandboxSeconds | undefined },
 ): Promise<Change | undefined> {
-  const limit = new AbortController()
-  const timer = setTimeout(() => limit.abort(new Interrupted('call_timeout')), toolCall_ms)
-  const aborted = AbortSignal.any([signal, limit.signal])
+  const ends = new AbortController()
+  const timer = setTimeout(() => ends.abort(new Interrupted('call_timeout')), toolCall_ms)
+  const unlink = abortWith(ends, signal)
+  const aborted = ends.signal
   const span = beginToolSpan(run, step)
   try {
     aborted.throwIfAborted()
@@ -91,7 +93,7 @@ async function runCall(
     const { agent_id, project_id, created_by } = run
     const idempotency_key = `${task_id}:${step.index}`
     const files = fileSource && callFiles(fileSource, { task_id, project_id, created_by, idempotency_key })
-    const answer = await orAborted(
+    const answer = await unlessAborted(
       tool.call(args, {
         task_id,
         agent_id,
@@ -121,6 +123,7 @@ async function runCall(
     return failure ? toolFailed(run, step, failure) : interrupted(run, step)
   } finally {
     clearTimeout(timer)
+    unlink()
   }
 }
 
@@ -228,14 +231,4 @@ function failureOf(thrown: unknown, step: Step): Failure {
   if (thrown instanceof SecretUnreadable) return { code: 'secret_unreadable', message: thrown.message }
   // A bug in Cadre: the model does not see its message.
   return { code: 'tool_failed', message: 'The tool failed.' }
-}
-
-/** A tool that does not listen to the signal must not hold its task, or the process that stops. */
-export function orAborted<T>(call: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const stop = (): void => reject(signal.reason as Error)
-    signal.addEventListener('abort', stop, { once: true })
-    if (signal.aborted) stop()
-    call.then(resolve, reject).finally(() => signal.removeEventListener('abort', stop))
-  })
 }

@@ -24,6 +24,8 @@ import { knownAfter, type KnownTask } from '../journal/known-task.ts'
 import { publishedAt, type PublishedEvents } from '../journal/task-changes.ts'
 import type { UsageMeter } from '../journal/usage-meter.ts'
 import { remoteQueue, type TaskChange, type TaskError } from '../task.ts'
+import { LiveList } from '../../platform/memory/live-list.ts'
+import { LiveMap } from '../../platform/memory/live-map.ts'
 import { backoff } from '../../platform/backoff.ts'
 
 /** How long an idle worker sleeps without a signal: a lost signal costs no more than this. */
@@ -69,20 +71,20 @@ export interface WorkerOptions extends Pick<ClaimOptions, 'sql' | 'queue' | 'env
  */
 export class Worker {
   readonly #options: WorkerOptions
-  readonly #runs = new Map<string, Run>()
+  readonly #runs = new LiveMap<Run>()
   /** The last claim could not be written, and not because the database was away. */
   #claimsAlone = false
   /** Those of claims that are under way: of the fetch, and of transactions that create tasks. */
-  readonly #claimed = new Map<string, Run>()
+  readonly #claimed = new LiveMap<Run>()
   /** Transactions that claim what they create. */
-  readonly #creating = new Set<Promise<void>>()
+  readonly #creating = new LiveList<Promise<void>>()
   /** Slots that such transactions have reserved, by project. */
   readonly #reserved = new Map<number, number>()
   /** Looks that are under way or waiting: see `withTasks`. */
   #looks = 0
   #isStarted = false
   #isDraining = false
-  readonly #running = new Set<Promise<void>>()
+  readonly #running = new LiveList<Promise<void>>()
   readonly #closing = new AbortController()
   readonly #leave: (() => void)[]
   #wake = Promise.withResolvers<void>()
@@ -148,8 +150,8 @@ export class Worker {
   /** Runs `look` with the tasks that this worker works on, while it claims no others. */
   async withTasks<T>(look: (task_ids: string[]) => Promise<T>): Promise<T> {
     this.#looks += 1
-    const before = Promise.all([this.#claiming, ...this.#creating])
-    const looked = before.then(() => look([...this.#runs.keys()])).finally(() => (this.#looks -= 1))
+    const before = Promise.all([this.#claiming, ...this.#creating.values()])
+    const looked = before.then(() => look(this.#runs.keys())).finally(() => (this.#looks -= 1))
     this.#claiming = looked.catch(() => {})
     return looked
   }
@@ -173,8 +175,8 @@ export class Worker {
     const interrupt = setTimeout(() => {
       for (const run of this.#runs.values()) run.interrupt('shutdown')
     }, grace_ms)
-    await Promise.all(this.#creating)
-    await Promise.all(this.#running)
+    await Promise.all(this.#creating.values())
+    await Promise.all(this.#running.values())
     clearTimeout(interrupt)
   }
 
@@ -354,12 +356,12 @@ export class Worker {
     runs: readonly Run[],
   ): { release: () => void; giveUp: () => void } {
     const over = Promise.withResolvers<void>()
-    this.#creating.add(over.promise)
+    const place = this.#creating.add(over.promise)
     for (const { project_id } of chosen) this.#reserve(project_id, 1)
     const release = (): void => {
       for (const { project_id } of chosen) this.#reserve(project_id, -1)
       for (const { claim } of runs) this.#claimed.delete(claim.task_id)
-      this.#creating.delete(over.promise)
+      this.#creating.remove(place)
       over.resolve()
     }
     const giveUp = (): void => {
@@ -429,7 +431,7 @@ export class Worker {
     const now = performance.now()
     if (!this.#hasMore || now - this.#othersFirst_at < othersFirst_ms) return []
     this.#othersFirst_at = now
-    return [...new Set([...this.#served, ...[...this.#runs.values()].map(({ project_id }) => project_id)])]
+    return [...new Set([...this.#served, ...this.#runs.values().map(({ project_id }) => project_id)])]
   }
 
   /** A new task of which all is known already begins its first call with the claim. */
@@ -459,10 +461,10 @@ export class Worker {
       this.#options.meter.end(run.agent_id)
       if (run.message_id) this.#options.context.hub.forget(task_id, run.message_id)
       if (this.#runs.get(task_id) === run) this.#runs.delete(task_id)
-      this.#running.delete(running)
+      this.#running.remove(place)
       if (this.#hasMore || this.#isWithheld || this.#mayOthersWithhold()) this.wake()
     })
-    this.#running.add(running)
+    const place = this.#running.add(running)
   }
 
   async #run(run: Run): Promise<void> {

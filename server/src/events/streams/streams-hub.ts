@@ -1,5 +1,6 @@
 import type { Logger } from 'pino'
 import { isTerminalEvent, type TaskEventType } from '#contract/tasks/task-lifecycle.ts'
+import { LiveMap } from '../../platform/memory/live-map.ts'
 import { startPeriodic } from '../../platform/periodic.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 import type { Bus } from './streams-bus.ts'
@@ -68,8 +69,8 @@ const restedMax = 4096
 
 /** The hub of a process, whose bus has the name of its worker. */
 export function openHub({ sql, bus, log }: { sql: Sql; bus: Bus; log: Logger }): Hub {
-  const watchers = new Map<string, Set<Watcher>>()
-  const messages = new Map<string, LiveMessage>()
+  const watchers = new LiveMap<Set<Watcher>>()
+  const messages = new LiveMap<LiveMessage>()
   const unknown = new Set<string>()
   const rested = new Set<string>()
   let finding: NodeJS.Timeout | undefined
@@ -99,7 +100,7 @@ export function openHub({ sql, bus, log }: { sql: Sql; bus: Bus; log: Logger }):
   ]
 
   const lookAtDatabase = async (): Promise<void> => {
-    const ids = [...watchers.keys()]
+    const ids = watchers.keys()
     for (let at = 0; at < ids.length; at += pollsMax) await lookAt(ids.slice(at, at + pollsMax))
   }
   /** Sends readers what they have not seen, and tells the processes that run their tasks that there are readers. */
@@ -188,7 +189,7 @@ export function openHub({ sql, bus, log }: { sql: Sql; bus: Bus; log: Logger }):
       void polling.stop()
       clearTimeout(finding)
       for (const leave of leaves) leave()
-      for (const all of [...watchers.values()]) for (const watcher of [...all]) watcher.close?.()
+      for (const all of watchers.values()) for (const watcher of [...all]) watcher.close?.()
     },
   }
 }

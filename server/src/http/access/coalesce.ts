@@ -1,5 +1,6 @@
 import { isConnectionLost } from '../../platform/postgres/database.ts'
 import { Batcher } from '../../platform/batcher.ts'
+import { LiveMap } from '../../platform/memory/live-map.ts'
 
 /** What one question for several askers gave one of them. */
 export interface Share<T> {
@@ -24,7 +25,7 @@ type Ask = (of: number) => Promise<unknown>
 
 export function makeCoalescer({ waitMax_ms }: { waitMax_ms: number }): Coalescer {
   /** Of each key that is being asked about. */
-  const questions = new Map<string, Batcher<Ask, Share<unknown>>>()
+  const questions = new LiveMap<Batcher<Ask, Share<unknown>>>()
 
   const answer = async (asks: readonly Ask[]): Promise<Share<unknown>[]> => {
     const of = asks.length

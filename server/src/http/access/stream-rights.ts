@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import type { Operation } from '#contract/core/operation.ts'
 import { hasScope, roleAllows, type Role } from '#contract/core/scopes.ts'
+import { LiveList } from '../../platform/memory/live-list.ts'
 import { jsonb, type Sql } from '../../platform/postgres/database.ts'
 import type { Principal } from './principal.ts'
 
@@ -14,6 +15,7 @@ export interface StreamRights {
 }
 
 interface Guarded {
+  response: ServerResponse
   principal: Principal
   operation: Pick<Operation, 'scope'>
 }
@@ -24,18 +26,18 @@ interface Guarded {
  * (decision D57). While the database does not answer, streams go on.
  */
 export function guardStreams(sql: Sql): StreamRights {
-  const open = new Map<ServerResponse, Guarded>()
+  const open = new LiveList<Guarded>()
   let timer: NodeJS.Timeout | undefined
 
   const check = async (): Promise<void> => {
     // Who waits for an answer of which nothing was sent yet has it within a minute.
-    const streams = [...open].filter(([response]) => response.headersSent)
+    const streams = open.values().filter(({ response }) => response.headersSent)
     const rights = await findRights(
       sql,
-      streams.map(([, { principal }]) => principal),
+      streams.map(({ principal }) => principal),
     ).catch(() => undefined)
     if (!rights) return
-    for (const [response, guarded] of streams) if (!isAllowed(guarded, rights)) response.destroy()
+    for (const stream of streams) if (!isAllowed(stream, rights)) stream.response.destroy()
   }
   const next = (): void => {
     timer ??= setTimeout(() => {
@@ -49,8 +51,8 @@ export function guardStreams(sql: Sql): StreamRights {
   return {
     guard(principal, operation, response) {
       if (response.destroyed) return
-      open.set(response, { principal, operation })
-      response.once('close', () => open.delete(response))
+      const place = open.add({ response, principal, operation })
+      response.once('close', () => open.remove(place))
       next()
     },
   }

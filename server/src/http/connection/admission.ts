@@ -1,5 +1,6 @@
 import type { Logger } from 'pino'
 import { Problem } from '#contract/core/problems.ts'
+import { LiveList } from '../../platform/memory/live-list.ts'
 
 /** So many requests are served at a time at least: fewer would leave batches half empty and connections idle. */
 const openMin = 96
@@ -52,8 +53,8 @@ export class Overloaded extends Problem {
  * is served whole, and nothing waits here. `now_ms` is a clock that only goes forward.
  */
 export function makeAdmission(log: Pick<Logger, 'warn'>, now_ms = (): number => performance.now()): Admission {
-  /** Oldest first. */
-  const open = new Set<{ since_ms: number }>()
+  /** When each began. */
+  const open = new LiveList<number>()
   let isBusy = false
   let limit = Infinity
   let rate: number | undefined
@@ -80,9 +81,9 @@ export function makeAdmission(log: Pick<Logger, 'warn'>, now_ms = (): number => 
       limit = Math.max(openMin, Math.round(rate * target_ms))
       began_ms = now
       ended = 0
-      for (const request of open) {
-        if (now - request.since_ms < long_ms) break
-        open.delete(request)
+      for (const request of open.places()) {
+        if (now - request.value < long_ms) break
+        open.remove(request)
       }
     }
   }
@@ -110,11 +111,10 @@ export function makeAdmission(log: Pick<Logger, 'warn'>, now_ms = (): number => 
     enter() {
       const now = now_ms()
       if (isFull(now)) throw new Overloaded()
-      const request = { since_ms: now }
-      open.add(request)
+      const request = open.add(now)
       return {
         leave() {
-          if (!open.delete(request)) return
+          if (!open.remove(request)) return
           ended += 1
           if (isBusy && open.size < busyMin) calm()
         },

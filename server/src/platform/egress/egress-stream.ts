@@ -2,6 +2,7 @@ import { EgressError, egressFailure } from './egress-error.ts'
 import { connectTimeout_ms, egressBounds, type Guard, judge } from './egress-guard.ts'
 import { firstHop, type HopRequest, plainHeaders } from './egress-hop.ts'
 import { EgressRefused } from './egress-rules.ts'
+import { abortWith } from '../abort-signals.ts'
 import { openUpstream, type UpstreamConnection, type UpstreamUse } from './connect.ts'
 
 export interface EgressStreamRequest extends HopRequest {
@@ -78,15 +79,17 @@ interface Connection {
 
 function startConnection(timeout_ms: number, signal: AbortSignal | undefined): Connection {
   const network: UpstreamUse = { bytes_in: 0, bytes_out: 0 }
-  const timer = new AbortController()
-  const timeout = setTimeout(() => timer.abort(), timeout_ms)
-  const ends = signal ? AbortSignal.any([signal, timer.signal]) : timer.signal
+  const controller = new AbortController()
+  const timeout = setTimeout(() => controller.abort(), timeout_ms)
+  const unlink = signal && abortWith(controller, signal)
+  const ends = controller.signal
   let upstream: UpstreamConnection | undefined
   let isFinished = false
   const finish = async (): Promise<void> => {
     if (isFinished) return
     isFinished = true
     clearTimeout(timeout)
+    unlink?.()
     ends.removeEventListener('abort', onEnd)
     if (!upstream) return
     Object.assign(network, upstream.use())
@@ -104,7 +107,7 @@ function startConnection(timeout_ms: number, signal: AbortSignal | undefined): C
     explain: (error) => {
       if (signal?.aborted) return signal.reason as Error
       if (error instanceof EgressRefused || error instanceof EgressError) return error
-      if (timer.signal.aborted) return new EgressError('timed_out', 'no complete answer in time', { network })
+      if (ends.aborted) return new EgressError('timed_out', 'no complete answer in time', { network })
       return egressFailure(error, network)
     },
   }

@@ -6,6 +6,7 @@ import { checkUrl, type EgressPurpose, EgressRefused, type EgressRules, type Ref
 import { type EgressStream, type EgressStreamRequest, openStream } from './egress-stream.ts'
 import type { ResolveName } from './resolve-name.ts'
 import { openUpstream, type UpstreamUse } from './connect.ts'
+import { abortWith } from '../abort-signals.ts'
 import { readUpTo } from '../read-up-to.ts'
 
 export { EgressError, type EgressErrorCode, EgressRefused, type EgressPurpose, type RefusalReason }
@@ -85,9 +86,10 @@ async function follow(guard: Guard, url: string | URL, request: EgressRequest): 
   const { purpose, timeout_ms = Infinity, signal } = request
   const bound = egressBounds[purpose]
   const network: UpstreamUse = { bytes_in: 0, bytes_out: 0 }
-  const timer = new AbortController()
-  const timeout = setTimeout(() => timer.abort(), Math.min(timeout_ms, bound.total_ms))
-  const ends = signal ? AbortSignal.any([signal, timer.signal]) : timer.signal
+  const controller = new AbortController()
+  const timeout = setTimeout(() => controller.abort(), Math.min(timeout_ms, bound.total_ms))
+  const unlink = signal && abortWith(controller, signal)
+  const ends = controller.signal
   try {
     let hop = firstHop(guard.rules, url, request)
     for (let redirects = 0; ; redirects++) {
@@ -105,10 +107,11 @@ async function follow(guard: Guard, url: string | URL, request: EgressRequest): 
     signal?.throwIfAborted()
     if (error instanceof EgressRefused) error.sent = network.bytes_out > 0
     if (error instanceof EgressRefused || error instanceof EgressError) throw error
-    if (timer.signal.aborted) throw new EgressError('timed_out', 'no complete answer in time', { network })
+    if (ends.aborted) throw new EgressError('timed_out', 'no complete answer in time', { network })
     throw egressFailure(error, network)
   } finally {
     clearTimeout(timeout)
+    unlink?.()
   }
 }
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import pg from 'pg'
-import { PreparedQuery, queryPrepared } from './prepared-query.ts'
+import { BoundedQuery, PreparedQuery, queryBounded } from './prepared-query.ts'
 import sqlTemplate, { raw, type Sql as SqlText } from 'sql-template-tag'
 
 /** A piece of SQL with its values, to be put inside another statement: `sql.fragment\`…\``. */
@@ -166,6 +166,7 @@ export async function planByIndex(tx: Sql): Promise<void> {
 /** Opens a pool. Nothing is connected until the first statement. */
 export function openDatabase(options: DatabaseOptions): Database {
   const { timeoutMultiplier = 1 } = options
+  const timeout_ms = queryTimeout_ms * timeoutMultiplier
   const settings: pg.ClientConfig = {
     ...connectionSettings(options, [
       `-c statement_timeout=${(options.statement_ms ?? statementTimeout_ms) * timeoutMultiplier}`,
@@ -174,10 +175,11 @@ export function openDatabase(options: DatabaseOptions): Database {
       `-c synchronous_commit=${options.synchronous_commit ?? 'on'}`,
     ]),
     connectionTimeoutMillis: connectionTimeout_ms * timeoutMultiplier,
-    query_timeout: queryTimeout_ms * timeoutMultiplier,
+    query_timeout: timeout_ms,
   }
   const connectionsMax = options.connectionsMax ?? 16
-  const poolOptions = { idleTimeoutMillis: idleTimeout_ms, pipeline: true }
+  // Statements of the pools are bounded by `BoundedQuery`.
+  const poolOptions = { idleTimeoutMillis: idleTimeout_ms, pipeline: true, query_timeout: 0 }
   const pool = new pg.Pool({ ...settings, ...poolOptions, max: connectionsMax })
   const indexedPool = new pg.Pool({
     ...settings,
@@ -187,8 +189,8 @@ export function openDatabase(options: DatabaseOptions): Database {
     ),
     max: Math.ceil(connectionsMax * indexedShare),
   })
-  const main = { pool, counts: countsOf(pool, options) }
-  const byIndex = { pool: indexedPool, counts: countsOf(indexedPool, options) }
+  const main = { pool, counts: countsOf(pool, options), timeout_ms }
+  const byIndex = { pool: indexedPool, counts: countsOf(indexedPool, options), timeout_ms }
   return {
     sql: poolSql(main, byIndex),
     indexed: poolSql(byIndex, byIndex),
@@ -241,15 +243,28 @@ function fromUrl(text: string): pg.ClientConfig {
 }
 
 interface Queryable {
-  query(config: pg.QueryConfig | PreparedQuery): Promise<pg.QueryResult>
+  query(config: pg.QueryConfig | BoundedQuery): Promise<pg.QueryResult>
   query(text: string, values?: unknown[]): Promise<pg.QueryResult>
 }
 
-/** What a connection can be asked: a text, with values or settings, or a prepared statement. */
-type Queried = pg.QueryConfig | PreparedQuery | string
+/** What a connection can be asked: a text, with values or settings, or a statement with a bound. */
+type Queried = pg.QueryConfig | BoundedQuery | string
 
 function queryOf(client: pg.ClientBase, config: Queried, values?: unknown[]): Promise<pg.QueryResult> {
-  return config instanceof PreparedQuery ? queryPrepared(client, config) : client.query(config as string, values)
+  return config instanceof BoundedQuery ? queryBounded(client, config) : client.query(config as string, values)
+}
+
+/** A statement with its bound; one that brings another stays as it is. */
+function bounded(config: Queried, values: unknown[] | undefined, timeout_ms: number): Queried {
+  if (typeof config === 'object' && 'query_timeout' in config) return config
+  const query =
+    config instanceof BoundedQuery
+      ? config
+      : typeof config === 'string'
+        ? new BoundedQuery(config, values)
+        : new BoundedQuery(config.text, config.values)
+  query.timeout_ms = timeout_ms
+  return query
 }
 
 interface Transaction {
@@ -268,6 +283,8 @@ const waitedInVain = 'timeout exceeded when trying to connect'
 interface CountedPool {
   pool: pg.Pool
   counts: PoolCounts
+  /** Of each statement, from when it is sent to when it is done. */
+  timeout_ms: number
 }
 
 /** Statements and transactions on connections of `usual`, hot transactions on those of `byIndex`. */
@@ -285,7 +302,7 @@ function poolSql(usual: CountedPool, byIndex: CountedPool): Sql {
     const client = await of.pool.connect().catch(counted(of))
     let broken: Error | undefined
     try {
-      return await transact(inOneWrite(client), work, {
+      return await transact(inOneWrite(client, of.timeout_ms), work, {
         begin: kind === 'forceIndexPlan' ? beginIndexPlan : 'begin',
         locksFirst: kind === 'locksFirst',
         onBroken: (error) => (broken = error),
@@ -295,7 +312,8 @@ function poolSql(usual: CountedPool, byIndex: CountedPool): Sql {
     }
   }
   const counting: Queryable = {
-    query: (config: Queried, values?: unknown[]) => usual.pool.query(config as string, values).catch(counted(usual)),
+    query: (config: Queried, values?: unknown[]) =>
+      usual.pool.query(bounded(config, values, usual.timeout_ms) as string).catch(counted(usual)),
   }
   return makeSql(counting, async (work, kind) => {
     const { result, commits } = await transactOnce(work, kind)
@@ -316,7 +334,7 @@ export function clientSql(client: pg.Client): Sql {
 }
 
 /** Statements that are made in the same turn of the event loop leave in one write: each write is a call of the system. */
-function inOneWrite(client: pg.PoolClient): Queryable {
+function inOneWrite(client: pg.PoolClient, timeout_ms: number): Queryable {
   const { stream } = client.connection
   let isHeld = false
   const query = (config: Queried, values?: unknown[]): Promise<pg.QueryResult> => {
@@ -328,7 +346,7 @@ function inOneWrite(client: pg.PoolClient): Queryable {
         stream.uncork()
       })
     }
-    return queryOf(client, config, values)
+    return queryOf(client, bounded(config, values, timeout_ms))
   }
   return { query }
 }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { makeTestDatabase } from '../../../test/harness.ts'
+import { bulk, promotedBy } from '../../../test/old-generation.ts'
 import { toProblem } from '../../http/errors.ts'
 import { isTransient, jsonb, openDatabase, type Database } from './database.ts'
 
@@ -82,5 +83,36 @@ describe('a prepared statement', () => {
     await sql.script("alter table thing add column even_more text not null default 'even more'")
     await assert.rejects(change(), (error) => isTransient(error) && toProblem(error).status === 503)
     assert.equal((await change())['even_more'], 'even more')
+  })
+
+  it('a statement that is not answered in time fails, and the next one is made on a new connection', async () => {
+    const late = openDatabase({
+      connection: test.connection,
+      connectionsMax: 1,
+      statement_ms: 10_000,
+      timeoutMultiplier: 0.02,
+    })
+    try {
+      const begin = performance.now()
+      await assert.rejects(
+        late.sql`select pg_sleep(5)`,
+        (error: Error) => error.message === 'Query read timeout' && isTransient(error),
+      )
+      assert.ok(performance.now() - begin < 3000)
+      assert.deepEqual(await late.sql`select 1 as one`, [{ one: 1 }])
+    } finally {
+      await late.close()
+    }
+  })
+
+  // 500 ms.
+  it('what statements were made with does not reach the old generation', async () => {
+    const statements = async (): Promise<void> => {
+      for (let at = 0; at < 60; at++) {
+        await database.sql`select length(${jsonb(bulk())}::text) as length`
+      }
+    }
+    const promoted = await promotedBy(() => Promise.all(Array.from({ length: 16 }, statements)))
+    assert.ok(promoted < 6 * 1024 * 1024, `${promoted / 1024 / 1024} MB of 75`)
   })
 })

@@ -4,11 +4,14 @@ import pg from 'pg'
 interface DriverQuery {
   name: string | undefined
   values: unknown[]
+  callback: unknown
+  submit(connection: DriverConnection): Error | null
   hasBeenParsed(connection: DriverConnection): boolean
   prepare(connection: DriverConnection): void
   handleRowDescription(message: { fields: Field[] }): void
   handleDataRow(message: { fields: (string | null)[] }): void
   handleCommandComplete(message: unknown, connection: DriverConnection): void
+  handleReadyForQuery(connection: DriverConnection): void
   handleError(error: unknown, connection: DriverConnection): void
   _result: { fields: Field[]; rows: Row[]; _parsers: Parser[] }
   _canceledDueToError: unknown
@@ -18,6 +21,7 @@ interface DriverConnection {
   bind(message: { portal: string; statement: string | undefined; values: unknown[]; valueMapper: unknown }): void
   execute(message: { portal: string }): void
   sync(): void
+  stream: { destroy(): void }
 }
 
 interface Field {
@@ -39,14 +43,48 @@ interface Shape {
 const shapes = new WeakMap<DriverConnection, Map<string, Shape>>()
 
 const { prepareValue } = (pg as unknown as { utils: { prepareValue: unknown } }).utils
-const BaseQuery = pg.Query as unknown as new (text: string, values: unknown[]) => DriverQuery
+const BaseQuery = pg.Query as unknown as new (text: string, values: unknown[] | undefined) => DriverQuery
+
+const ignore = (): void => {}
+
+/**
+ * A statement whose answer must be there `timeout_ms` after it was sent; else it fails, and its connection ends, because what
+ * follows on it would wait as well. The driver's own bound makes a function for each statement that V8 places in the old
+ * generation, as it does with every function that is written as the value of a property: all that the statement can reach would
+ * stay in memory until the next collection of the whole heap.
+ */
+export class BoundedQuery extends BaseQuery {
+  timeout_ms: number | undefined
+  #timer: NodeJS.Timeout | undefined
+
+  override submit(connection: DriverConnection): Error | null {
+    if (this.timeout_ms !== undefined) this.#timer = setTimeout(failLate, this.timeout_ms, this, connection)
+    return super.submit(connection)
+  }
+
+  override handleError(error: unknown, connection: DriverConnection): void {
+    clearTimeout(this.#timer)
+    super.handleError(error, connection)
+  }
+
+  override handleReadyForQuery(connection: DriverConnection): void {
+    clearTimeout(this.#timer)
+    super.handleReadyForQuery(connection)
+  }
+}
+
+function failLate(query: BoundedQuery, connection: DriverConnection): void {
+  query.handleError(new Error('Query read timeout'), connection)
+  query.callback = ignore
+  connection.stream.destroy()
+}
 
 /**
  * A statement with a name, which PostgreSQL prepares once a connection. It is described only the first time: PostgreSQL never lets
  * the columns of a prepared statement change, it refuses to execute it then. Describing costs PostgreSQL, the network and the driver
  * more than the rows of a short answer.
  */
-export class PreparedQuery extends BaseQuery {
+export class PreparedQuery extends BoundedQuery {
   #connection: DriverConnection | undefined
   #shape: Shape | undefined
 
@@ -116,8 +154,8 @@ export class PreparedQuery extends BaseQuery {
   }
 }
 
-/** Makes a prepared statement on a connection of the driver's own. */
-export function queryPrepared(client: pg.ClientBase, query: PreparedQuery): Promise<pg.QueryResult> {
+/** Makes a statement on a connection of the driver's own. */
+export function queryBounded(client: pg.ClientBase, query: BoundedQuery): Promise<pg.QueryResult> {
   return new Promise<pg.QueryResult>((resolve, reject) => {
     const answered = (error: Error | null, result: pg.QueryResult): void => (error ? reject(error) : resolve(result))
     const { query: ask } = client as { query: (query: unknown, answered: unknown) => unknown }

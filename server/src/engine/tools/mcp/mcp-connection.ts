@@ -1,5 +1,5 @@
 import type { Egress } from '../../../platform/egress/safe-fetch.ts'
-import { unlessAborted } from '../../../platform/unless-aborted.ts'
+import { unlessAborted } from '../../../platform/abort-signals.ts'
 import type { McpToolDefinition } from './mcp-definitions.ts'
 import { type McpSession, type McpTarget, mcpTimes, openMcp } from './mcp-session.ts'
 import { ToolError } from '../tool.ts'

@@ -1,7 +1,7 @@
 import type * as Library from '@modelcontextprotocol/client'
 import type { CallToolResult, Client, Transport } from '@modelcontextprotocol/client'
 import type { Egress } from '../../../platform/egress/safe-fetch.ts'
-import { unlessAborted } from '../../../platform/unless-aborted.ts'
+import { unlessAborted } from '../../../platform/abort-signals.ts'
 import { DefinitionList, mcpBounds, TooManyDefinitions } from './mcp-definitions.ts'
 import { sessionFetch } from './mcp-exchange.ts'
 import { httpTransport, rememberNotices, sseTransport } from './mcp-transport.ts'

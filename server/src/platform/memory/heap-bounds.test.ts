@@ -6,7 +6,7 @@ import { describe, it } from 'node:test'
 const program = `
   import { getHeapSpaceStatistics } from 'node:v8'
   import { setTimeout as delay } from 'node:timers/promises'
-  import { boundHeap } from './server/src/platform/heap-bounds.ts'
+  import { boundHeap } from './server/src/platform/memory/heap-bounds.ts'
   boundHeap()
   let live = []
   for (let turn = 0; turn < 60; turn++) {
