@@ -1065,6 +1065,7 @@ create table model_provider (
   created_by identifier not null,
   created_at timestamp with time zone not null default now(),
   updated_at timestamp with time zone not null default now(),
+  prices jsonb not null default '{}'::jsonb,
   constraint model_provider_pkey PRIMARY KEY (id),
   constraint model_provider_name UNIQUE (org_id, name)
 );

@@ -50,6 +50,44 @@ const protocol = Choice(modelProtocols, {
   description:
     'How it is spoken to. Left out: as for the providers of the service: Messages for `anthropic`, Responses for `openai` at its own address, else Chat Completions.',
 })
+const Dollars = Type.Number({ minimum: 0, maximum: bounds.model_price_usd })
+const rates = {
+  input: Dollars,
+  cached_input: Type.Optional({
+    ...Dollars,
+    description: 'Input that the provider had kept; as `input` where it is left out.',
+  }),
+  cache_write: Type.Optional({
+    ...Dollars,
+    description: 'Input that the provider keeps now, where it charges for that.',
+  }),
+  output: Dollars,
+}
+const OwnModelPrice = Named(
+  'OwnModelPrice',
+  Type.Object(
+    {
+      ...rates,
+      long: Type.Optional(
+        Type.Object(
+          { above_input_tokens: Type.Integer({ minimum: 0 }), ...rates },
+          { description: 'The whole of a call whose input has more tokens than this is charged so.' },
+        ),
+      ),
+    },
+    { description: 'US dollars a million tokens.' },
+  ),
+)
+const prices = Type.Unsafe<Record<string, Type.Static<typeof OwnModelPrice>>>({
+  type: 'object',
+  maxProperties: bounds.model_provider_prices,
+  additionalProperties: OwnModelPrice,
+  description:
+    'Prices of its models in US dollars a million tokens, by the names that the provider gives them. They come before those of the operator and the built-in ones.',
+})
+/** Prices of models of one provider, by its names of them. */
+export type OwnPrices = Type.Static<typeof prices>
+
 const projects = Nullable(
   Type.Array(Type.String({ minLength: 1, maxLength: 32 }), {
     maxItems: bounds.model_provider_projects,
@@ -74,6 +112,7 @@ const OrganizationModelProvider = Named(
         description: 'The projects whose agents may use it. Null: all of the organization.',
       }),
     ),
+    prices,
     created_by: Type.String(),
     created_at: Timestamp,
     updated_at: Timestamp,
@@ -88,6 +127,7 @@ const ownExample = {
   has_key: true,
   key_preview: '…wxyz',
   projects: ['proj_42'],
+  prices: {},
   created_by: 'user_01jcm3x5v8f9a2b4c6d8e0g2h4',
   created_at: '2026-11-20T09:30:00.000Z',
   updated_at: '2026-11-20T09:30:00.000Z',
@@ -211,11 +251,13 @@ export const createModelProvider = defineOperation({
     api_key: Type.Optional(Type.Unsafe<string>({ ...api_key, 'x-asked-without': 'base_url' })),
     protocol: Type.Optional(protocol),
     projects: Type.Optional(projects),
+    prices: Type.Optional(Nullable(prices)),
   }),
   body_example: {
     name: 'acme',
     base_url: 'https://models.example.com/v1',
     api_key: 'sk-a-key-of-your-organization',
+    prices: { 'qwen3-32b': { input: 0.1, output: 0.4 } },
   },
   responses: [
     {
@@ -268,6 +310,9 @@ export const updateModelProvider = defineOperation({
     ),
     protocol: Type.Optional(protocol),
     projects: Type.Optional(projects),
+    prices: Type.Optional(
+      Nullable({ ...prices, description: 'Takes the place of all prices that it has; null removes them.' }),
+    ),
   }),
   body_example: { api_key: 'sk-another-key-of-your-organization' },
   responses: [

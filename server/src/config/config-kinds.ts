@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { resolve } from 'node:path'
 import { isObject } from '#contract/core/merge-patch.ts'
-import { readPriceTable, type PriceTable } from '../model-price-table.ts'
+import { readPriceTable, type PriceTable } from '#contract/models/price-table.ts'
 
 /** How the text of a setting is understood. */
 export interface Kind<T> {

@@ -44,7 +44,7 @@ describe('a call of a model', () => {
 
 it('a call of a provider of an organization is counted by its name where many have that name, and under no name of its choice', async () => {
   const call: Model['call'] = async () => ({ usage: { input_tokens: 1, output_tokens: 1, cached_tokens: 0 } }) as never
-  const own = { key: 'mprov_1@1', is_elsewhere: false }
+  const own = { key: 'mprov_1@1', is_elsewhere: false, prices: new Map() }
   const models = new Map(['anthropic', 'acme'].map((provider) => [provider, { provider, own, call }]))
   const source = observeModels(
     {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
-import { readPriceTable } from '../../model-price-table.ts'
+import { readPriceTable } from '#contract/models/price-table.ts'
 import { makePrices, providersElsewhere } from './prices.ts'
 
 const none = new Map()
@@ -47,8 +47,17 @@ it("an operator's price comes first, and null takes one away", () => {
 
 it("a provider of an organization has the list's prices where it is reached at the address that the list is for", () => {
   const prices = makePrices({ own: none, elsewhere: ['openai'] })
-  assert.equal(prices.of('openai/gpt-4o-mini', false)?.input, 0.15)
-  assert.equal(prices.of('anthropic/claude-opus-5-5', true), null)
+  assert.equal(prices.of('openai/gpt-4o-mini', { is_elsewhere: false, prices: none })?.input, 0.15)
+  assert.equal(prices.of('anthropic/claude-opus-5-5', { is_elsewhere: true, prices: none }), null)
+})
+
+it("an organization's price for its own provider comes before the operator's, and is nothing to the service's provider", () => {
+  const own = readPriceTable({ 'acme/large': { input: 1, output: 1 } })!
+  const prices = makePrices({ own, elsewhere: [] })
+  const provider = { is_elsewhere: true, prices: readPriceTable({ 'acme/large': { input: 7, output: 9 } })! }
+  assert.deepEqual(prices.of('acme/large', provider), { input: 7, cached_input: 7, output: 9 })
+  assert.equal(prices.of('acme/large')?.input, 1)
+  assert.equal(prices.of('acme/small', provider), null)
 })
 
 it('a table of prices in another form is refused', () => {

@@ -1,6 +1,7 @@
 import type { ModelFacts } from '#contract/models/model-facts.ts'
 import type { Effort, ServiceTier } from '#contract/models/model-dials.ts'
 import type { ModelProtocol } from '#contract/models/native-providers.ts'
+import type { PriceTable } from '#contract/models/price-table.ts'
 
 /**
  * A model as the engine sees it: one call, one answer. The loop around it, its journal and its limits are the
@@ -28,6 +29,8 @@ export interface OwnProvider {
   key: string
   /** It has a price list under its name, and is reached at another address than that list is for. */
   is_elsewhere: boolean
+  /** Prices that the organization gave, by `provider/model`. */
+  prices: PriceTable
 }
 
 /** Where models come from. */

@@ -80,7 +80,7 @@ function ownFacts({ owner, name, base_url }: Provider): OwnProvider {
     ? nativeProviders[name as NativeProviderName].base_url
     : knownAddresses[name]
   const is_elsewhere = home !== undefined && URL.parse(base_url)?.hostname !== URL.parse(home)?.hostname
-  return { key: `${owner!.id}@${owner!.revision}`, is_elsewhere }
+  return { key: `${owner!.id}@${owner!.revision}`, is_elsewhere, prices: owner!.prices }
 }
 
 /** Models of a provider that are kept: one more takes the place of the oldest. */

@@ -15,6 +15,7 @@ import { answerTokens } from '../models/dials.ts'
 import type { ModelAsk, ModelError } from '../models/model.ts'
 import { askModel } from '../run/ask-model.ts'
 import { overLimit } from '../run/budget-guard.ts'
+import { unknownPrice } from '../budgets/prices.ts'
 import { callKeyOf, discardedMessage, factsOf, fallBack, priceOf } from '../run/model-call.ts'
 import type { CallResult } from '../run/model-call-result.ts'
 import { coolingDown, outOfTokens } from '../run/run-guard.ts'
@@ -304,7 +305,7 @@ async function reserveFor(
   if (reserved.outcome === 'refused') return { decision: await spent(tx, task, { ...wanted, call: need }) }
   const error: TaskError = {
     code: 'price_unknown',
-    message: `The price of ${step.name} is not known, so a budget in dollars cannot be kept. Give it by CADRE_MODEL_PRICES, or limit tokens.`,
+    message: unknownPrice(step.name),
     retryable: false,
     step_id: null,
   }

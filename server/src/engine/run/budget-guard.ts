@@ -8,7 +8,7 @@ import type { Decide } from '../journal/journal.ts'
 import { factsOf, priceOf } from './model-call.ts'
 import type { ModelSource } from '../models/model.ts'
 import { answerTokens } from '../models/dials.ts'
-import type { Prices } from '../budgets/prices.ts'
+import { type Prices, unknownPrice } from '../budgets/prices.ts'
 import type { Run } from './run.ts'
 import { offered } from './run-model.ts'
 import { nothingReserved, reserveCall } from '../budgets/ledger.ts'
@@ -124,7 +124,7 @@ function estimateFor(run: Run, step: Step, facts: ModelFacts): number {
 function unpriced(run: Run, task: LockedTask, { id, name }: Step): Room {
   const error: TaskError = {
     code: 'price_unknown',
-    message: `The price of ${name} is not known, so a budget in dollars cannot be kept. Give it by CADRE_MODEL_PRICES, or limit tokens.`,
+    message: unknownPrice(name),
     retryable: false,
     step_id: run.steps.some((step) => step.id === id) ? id : null,
   }

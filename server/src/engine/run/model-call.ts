@@ -48,7 +48,7 @@ export function callKeyOf(models: ModelSource, name: string): string | undefined
 /** What a model costs; null where it is not known, undefined for a name with nothing behind it. */
 export function priceOf(models: ModelSource, prices: Prices, name: string): ModelPrice | null | undefined {
   const found = resolved(models, name)
-  return found && prices.of(found.name, found.own?.is_elsewhere)
+  return found && prices.of(found.name, found.own)
 }
 
 /** `provider/model` as the provider knows it; undefined for a name with nothing behind it. */
@@ -186,7 +186,7 @@ export async function callModel(
     const of = {
       provider: model.provider,
       asked: `${model.provider}/${name}`,
-      price: (asked: string) => prices.of(asked, model.own?.is_elsewhere),
+      price: (asked: string) => prices.of(asked, model.own),
       turns,
     }
     return warned({

@@ -1,4 +1,5 @@
 import { notFound } from '#contract/core/problems.ts'
+import type { OwnPrices } from '#contract/models/model-providers.ts'
 import type { ModelProtocol } from '#contract/models/native-providers.ts'
 import type { ProviderRow } from '../../engine/models/organization/provider-rows.queries.ts'
 import { isId } from '../../platform/ids.ts'
@@ -23,10 +24,12 @@ export interface ProviderContent {
   key_preview: string | null
   /** Numbers of projects; null: all. */
   projects: number[] | null
+  /** Prices by the provider's names of its models. */
+  prices: OwnPrices
 }
 
 const columns = ({ fragment }: Sql): Fragment => fragment`
-  m.id, m.org_id, m.name, m.base_url, m.protocol, m.api_key, m.key_preview, m.created_by, m.created_at, m.updated_at,
+  m.id, m.org_id, m.name, m.base_url, m.protocol, m.api_key, m.key_preview, m.prices, m.created_by, m.created_at, m.updated_at,
   case when m.projects is not null then
     (select coalesce(json_agg(p.id order by p.id), '[]') from project p where p.org_id = m.org_id and p.id = any(m.projects)) end as projects`
 
@@ -66,12 +69,12 @@ export async function insertModelProvider(
   { id, org_id, created_by, ...content }: ProviderContent & Pick<ModelProviderRow, 'id' | 'org_id' | 'created_by'>,
   providersMax: number,
 ): Promise<ModelProviderRow | undefined> {
-  const { name, base_url, protocol, api_key, key_preview, projects } = content
+  const { name, base_url, protocol, api_key, key_preview, projects, prices } = content
   await noteChange(tx, org_id)
   return writeUniqueName(tx, uniqueName(tx, org_id, name), async (inner) => {
     const [row] = await inner.run<ModelProviderRow>(inner.fragment`
-      insert into model_provider as m (id, org_id, name, base_url, protocol, api_key, key_preview, projects, created_by)
-      select ${id}, ${org_id}, ${name}, ${base_url}, ${protocol}, ${api_key}::bytea, ${key_preview}, ${projects}::bigint[], ${created_by}
+      insert into model_provider as m (id, org_id, name, base_url, protocol, api_key, key_preview, projects, prices, created_by)
+      select ${id}, ${org_id}, ${name}, ${base_url}, ${protocol}, ${api_key}::bytea, ${key_preview}, ${projects}::bigint[], ${prices}, ${created_by}
       where (select count(*) from model_provider where org_id = ${org_id}) < ${providersMax}
       returning ${columns(inner)}`)
     return row
@@ -82,13 +85,13 @@ export async function insertModelProvider(
 export async function updateModelProvider(
   tx: Sql,
   { id, org_id }: ModelProviderRow,
-  { name, base_url, protocol, api_key, key_preview, projects }: ProviderContent,
+  { name, base_url, protocol, api_key, key_preview, projects, prices }: ProviderContent,
 ): Promise<ModelProviderRow> {
   await noteChange(tx, org_id)
   return writeUniqueName(tx, uniqueName(tx, org_id, name), async (inner) => {
     const [row] = await inner.run<ModelProviderRow>(inner.fragment`
       update model_provider m set name = ${name}, base_url = ${base_url}, protocol = ${protocol}, api_key = ${api_key}::bytea,
-        key_preview = ${key_preview}, projects = ${projects}::bigint[],
+        key_preview = ${key_preview}, projects = ${projects}::bigint[], prices = ${prices},
         updated_at = greatest(now(), updated_at + interval '1 millisecond')
       where id = ${id} returning ${columns(inner)}`)
     return row!

@@ -17,7 +17,14 @@ import {
   updateModelProvider,
   type ModelProviderRow,
 } from './model-providers.queries.ts'
-import { checkedProvider, goesElsewhere, previewOf, projectsOf, providerView } from './provider-content.ts'
+import {
+  checkedPrices,
+  checkedProvider,
+  goesElsewhere,
+  previewOf,
+  projectsOf,
+  providerView,
+} from './provider-content.ts'
 import { listProviderUse } from './provider-use.queries.ts'
 import { secretLabels } from '../../platform/crypto/secret-labels.ts'
 
@@ -41,7 +48,8 @@ export function modelProviderRoutes(
       const id = newId('mprov')
       const row = await sql.begin(async (tx) => {
         const projects = await projectsOf(tx, org_id, body.projects)
-        const content = { name, base_url: provider.base_url, protocol: provider.protocol, projects }
+        const prices = checkedPrices(body.prices ?? {})
+        const content = { name, base_url: provider.base_url, protocol: provider.protocol, projects, prices }
         const made = await insertModelProvider(
           tx,
           { ...content, ...stored(api_key, id), id, org_id, created_by },
@@ -103,7 +111,7 @@ export function modelProviderRoutes(
       if (Object.values(body).every((member) => member === undefined))
         throw invalid({
           field: 'body',
-          message: 'name, base_url, api_key, protocol or projects is required',
+          message: 'name, base_url, api_key, protocol, projects or prices is required',
           code: 'required',
         })
       const row = await sql.begin(async (tx) => {
@@ -124,7 +132,8 @@ export function modelProviderRoutes(
           api_key === undefined
             ? { api_key: before.api_key, key_preview: before.key_preview }
             : stored(api_key, before.id)
-        const content = { name, base_url: provider.base_url, protocol: provider.protocol, projects, ...key }
+        const prices = body.prices === undefined ? before.prices : checkedPrices(body.prices ?? {})
+        const content = { name, base_url: provider.base_url, protocol: provider.protocol, projects, prices, ...key }
         const changed = await updateModelProvider(tx, before, content)
         await recordAudit(tx, actor, {
           action: 'model_provider.updated',

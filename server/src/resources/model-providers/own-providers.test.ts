@@ -95,6 +95,7 @@ describe('model providers of an organization', () => {
       has_key: true,
       key_preview: '…on-a',
       projects: null,
+      prices: {},
     })
   })
 
@@ -238,6 +239,37 @@ describe('model providers of an organization', () => {
     assert.deepEqual(one, provider)
     assert.ok(!JSON.stringify([body, one]).includes('sk-canary'))
     assert.equal((await run(send, of)).usage.cost_usd, null)
+  })
+
+  it('prices that an organization gives are those of its next call, in every process, and let a budget in dollars be kept', async () => {
+    const { send, elsewhere, project, agent } = await makeOrganization()
+    const { id } = await add(send, {
+      name: 'acme',
+      base_url: models.base_url,
+      prices: { large: { input: 2, output: 5 } },
+    })
+    const inDollars = async (from: Send): Promise<any> =>
+      (
+        await from('POST', `${project}/agents/${agent}/tasks?wait=30`, {
+          body: { input: 'Hi', budget: { max_cost_usd: 1 } },
+        })
+      ).body
+    const costOf = ({ usage }: any, { input, output }: { input: number; output: number }): number =>
+      (usage.input_tokens * input + usage.output_tokens * output) / 1e6
+    const task = await inDollars(send)
+    assert.equal(task.status, 'completed', JSON.stringify(task))
+    assert.ok(task.usage.input_tokens > 0 && task.usage.output_tokens > 0)
+    assert.equal(task.usage.cost_usd, costOf(task, { input: 2, output: 5 }))
+    await elsewhere('PUT', `/api/v1/model-providers/${id}`, { body: { prices: { large: { input: 40, output: 1 } } } })
+    for (const from of [send, elsewhere]) {
+      const later = await inDollars(from)
+      assert.equal(later.usage.cost_usd, costOf(later, { input: 40, output: 1 }))
+    }
+    const cleared = await send('PUT', `/api/v1/model-providers/${id}`, { body: { prices: null } })
+    assert.deepEqual(cleared.body.prices, {})
+    const unpriced = await inDollars(elsewhere)
+    assert.deepEqual([unpriced.status, unpriced.error?.code], ['failed', 'price_unknown'])
+    assert.match(unpriced.error.message, /"prices" of your organization's model provider/)
   })
 
   it('a test of a provider tells in words whether it answers, its key is good and a model of it answers', async () => {

@@ -42,6 +42,10 @@ describe('a model provider', () => {
       [{ name: 'acme', base_url, api_key: 'x'.repeat(bounds.model_provider_key + 1) }, 'api_key', 'too_long'],
       [{ name: 'acme', base_url, projects: [`proj_${theirs.id}`] }, 'projects[0]', 'invalid_choice'],
       [{ name: 'acme', base_url, projects: ['nothing'] }, 'projects[0]', 'invalid_choice'],
+      [{ name: 'acme', base_url, prices: { large: { input: 1 } } }, 'prices.large.output', 'required'],
+      [{ name: 'acme', base_url, prices: { large: { input: -1, output: 1 } } }, 'prices.large.input', 'out_of_range'],
+      [{ name: 'acme', base_url, prices: { large: { input: 1, outptu: 1 } } }, 'prices.large.outptu', 'unknown_field'],
+      [{ name: 'acme', base_url, prices: { ' ': { input: 1, output: 1 } } }, 'prices', 'invalid_format'],
     ]
     for (const [body, field, code] of refused) {
       const { status, body: answer } = await add(body)
@@ -93,6 +97,21 @@ describe('a model provider', () => {
     const rows = await test.sql<{ api_key: Buffer | null }>`select api_key from model_provider where id = ${made.id}`
     assert.deepEqual(rows, [{ api_key: null }])
     assert.equal((await put({ base_url: 'https://models.elsewhere.example/v1' })).status, 200)
+  })
+
+  it('has the prices that were given until others take their place', async () => {
+    const prices = {
+      'org/model:latest': { input: 0.1, cached_input: 0, cache_write: 0.2, output: 0.4 },
+      long: { input: 1, output: 2, long: { above_input_tokens: 1000, input: 3, output: 4 } },
+    }
+    const { body: made } = await add({ name: 'priced', base_url, prices })
+    assert.deepEqual(made.prices, prices)
+    const { body: kept } = await test.send('PUT', `${path}/${made.id}`, { body: { api_key: 'sk-y' } })
+    assert.deepEqual(kept.prices, prices)
+    const { body: read } = await test.send('PUT', `${path}/${made.id}`, { body: kept })
+    assert.deepEqual(read.prices, prices, 'what was read may be sent back')
+    const other = { small: { input: 1, output: 1 } }
+    assert.deepEqual((await test.send('PUT', `${path}/${made.id}`, { body: { prices: other } })).body.prices, other)
   })
 
   it('loses no project but those that are deleted', async () => {

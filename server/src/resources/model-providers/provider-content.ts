@@ -1,6 +1,7 @@
 import { projectId } from '#contract/core/project-id.ts'
 import { invalid } from '#contract/core/problems.ts'
-import { reservedProviderNames } from '#contract/models/model-providers.ts'
+import { bounds } from '#contract/core/limits.ts'
+import { type OwnPrices, reservedProviderNames } from '#contract/models/model-providers.ts'
 import type { ModelProtocol } from '#contract/models/native-providers.ts'
 import { ownProvider, protocolsOf } from '../../engine/models/models.ts'
 import type { Provider } from '../../engine/models/providers/provider.ts'
@@ -68,6 +69,19 @@ export async function projectsOf(
   return [...found].toSorted((a, b) => a - b)
 }
 
+/** Prices by names that a model of a provider can have. Throws `validation_error` for another name. */
+export function checkedPrices(prices: OwnPrices): OwnPrices {
+  const wrong = Object.keys(prices).find((model) => !/^\S/.test(model) || model.length > bounds.config_model)
+  if (wrong !== undefined)
+    throw invalid({
+      field: 'prices',
+      message: `must be by names of models, of 1 to ${bounds.config_model} characters, without the name of the provider`,
+      code: 'invalid_format',
+      provided: wrong,
+    })
+  return prices
+}
+
 /** The end of a key, to tell keys apart; null of a short one. */
 export function previewOf(api_key: string): string | null {
   return api_key.length < previewedMin ? null : `…${api_key.slice(-4)}`
@@ -80,7 +94,8 @@ export function goesElsewhere(before: string, after: string): boolean {
 
 /** A provider as it is answered: without its key. */
 export function providerView(row: ModelProviderRow) {
-  const { id, name, base_url, protocol, api_key, key_preview, projects, created_by, created_at, updated_at } = row
+  const { id, name, base_url, protocol, api_key, key_preview, projects, prices } = row
+  const { created_by, created_at, updated_at } = row
   return {
     id,
     name,
@@ -90,6 +105,7 @@ export function providerView(row: ModelProviderRow) {
     has_key: api_key !== null,
     key_preview,
     projects: projects && projects.map(projectId),
+    prices,
     created_by,
     created_at,
     updated_at,

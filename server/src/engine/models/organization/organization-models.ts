@@ -1,5 +1,6 @@
 import type { Logger } from 'pino'
 import { modelFacts } from '#contract/models/model-facts.ts'
+import { type PriceTable, readPriceTable } from '#contract/models/price-table.ts'
 import type { Secrets } from '../../../platform/crypto/secrets.ts'
 import { type Egress, EgressRefused } from '../../../platform/egress/safe-fetch.ts'
 import { keepOut } from '../../../platform/log.ts'
@@ -83,8 +84,9 @@ export function makeOrganizationModels({
 
   const open = (row: ProviderRow): OpenedProvider => {
     const { id, name, base_url, protocol, updated_at } = row
+    const prices = pricesOfModels(row)
     const provider = ownProvider({ name, base_url, protocol })!
-    const owned = { ...provider, owner: { id, revision: updated_at } }
+    const owned = { ...provider, owner: { id, revision: updated_at, prices } }
     if (row.api_key === null) return { provider: owned }
     try {
       const api_key = secrets.decrypt(secretLabels.model_provider, row.api_key, id)
@@ -152,10 +154,16 @@ export function makeOrganizationModels({
 
 const judgeTimeout_ms = 10_000
 
+/** The prices of a provider's row by `provider/model`. They were judged when they were stored. */
+function pricesOfModels({ name, prices }: Pick<ProviderRow, 'name' | 'prices'>): PriceTable {
+  const named = Object.entries(prices).map(([model, price]) => [`${name}/${model}`, price] as const)
+  return readPriceTable(Object.fromEntries(named)) ?? new Map()
+}
+
 function unreadable({ name, owner }: Provider): Model {
   return {
     provider: name,
-    own: { key: `${owner!.id}@${owner!.revision}`, is_elsewhere: false },
+    own: { key: `${owner!.id}@${owner!.revision}`, is_elsewhere: false, prices: owner!.prices },
     call: async () => {
       throw new ModelError(
         'secret_unreadable',

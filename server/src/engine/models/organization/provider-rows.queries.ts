@@ -1,3 +1,4 @@
+import type { OwnPrices } from '#contract/models/model-providers.ts'
 import type { ModelProtocol } from '#contract/models/native-providers.ts'
 import type { Sql } from '../../../platform/postgres/database.ts'
 
@@ -10,6 +11,8 @@ export interface ProviderRow {
   api_key: Buffer | null
   /** Numbers of the projects that may use it; null: all. */
   projects: number[] | null
+  /** Prices by the provider's names of its models, as they were given. */
+  prices: OwnPrices
   /** Advances with every change. */
   updated_at: string
 }
@@ -20,7 +23,7 @@ export async function readProviders(
   org_id: string,
 ): Promise<{ version: number; providers: ProviderRow[] } | undefined> {
   const rows = await sql<{ version: number } & { [K in keyof ProviderRow]: ProviderRow[K] | null }>`
-    select o.model_providers_version as version, m.id, m.name, m.base_url, m.protocol, m.api_key, to_json(m.projects) as projects, m.updated_at
+    select o.model_providers_version as version, m.id, m.name, m.base_url, m.protocol, m.api_key, to_json(m.projects) as projects, m.prices, m.updated_at
     from organization o left join model_provider m on m.org_id = o.id where o.id = ${org_id} order by m.name`
   const [first] = rows
   if (!first) return undefined

@@ -1,10 +1,10 @@
-import { isObject } from '#contract/core/merge-patch.ts'
-import type { ModelPrice } from '#contract/models/model-prices.ts'
+import { isObject } from '../core/merge-patch.ts'
+import { bounds } from '../core/limits.ts'
+import type { ModelPrice } from './model-prices.ts'
 
-/** Prices that an operator gives, by exact name; null where none is to be known. */
+/** Prices by `provider/model`; null where none is to be known. */
 export type PriceTable = ReadonlyMap<string, ModelPrice | null>
 
-const dollarsMax = 1_000_000
 const rates = ['input', 'cached_input', 'cache_write', 'output'] as const
 
 /**
@@ -47,5 +47,5 @@ function isRate(name: string): boolean {
 }
 
 function isAmount(value: unknown): value is number {
-  return typeof value === 'number' && value >= 0 && value <= dollarsMax
+  return typeof value === 'number' && value >= 0 && value <= bounds.model_price_usd
 }
