@@ -9,6 +9,7 @@ import { makeAdmission } from './http/connection/admission.ts'
 import { registerCanonicalHost } from './http/connection/canonical-host.ts'
 import { basePathOf, registerBasePath } from './http/connection/base-path.ts'
 import { discardBody } from './http/connection/discard-body.ts'
+import { compressLargeAnswers } from './http/encoding/compress-answers.ts'
 import { registerCors } from './http/connection/cors.ts'
 import { answerProblem } from './http/handle.ts'
 import { errorFormatOf, isProtocol } from './http/error-formats.ts'
@@ -139,6 +140,7 @@ export async function buildApp(
     },
   })
   const recent = recentRequests()
+  compressLargeAnswers(app)
   decorateEveryAnswer(app, context, { request_log, recent })
   requests.observe(app)
   registerBasePath(app, basePathOf(config.public_url))

@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { compressedOnce } from '../../http/connection/encoding.ts'
+import { compressedOnce } from '../../http/encoding/encoding.ts'
 import { isKnown } from '../../http/etag.ts'
 import { digestOf, publishedDocument, publishedTag, publishedYaml } from './docs.ts'
 import { llmsText } from './llms-text.ts'

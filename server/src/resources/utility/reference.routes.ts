@@ -1,5 +1,5 @@
 import Fastify, { type FastifyInstance } from 'fastify'
-import { compressedOnce } from '../../http/connection/encoding.ts'
+import { compressedOnce } from '../../http/encoding/encoding.ts'
 import { isKnown } from '../../http/etag.ts'
 import { digestOf } from './docs.ts'
 

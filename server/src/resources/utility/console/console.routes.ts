@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { operations } from '#contract/operations.ts'
-import { acceptedEncoding } from '../../../http/connection/encoding.ts'
+import { acceptedEncoding } from '../../../http/encoding/encoding.ts'
 import { html } from '../../../http/pages/html.ts'
 import { sendPage } from '../../../http/pages/page.ts'
 import { consoleFolder, readConsole, type Console, type ConsoleFile } from './console-files.ts'
