@@ -212,11 +212,13 @@ test(
       'server/migrations/0001_control_plane.sql',
       'deploy/helm/cadre/Chart.yaml',
       'docs/guides/tasks.md',
+      'cli/AGENTS.md',
       'LICENSE',
     ])
       assert.ok(content.includes(file), file)
     const wrong = content.filter((path) => /[.]tsx?$|[.]test[.]|(^|\/)(test|e2e|bench|node_modules)\//.test(path))
     assert.deepEqual(wrong, [])
+    assert.ok((await contentOf(await packageOf('cadre-cli'))).includes('dist/AGENTS.md'))
   },
 )
 

@@ -19,6 +19,7 @@ export const packedFiles = [
   'deploy',
   'docs/guides',
   'docs/reference',
+  'cli/AGENTS.md',
   '.env.example',
   'CHANGELOG.md',
   'SECURITY.md',

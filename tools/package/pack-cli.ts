@@ -1,4 +1,4 @@
-import { chmod, readFile, writeFile } from 'node:fs/promises'
+import { chmod, copyFile, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { bundleCli, repository } from './bundle.ts'
 import { evenModes } from './modes.ts'
@@ -10,6 +10,7 @@ const out = join(folder, 'dist')
 const { version } = JSON.parse(await readFile(join(folder, 'package.json'), 'utf8')) as { version: string }
 const packages = await bundleCli(out)
 await writeFile(join(out, 'THIRD-PARTY-NOTICES.txt'), await thirdPartyNotices(packages))
+await copyFile(join(repository, 'cli/AGENTS.md'), join(out, 'AGENTS.md'))
 const start = join(out, 'cadre.js')
 await writeFile(start, startOf(version))
 await chmod(start, 0o755)

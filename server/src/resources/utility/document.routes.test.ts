@@ -96,7 +96,7 @@ describe('the pages of the documentation', () => {
   it('every relative link of a served page leads to a text of this service', async () => {
     const map = await (await get('/llms.txt')).text()
     const starts = [...map.matchAll(/\]\(([^)]+[.]md)\)/g)].map(([, address = '']) => address)
-    for (const path of ['README.md', 'SECURITY.md', 'guides/tasks.md', 'reference/README.md'])
+    for (const path of ['README.md', 'SECURITY.md', 'AGENTS.md', 'guides/tasks.md', 'reference/README.md'])
       assert.ok(starts.includes(`${test.url}/docs/${path}`), path)
     const links = await Promise.all(
       starts.map(async (start) => {

@@ -3,7 +3,7 @@ import { compressedOnce } from '../../http/encoding/encoding.ts'
 import { isKnown } from '../../http/etag.ts'
 import { digestOf, publishedDocument, publishedTag, publishedYaml } from './docs.ts'
 import { llmsText } from './llms-text.ts'
-import { readWrittenPages, type WrittenPage } from './written-pages.ts'
+import { readWrittenPages, servedAt, singlePages, type WrittenPage } from './written-pages.ts'
 
 /**
  * What programs read of the documentation: the OpenAPI document as YAML, a map for language models, and the pages in
@@ -30,8 +30,8 @@ export function documentRoutes(app: FastifyInstance, public_url: () => string): 
     const page = (await pages()).find((one) => one.path === path)
     return page ? sendText(request, reply, 'text/markdown', page.text) : reply.callNotFound()
   }
-  for (const name of ['README.md', 'SECURITY.md'])
-    app.get(`/docs/${name}`, async (request, reply) => sendPage(request, reply, name))
+  for (const path of singlePages.map(servedAt))
+    app.get(`/docs/${path}`, async (request, reply) => sendPage(request, reply, path))
   for (const folder of ['guides', 'reference'])
     app.get<{ Params: { name: string } }>(`/docs/${folder}/:name`, async (request, reply) =>
       sendPage(request, reply, `${folder}/${request.params.name}`),

@@ -16,13 +16,16 @@ interface SourcePage {
   text: string
 }
 
+/** Files of pages outside the folders of guides and reference. */
+export const singlePages = ['README.md', 'SECURITY.md', 'cli/AGENTS.md']
+
 /**
- * The pages of this installation that a service serves: README, security, guides and reference, by the names of their files. Their
- * links and pictures lead to pages that are served too; of any other, which only a checkout has, the words stay.
+ * The pages of this installation that a service serves, by the names of their files: single ones, guides and reference. Their links and
+ * pictures lead to pages that are served too; of any other, which only a checkout has, the words stay.
  */
 export async function readWrittenPages(): Promise<WrittenPage[]> {
   const folders = await Promise.all(['docs/guides', 'docs/reference'].map(markdownFilesIn))
-  const sources = await Promise.all(['README.md', 'SECURITY.md', ...folders.flat()].map(readSource))
+  const sources = await Promise.all([...singlePages, ...folders.flat()].map(readSource))
   const found = sources.filter((source) => source !== undefined)
   const served = new Set(found.map(({ file }) => file))
   return found.map(({ file, text }) => ({
@@ -33,7 +36,7 @@ export async function readWrittenPages(): Promise<WrittenPage[]> {
 }
 
 /** Where the page of a file is served, below `/docs/`. */
-const servedAt = (file: string): string => file.replace(/^docs\//, '')
+export const servedAt = (file: string): string => file.replace(/^(docs|cli)\//, '')
 
 async function markdownFilesIn(folder: string): Promise<string[]> {
   const files = await readdir(join(root, folder)).catch(() => [])
