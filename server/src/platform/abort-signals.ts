@@ -13,7 +13,7 @@ export function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise
         settled()
         resolve(value)
       },
-      (error: unknown) => {
+      (error: Error) => {
         settled()
         reject(error)
       },

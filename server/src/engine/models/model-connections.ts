@@ -1,10 +1,10 @@
-import { pipeline, Readable, type Transform } from 'node:stream'
+import { pipeline, type Readable, type Transform } from 'node:stream'
 import { createBrotliDecompress, createGunzip, createInflate, createZstdDecompress } from 'node:zlib'
-import { plainHeaders } from '../../platform/egress/egress-hop.ts'
+import { exchange, type Incoming } from '../../platform/egress/exchange.ts'
 import { openUpstream, type UpstreamConnection } from '../../platform/egress/connect.ts'
 import { ModelError, type NetworkUse } from './model.ts'
 import { ProviderRefusal, statusOfErrorBody } from './model-errors.ts'
-import type { ProviderNetwork } from './providers/adapter.ts'
+import type { ProviderNetwork, ReadBody } from './providers/adapter.ts'
 import { readUpTo } from '../../platform/read-up-to.ts'
 
 /** The network of one model call, and what it cost. */
@@ -66,7 +66,7 @@ export function makeModelConnections(judge: JudgeOrigin = trusted): {
         post: async (to, request) => {
           if (ready) await ready
           const url = new URL(to)
-          return streamOf(await send(await connect(url), url, { method: 'POST', ...request }))
+          return readerOf(await send(await connect(url), url, { method: 'POST', ...request }))
         },
         use: () => {
           const total = { bytes_in: 0, bytes_out: 0 }
@@ -96,13 +96,6 @@ async function open(origin: string, judge: JudgeOrigin): Promise<UpstreamConnect
   return openUpstream(origin, { connectTimeout_ms, ...(addresses && { addresses }) })
 }
 
-/** An answer of which the head is there. */
-interface Answer {
-  status: number
-  headers: Record<string, string>
-  body: Readable | undefined
-}
-
 /**
  * Sends a request as `fetch` does, for what the libraries use of it: a URL, headers by name, a text as the body, a signal. The
  * whole of `fetch` costs twice the processor time of the request itself.
@@ -111,51 +104,49 @@ async function send(
   { client }: UpstreamConnection,
   url: URL,
   init: { method?: string; headers: Record<string, string>; body: string | null; signal: AbortSignal | null },
-): Promise<Answer> {
-  const { statusCode, headers, body } = await client
-    .request({
-      path: url.pathname + url.search,
-      method: init.method ?? 'GET',
-      headers: { ...init.headers, 'accept-encoding': 'identity' },
-      body: init.body,
-      signal: init.signal,
-    })
-    .catch((error: unknown) => {
-      init.signal?.throwIfAborted()
-      throw new TypeError('fetch failed', { cause: error })
-    })
-  const hasBody = !bodiless.includes(statusCode)
-  if (!hasBody) body.resume()
-  return {
-    status: statusCode,
-    headers: plainHeaders(headers),
-    body: hasBody ? plain(body, headers['content-encoding']) : undefined,
-  }
+): Promise<Incoming> {
+  return exchange(client, {
+    path: url.pathname + url.search,
+    method: init.method ?? 'GET',
+    headers: { ...init.headers, 'accept-encoding': 'identity' },
+    body: init.body,
+    signal: init.signal,
+  }).catch((error: unknown) => {
+    init.signal?.throwIfAborted()
+    throw new TypeError('fetch failed', { cause: error })
+  })
 }
 
-/** An answer as the libraries take it. */
-async function toResponse(answer: Answer): Promise<Response> {
-  const { status, headers, body } = answer
+/** A response as the libraries take it. */
+async function toResponse(answer: Incoming): Promise<Response> {
+  const { status, headers } = answer
+  if (bodiless.includes(status)) {
+    await answer.read(() => {})
+    return new Response(null, { status, headers })
+  }
   const complaint = isOk(status) ? await readComplaint(answer) : undefined
-  if (!complaint) return new Response(body ? webStream(body) : null, { status, headers })
+  if (!complaint) return new Response(webStream(plain(answer)), { status, headers })
   return new Response(complaint.text, { status: complaint.status, headers: { 'content-type': 'application/json' } })
 }
 
-/** The body of an answer that is a stream. Throws `ProviderRefusal` for any other. */
-async function streamOf(answer: Answer): Promise<AsyncIterable<Uint8Array>> {
-  const { status, headers, body } = answer
-  if (!isOk(status)) throw new ProviderRefusal(status, headers, await readText(body))
+/** The body of a response that is a stream. Throws `ProviderRefusal` for any other. */
+async function readerOf(answer: Incoming): Promise<ReadBody> {
+  const { status, headers } = answer
+  if (!isOk(status)) throw new ProviderRefusal(status, headers, await readText(answer))
   const complaint = await readComplaint(answer)
   if (complaint) throw new ProviderRefusal(complaint.status, {}, complaint.text)
-  return body ?? Readable.from([])
+  if (decoderOf(answer) === undefined) return (take) => answer.read(take)
+  return async (take) => {
+    for await (const chunk of plain(answer)) take(chunk as Buffer)
+  }
 }
 
 function isOk(status: number): boolean {
   return status >= 200 && status < 300
 }
 
-async function readText(body: Readable | undefined): Promise<string> {
-  return body ? (await readUpTo(body, errorBodyMax)).read.toString('utf8') : ''
+async function readText(answer: Incoming): Promise<string> {
+  return (await readUpTo(plain(answer), errorBodyMax)).read.toString('utf8')
 }
 
 /** Statuses of answers that have no body. */
@@ -169,11 +160,16 @@ const decoders: Record<string, () => Transform> = {
   zstd: createZstdDecompress,
 }
 
+function decoderOf({ headers }: Incoming): (() => Transform) | undefined {
+  const encoding = (headers['content-encoding'] ?? '').trim().toLowerCase()
+  return Object.hasOwn(decoders, encoding) ? decoders[encoding] : undefined
+}
+
 /** A body as it was before its server compressed it, as some do although they are asked not to. */
-function plain(body: Readable, encoding: string | string[] | undefined): Readable {
-  const decoder = typeof encoding === 'string' ? decoders[encoding.trim().toLowerCase()] : undefined
+function plain(answer: Incoming): Readable {
+  const decoder = decoderOf(answer)
   // The last of the two fails for both.
-  return decoder ? pipeline(body, decoder(), () => {}) : body
+  return decoder ? pipeline(answer.stream(), decoder(), () => {}) : answer.stream()
 }
 
 /** The body of an answer as the libraries read it. What is cut off fails as in `fetch`. */
@@ -206,10 +202,10 @@ function webStream(body: Readable): ReadableStream<Uint8Array> {
  * Some servers complain with status 200, and a wrong base URL often answers with a page: neither is a stream. A body
  * that names an error gets the status that it should have had; undefined where the answer is a stream.
  */
-async function readComplaint({ headers, body }: Answer): Promise<{ status: number; text: string } | undefined> {
-  const type = (headers['content-type'] ?? '').split(';')[0]?.trim().toLowerCase() ?? ''
+async function readComplaint(answer: Incoming): Promise<{ status: number; text: string } | undefined> {
+  const type = (answer.headers['content-type'] ?? '').split(';')[0]?.trim().toLowerCase() ?? ''
   if (type !== 'text/html' && !type.endsWith('json')) return undefined
-  const text = await readText(body)
+  const text = await readText(answer)
   const status = statusOfErrorBody(text)
   if (status !== undefined) return { status, text }
   const hint = type === 'text/html' ? ' Is the base URL the one that ends in /v1?' : ''

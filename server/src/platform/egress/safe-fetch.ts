@@ -1,13 +1,13 @@
 import { parseAllowList } from './address-rules.ts'
 import { EgressError, type EgressErrorCode, egressFailure } from './egress-error.ts'
 import { connectTimeout_ms, type EgressBounds, egressBounds, type Guard, judge, systemResolve } from './egress-guard.ts'
-import { firstHop, type Hop, type HopRequest, nextHop, plainHeaders, redirection } from './egress-hop.ts'
+import { firstHop, type Hop, type HopRequest, nextHop, redirection } from './egress-hop.ts'
 import { checkUrl, type EgressPurpose, EgressRefused, type EgressRules, type RefusalReason } from './egress-rules.ts'
 import { type EgressStream, type EgressStreamRequest, openStream } from './egress-stream.ts'
 import type { ResolveName } from './resolve-name.ts'
 import { openUpstream, type UpstreamUse } from './connect.ts'
 import { abortWith } from '../abort-signals.ts'
-import { readUpTo } from '../read-up-to.ts'
+import { exchange, type Incoming } from './exchange.ts'
 
 export { EgressError, type EgressErrorCode, EgressRefused, type EgressPurpose, type RefusalReason }
 
@@ -123,22 +123,41 @@ async function send(
 ): Promise<Omit<EgressAnswer, 'redirects' | 'network'>> {
   const upstream = await openUpstream(url.origin, { addresses, connectTimeout_ms })
   try {
-    const answer = await upstream.client.request({
+    const answer = await exchange(upstream.client, {
       path: url.pathname + url.search,
       method,
       headers,
       body: body ?? null,
       signal,
     })
-    const { read, truncated } = await readUpTo(answer.body, bound.bytesMax)
+    const { read, truncated } = await readFirst(answer, bound.bytesMax)
     if (truncated && !bound.cuts) {
       throw new EgressError('answer_too_large', `the answer is longer than ${bound.bytesMax} bytes`, { network })
     }
-    return { status: answer.statusCode, headers: plainHeaders(answer.headers), body: read, truncated, url: url.href }
+    return { status: answer.status, headers: answer.headers, body: read, truncated, url: url.href }
   } finally {
     const use = upstream.use()
     network.bytes_in += use.bytes_in
     network.bytes_out += use.bytes_out
     await upstream.destroy()
   }
+}
+
+const isFull = new Error('more than is read')
+
+/** The first `bytesMax` bytes of a body, and whether there were more; the rest is not read. */
+async function readFirst(answer: Incoming, bytesMax: number): Promise<{ read: Buffer; truncated: boolean }> {
+  const chunks: Buffer[] = []
+  let length = 0
+  try {
+    await answer.read((chunk) => {
+      chunks.push(chunk)
+      length += chunk.length
+      if (length > bytesMax) throw isFull
+    })
+  } catch (error) {
+    if (error !== isFull) throw error
+    return { read: Buffer.concat(chunks).subarray(0, bytesMax), truncated: true }
+  }
+  return { read: Buffer.concat(chunks), truncated: false }
 }

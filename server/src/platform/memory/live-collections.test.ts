@@ -1,3 +1,4 @@
+// test: own process
 import assert from 'node:assert/strict'
 import { setImmediate as turn } from 'node:timers/promises'
 import { describe, test } from 'node:test'

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { makeTestDatabase } from '../../../test/harness.ts'
-import { bulk, promotedBy } from '../../../test/old-generation.ts'
 import { toProblem } from '../../http/errors.ts'
 import { isTransient, jsonb, openDatabase, type Database } from './database.ts'
 
@@ -103,16 +102,5 @@ describe('a prepared statement', () => {
     } finally {
       await late.close()
     }
-  })
-
-  // 500 ms.
-  it('what statements were made with does not reach the old generation', async () => {
-    const statements = async (): Promise<void> => {
-      for (let at = 0; at < 60; at++) {
-        await database.sql`select length(${jsonb(bulk())}::text) as length`
-      }
-    }
-    const promoted = await promotedBy(() => Promise.all(Array.from({ length: 16 }, statements)))
-    assert.ok(promoted < 6 * 1024 * 1024, `${promoted / 1024 / 1024} MB of 75`)
   })
 })

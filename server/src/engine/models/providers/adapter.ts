@@ -24,8 +24,11 @@ export interface ProviderNetwork {
   /** For the libraries: they send the signal of their call with each request. */
   fetch: typeof globalThis.fetch
   /** For what reads a stream itself. Throws `ProviderRefusal` for an answer that is no stream. */
-  post(url: string, request: PostedRequest): Promise<AsyncIterable<Uint8Array>>
+  post(url: string, request: PostedRequest): Promise<ReadBody>
 }
+
+/** Hands over a body piece by piece, in the moment in which it comes; what `take` throws ends it. */
+export type ReadBody = (take: (bytes: Uint8Array) => void) => Promise<void>
 
 /** A request whose answer is a stream of events. */
 export interface PostedRequest {

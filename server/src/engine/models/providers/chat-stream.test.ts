@@ -26,7 +26,9 @@ async function bothModels(bytes: Uint8Array[]): Promise<{ ours: OpenModel; libra
       fetch: () => assert.fail('the stream is read without the library'),
       post: (url, { body }) => {
         sent.push([url, JSON.parse(body)])
-        return Promise.resolve(streamOf(bytes))
+        return Promise.resolve(async (take: (bytes: Uint8Array) => void) => {
+          for await (const piece of streamOf(bytes)) take(piece)
+        })
       },
     },
     transformBody: undefined,

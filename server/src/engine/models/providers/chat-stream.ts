@@ -1,7 +1,7 @@
 import { createParser } from 'eventsource-parser'
 import { isObject } from '#contract/core/merge-patch.ts'
 import { ModelError } from '../model.ts'
-import type { StreamPart } from './adapter.ts'
+import type { ReadBody, StreamPart } from './adapter.ts'
 import { type ChatChunk, type ChatDelta, type ChatToolCall, type ChatUsage, readChunk } from './chat-chunk.ts'
 
 export type { ChatToolCall } from './chat-chunk.ts'
@@ -20,7 +20,7 @@ export interface ChatStreamReading {
  * what `toModelError` reads: `ModelError` for what is not the protocol, the provider's words where it complains, the connection's
  * error where it breaks. A stream that ends without a reason has the reason `error`.
  */
-export async function readChatStream(body: AsyncIterable<Uint8Array>, reading: ChatStreamReading): Promise<void> {
+export async function readChatStream(readBody: ReadBody, reading: ChatStreamReading): Promise<void> {
   const reader = new ChatStreamReader(reading)
   const parser = createParser({
     maxBufferSize: eventCharsMax,
@@ -42,7 +42,7 @@ export async function readChatStream(body: AsyncIterable<Uint8Array>, reading: C
     },
   })
   const decoder = new TextDecoder()
-  for await (const bytes of body) parser.feed(decoder.decode(bytes, { stream: true }))
+  await readBody((bytes) => parser.feed(decoder.decode(bytes, { stream: true })))
   reader.end()
 }
 
