@@ -180,7 +180,7 @@ test('an agent is written with models and tools that are known, and tried beside
     ['weather', '"city"'],
   ] as const) {
     const line = page.getByRole('listitem').filter({ has: page.getByLabel(name, { exact: true }) })
-    await line.getByText('What it takes').click()
+    await line.getByText('Arguments', { exact: true }).click()
     await page.getByLabel(`Arguments of ${name}`).getByText(argument).waitFor()
   }
   await page.getByRole('button', { name: 'Save and try' }).click()
@@ -396,7 +396,7 @@ test(
 
 /** Opens every part of a form that is folded, but for what tools take. */
 async function openDetails(page: Page): Promise<void> {
-  const summaries = page.locator('form details:not([open]) > summary').filter({ hasNotText: 'What it takes' })
+  const summaries = page.locator('form details:not([open]) > summary').filter({ hasNotText: /^Arguments$/ })
   while ((await summaries.count()) > 0) await summaries.first().click()
 }
 

@@ -139,8 +139,8 @@ test(
     const entry = page.getByRole('dialog')
     await entry.getByRole('rowheader', { name: 'config.model' }).waitFor()
     await checkScreen(page, 'audit-entry')
-    await entry.getByRole('link', { name: /^only this: Done to/ }).click()
-    const filter = page.getByRole('button', { name: /^Done to/ })
+    await entry.getByRole('link', { name: /^only this: Target/ }).click()
+    const filter = page.getByRole('button', { name: /^Target/ })
     await filter.waitFor()
     const target = new URL(page.url()).searchParams.get('target') ?? ''
     assert.match(target, /^agent_/)

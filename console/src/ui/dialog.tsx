@@ -81,11 +81,11 @@ function Discard({ keep, discard }: { keep: () => void; discard: () => void }) {
       role="alert"
       className="sticky top-0 z-10 mb-3 flex flex-wrap items-center justify-between gap-2 rounded-md border border-line bg-warn-soft p-2 text-warn"
     >
-      What you typed here is not saved.
+      Your changes are not saved.
       <span className="flex gap-2">
-        <Button onClick={keep}>Go on</Button>
+        <Button onClick={keep}>Keep editing</Button>
         <Button kind="danger" onClick={discard}>
-          Discard it
+          Discard changes
         </Button>
       </span>
     </div>

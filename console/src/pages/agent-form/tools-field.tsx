@@ -47,7 +47,7 @@ export function ToolsField({ project_id, fault, ...choice }: Choice & { project_
             name={name}
             description={name === 'http_request' ? `${description} ${readingIsSafe}` : description}
             safety={safety}
-            origin="of the service"
+            origin="Built in"
             {...choice}
           >
             <Schema name={name} schema={parameters} />
@@ -145,7 +145,7 @@ function ToolLine({
       </p>
       {children !== undefined && (
         <details onToggle={({ currentTarget }) => open(currentTarget.open)}>
-          <summary className="min-h-6 text-sm text-soft">What it takes</summary>
+          <summary className="min-h-6 text-sm text-soft">Arguments</summary>
           {isOpen && children}
         </details>
       )}

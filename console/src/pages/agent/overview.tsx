@@ -63,7 +63,7 @@ export function Overview({ project_id, agent }: TabProps) {
             )}
           </div>
           <p className="border-t border-line px-4 py-2 text-sm text-soft">
-            {formatCount(agent.stats.total_tasks)} {agent.stats.total_tasks === 1 ? 'task' : 'tasks'} in all. Last
+            {formatCount(agent.stats.total_tasks)} {agent.stats.total_tasks === 1 ? 'task' : 'tasks'} in total. Last
             activity <Time at={agent.last_activity} />.
           </p>
         </Panel>

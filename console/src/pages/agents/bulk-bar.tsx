@@ -137,7 +137,7 @@ export function BulkBar({
         isOpen={isDeleting}
         close={() => setDeleting(false)}
         title={`Delete ${agents.length} ${agents.length === 1 ? 'agent' : 'agents'}`}
-        action="Delete them"
+        action={agents.length === 1 ? 'Delete agent' : 'Delete agents'}
         typed={`delete ${agents.length}`}
         run={() => run('delete')}
       >

@@ -71,7 +71,7 @@ export default function Playground() {
     (agent_id === undefined
       ? 'There is no agent'
       : isRunning || isBeginning
-        ? 'It still answers'
+        ? 'The agent is still answering'
         : attachments.isUploading
           ? 'A file is being uploaded'
           : 'fault' in read
@@ -245,7 +245,9 @@ export default function Playground() {
                 {isConversation && (
                   <Button
                     onClick={() => setParams({ thread: undefined, against_thread: undefined })}
-                    reason={isRunning ? 'It still answers' : thread === undefined ? 'No messages yet' : undefined}
+                    reason={
+                      isRunning ? 'The agent is still answering' : thread === undefined ? 'No messages yet' : undefined
+                    }
                   >
                     Start over
                   </Button>

@@ -74,7 +74,7 @@ export function KeyPanel({
                 ['Requests in 24 h', stats.requests_last_24h],
                 ['in 7 days', stats.requests_last_7d],
                 ['in 30 days', stats.requests_last_30d],
-                ['in all', stats.total_requests],
+                ['in total', stats.total_requests],
               ] as const
             ).map(([label, value]) => (
               <div key={label}>

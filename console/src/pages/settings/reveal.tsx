@@ -37,7 +37,7 @@ export function Reveal({
 }: Revealed) {
   const [isSaved, setSaved] = useState(false)
   const [isAsked, setAsked] = useState(false)
-  const reason = isSaved ? undefined : `Say first: “${saved}”`
+  const reason = isSaved ? undefined : `Check “${saved}” first`
   return (
     <Dialog title={title} isOpen close={() => (isSaved ? done() : setAsked(true))}>
       <p className="mb-3">It is shown only once. {lead}</p>

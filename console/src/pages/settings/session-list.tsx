@@ -101,7 +101,7 @@ export function SessionList({
         </p>
         <div className="flex justify-end">
           <Button kind="danger" onClick={() => endOthers.mutate()} disabled={endOthers.isPending}>
-            End them
+            End all others
           </Button>
         </div>
       </Dialog>

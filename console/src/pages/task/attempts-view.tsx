@@ -68,9 +68,9 @@ function AttemptCard({ attempt }: { attempt: Attempt }) {
         </span>
       </div>
       <dl className="mt-2 grid grid-cols-[auto_minmax(0,1fr)] gap-x-4 gap-y-1 text-sm [&>dt]:text-soft">
-        <dt>Began</dt>
+        <dt>Started</dt>
         <dd>{reason}</dd>
-        <dt>Did</dt>
+        <dt>Work</dt>
         <dd>{work === '' ? 'No step' : work}</dd>
         {ending !== '' && (
           <>

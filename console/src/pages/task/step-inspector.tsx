@@ -107,10 +107,10 @@ function Facts({ step }: { step: Step }) {
     ['Kind', asText(step.type)],
     // What others are called by.
     ...(isCompaction ? [['Model', step.name] as [string, string]] : []),
-    ['State', step.status === 'started' ? 'under way' : step.status],
-    ['Began', exactTime(step.started_at, zone)],
-    ['Took', `${formatDuration(stepDuration_ms(step))}${step.finished_at === null ? ' so far' : ''}`],
-    ['Tries', String(step.attempt)],
+    ['State', step.status === 'started' ? 'running' : step.status],
+    ['Started', exactTime(step.started_at, zone)],
+    ['Duration', `${formatDuration(stepDuration_ms(step))}${step.finished_at === null ? ' so far' : ''}`],
+    ['Attempts', String(step.attempt)],
   ]
   if (usage) {
     const tokens = formatTokens(usage)

@@ -252,7 +252,7 @@ function Arguments({ tool }: { tool: Tool }) {
       <Panel title="Arguments">
         <div className="p-4">
           {tool.parameters === null ? (
-            <p className="text-soft">It takes none.</p>
+            <p className="text-soft">No arguments.</p>
           ) : (
             <CodeBlock text={JSON.stringify(tool.parameters, undefined, 2)} label="Copy the schema" />
           )}

@@ -153,7 +153,7 @@ export default function TriggerPage() {
               </dd>
               {data.last_error !== null && (
                 <>
-                  <dt>Not taken</dt>
+                  <dt>Last error</dt>
                   <dd className="text-bad">
                     {data.last_error.message} (<Time at={data.last_error.at} />)
                   </dd>

@@ -6,4 +6,4 @@ export const budgetScopes = {
   organization: 'The organization',
 }
 /** How long it holds before it begins anew. */
-export const budgetPeriods = { hour: 'an hour', day: 'a day', month: 'a month', total: 'in all' }
+export const budgetPeriods = { hour: 'an hour', day: 'a day', month: 'a month', total: 'in total' }

@@ -19,6 +19,6 @@ export const limitWords: Record<string, string> = {
   'tasks.action': 'Cancelling and answering tasks',
   'tasks.stream': 'Opening streams',
   'audit.export': 'Exports of the audit log',
-  tokens: 'Tokens of models',
+  tokens: 'Model tokens',
   'tasks.open_streams': 'Streams and waits that are open at a time',
 }

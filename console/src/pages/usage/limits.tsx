@@ -63,7 +63,7 @@ type Limit = Standing['limits'][number]
 const columns: Column<Limit>[] = [
   {
     id: 'what',
-    header: 'Limited',
+    header: 'Applies to',
     cell: ({ name }) => (
       <>
         {limitWords[name] ?? name} <code className="text-soft">{name}</code>

@@ -86,7 +86,7 @@ const columns: Column<Refusal>[] = [
   },
   {
     id: 'credential',
-    header: 'Whose',
+    header: 'Credential',
     cell: ({ credential_id, credential_name }) => (
       <>
         {credential_name !== null && <div>{credential_name}</div>}

@@ -9,11 +9,11 @@ export type AuditFilter = Pick<
 
 /** Filters that name one thing, with what they are called beside it. */
 export const exactFilters = {
-  actor: 'Done by',
-  target: 'Done to',
-  credential_id: 'Done with',
-  request_id: 'Request',
-  ip: 'From',
+  actor: 'Actor',
+  target: 'Target',
+  credential_id: 'Credential',
+  request_id: 'Request ID',
+  ip: 'IP address',
 } as const
 
 export type ExactFilter = keyof typeof exactFilters

@@ -101,7 +101,7 @@ export async function checkProvider({ provider, isUnreadable }: OpenedProvider, 
   try {
     const { status, text } = await read(provider, judge)
     if (status === 401 || status === 403)
-      return { status: 'refused', error: `It answered ${status}: the key is missing, wrong, or may not.`, models: [] }
+      return { status: 'refused', error: `It answered ${status}: the key is missing, wrong or lacks permission.`, models: [] }
     if (status >= 500) return unreachable(`It answered ${status}.`)
     return { status: 'reachable', error: null, models: status === 200 ? modelsOf(provider, text) : [] }
   } catch (error) {
@@ -112,10 +112,10 @@ export async function checkProvider({ provider, isUnreadable }: OpenedProvider, 
 }
 
 const messages = {
-  dns_failed: 'Its name is not known.',
-  connect_failed: 'It could not be connected to.',
-  connect_timed_out: 'It could not be connected to in time.',
-  tls_failed: 'Its certificate is not good.',
+  dns_failed: 'The host name does not resolve.',
+  connect_failed: 'The connection was refused.',
+  connect_timed_out: 'The connection timed out.',
+  tls_failed: 'The TLS certificate is not valid.',
 } as const satisfies Record<UpstreamError['code'], string>
 
 async function read(
