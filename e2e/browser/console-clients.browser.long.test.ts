@@ -133,6 +133,8 @@ test('an administrator sees the installation and the requests of programs', inBr
   await workers.getByText('takes tasks', { exact: true }).waitFor()
   await page.getByLabel('Part of a name').fill('CADRE_DOORS')
   const setting = page.locator('[data-row="CADRE_DOORS"]')
+  await setting.waitFor()
+  assert.ok((await setting.boundingBox())!.height < 48, 'a setting takes one line')
   await setting.getByText('openai,mcp,a2a,agui').waitFor()
   await setting.getByText('environment').waitFor()
   await checkScreen(page, 'system')

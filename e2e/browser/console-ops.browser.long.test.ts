@@ -57,7 +57,7 @@ test('a key is shown once, works, is rotated while the old one goes on, and is r
   // A dialog begins in its first field, and what is typed there is not lost by a key or a click beside it.
   await page.keyboard.type('billing')
   await page.keyboard.press('Escape')
-  await page.getByRole('alert').getByText('What you typed here is not saved.').waitFor()
+  await page.getByRole('alert').getByText('Your changes are not saved.').waitFor()
   await page.keyboard.press('Escape')
   await page.mouse.click(5, 400)
   await button(page, 'Keep editing').click()

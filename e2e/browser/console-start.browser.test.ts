@@ -34,6 +34,11 @@ test('a newcomer has a project, an agent and the end of a first task within a mi
   await cadre.send('GET', '/api/v1/hello')
   await page.getByRole('heading', { name: /^Run it from your code ?: done/ }).waitFor()
   await checkScreen(page, 'first-steps')
+  // What a program does elsewhere is no step of a project that has no agent to run.
+  const { body: bare } = await cadre.send('POST', '/api/v1/projects', { body: { name: 'bare' } })
+  await page.goto(`/p/${bare.id}/start`)
+  await page.getByRole('heading', { name: /^Run it from your code ?: to do/ }).waitFor()
+  await cadre.send('DELETE', `/api/v1/projects/${bare.id}`)
 
   const { body } = await cadre.send('GET', `/api/v1/projects${project.slice(2)}/tasks`)
   assert.equal(body.tasks[0].status, 'completed')

@@ -101,7 +101,11 @@ export async function checkProvider({ provider, isUnreadable }: OpenedProvider, 
   try {
     const { status, text } = await read(provider, judge)
     if (status === 401 || status === 403)
-      return { status: 'refused', error: `It answered ${status}: the key is missing, wrong or lacks permission.`, models: [] }
+      return {
+        status: 'refused',
+        error: `It answered ${status}: the key is missing, wrong or lacks permission.`,
+        models: [],
+      }
     if (status >= 500) return unreachable(`It answered ${status}.`)
     return { status: 'reachable', error: null, models: status === 200 ? modelsOf(provider, text) : [] }
   } catch (error) {
