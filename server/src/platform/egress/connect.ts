@@ -28,6 +28,8 @@ export interface UpstreamConnection {
   client: Client
   /** All that crossed this wire so far, over every connection it has had. */
   use(): UpstreamUse
+  /** The address of its open connection. */
+  address(): string | undefined
   /** Ends the connection now, whatever is on it. */
   destroy(): Promise<void>
 }
@@ -76,6 +78,7 @@ export async function openUpstream(
       for (const socket of open) add(use, socket)
       return use
     },
+    address: () => [...open][0]?.remoteAddress,
     destroy: async () => {
       for (const socket of open) socket.destroy()
       await client.destroy()
@@ -118,7 +121,10 @@ function connector(options: UpstreamOptions & { watch: (socket: Socket) => void 
     )
 
     socket.on('error', (error) => settle(connectError(error), socket))
-    socket.once('close', () => settle(new UpstreamError('connect_failed', 'the connection was closed'), socket))
+    // An error takes its stack along, which costs as much as the rest of a connection.
+    socket.once('close', () => {
+      if (!settled) settle(new UpstreamError('connect_failed', 'the connection was closed'), socket)
+    })
     socket.once('connect', () => {
       if (settled) return
       if (!secure) return settle(undefined, socket)

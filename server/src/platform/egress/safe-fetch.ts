@@ -5,7 +5,8 @@ import { firstHop, type Hop, type HopRequest, nextHop, redirection } from './egr
 import { checkUrl, type EgressPurpose, EgressRefused, type EgressRules, type RefusalReason } from './egress-rules.ts'
 import { type EgressStream, type EgressStreamRequest, openStream } from './egress-stream.ts'
 import type { ResolveName } from './resolve-name.ts'
-import { openUpstream, type UpstreamUse } from './connect.ts'
+import { openUpstream, type UpstreamConnection, type UpstreamUse } from './connect.ts'
+import { keepConnections, type KeptConnections } from './kept-connections.ts'
 import { abortWith } from '../abort-signals.ts'
 import { exchange, type Incoming } from './exchange.ts'
 
@@ -14,6 +15,11 @@ export { EgressError, type EgressErrorCode, EgressRefused, type EgressPurpose, t
 export interface EgressRequest extends HopRequest {
   /** Bound of the whole request; the purpose's own bound where that is shorter. */
   timeout_ms?: number
+  /**
+   * For a request that may be sent twice (RFC 9110 §9.2.2): the name of those that share connections. It may go over a connection that
+   * an earlier one of theirs has left, and is sent again on a new one where that breaks before a byte of the response.
+   */
+  keptFor?: string
   signal?: AbortSignal
 }
 
@@ -62,8 +68,8 @@ export interface EgressOptions {
 }
 
 /**
- * Makes the HTTP client for all outgoing requests. Every request has a new connection to addresses checked for this
- * request.
+ * Makes the HTTP client for all outgoing requests. Every request goes to addresses that were checked for it, over a new connection
+ * unless it names with whom it shares one (`keptFor`).
  */
 export function makeEgress(options: EgressOptions = {}): Egress {
   const { ownPorts = [], resolve = systemResolve } = options
@@ -74,16 +80,21 @@ export function makeEgress(options: EgressOptions = {}): Egress {
     listensOnLoopback: options.listensOnLoopback ?? false,
   }
   const guard: Guard = { rules, resolve }
+  const kept = keepConnections()
   return {
     check: (url, purpose) => checkUrl(rules, url, purpose),
     addresses: async (origin, purpose, signal) => judge(guard, checkUrl(rules, origin, purpose), purpose, signal),
-    fetch: (url, request) => follow(guard, url, request),
+    fetch: (url, request) => follow({ guard, kept }, url, request),
     open: (url, request) => openStream(guard, url, request),
   }
 }
 
-async function follow(guard: Guard, url: string | URL, request: EgressRequest): Promise<EgressAnswer> {
-  const { purpose, timeout_ms = Infinity, signal } = request
+async function follow(
+  { guard, kept }: { guard: Guard; kept: KeptConnections },
+  url: string | URL,
+  request: EgressRequest,
+): Promise<EgressAnswer> {
+  const { purpose, timeout_ms = Infinity, signal, keptFor } = request
   const bound = egressBounds[purpose]
   const network: UpstreamUse = { bytes_in: 0, bytes_out: 0 }
   const controller = new AbortController()
@@ -95,7 +106,10 @@ async function follow(guard: Guard, url: string | URL, request: EgressRequest): 
     for (let redirects = 0; ; redirects++) {
       ends.throwIfAborted()
       const addresses = await judge(guard, hop.url, purpose, ends)
-      const answer = await send(hop, addresses, { bound, signal: ends, network })
+      const sending = { bound, signal: ends, network }
+      const answer = await (keptFor === undefined
+        ? sendAnew(hop, addresses, sending)
+        : sendKept(hop, addresses, { ...sending, kept, key: `${keptFor} ${hop.url.origin}` }))
       const location = redirection(answer.status, answer.headers)
       if (location === undefined || bound.redirectsMax === 0) return { ...answer, redirects, network }
       if (redirects === bound.redirectsMax) {
@@ -115,13 +129,64 @@ async function follow(guard: Guard, url: string | URL, request: EgressRequest): 
   }
 }
 
-/** Sends one hop over a new connection and reads the response up to its bound. Always adds to `network`. */
-async function send(
-  { url, method, headers, body }: Hop,
+/** How one hop is sent. */
+interface Sending {
+  bound: EgressBounds
+  signal: AbortSignal
+  /** What crosses the network is added to it, whatever becomes of the hop. */
+  network: UpstreamUse
+}
+
+type HopAnswer = Omit<EgressAnswer, 'redirects' | 'network'>
+
+/** Sends one hop over a new connection, which ends with it. */
+async function sendAnew(hop: Hop, addresses: readonly string[], sending: Sending): Promise<HopAnswer> {
+  const upstream = await openUpstream(hop.url.origin, { addresses, connectTimeout_ms })
+  try {
+    return await sendOver(upstream, hop, sending)
+  } finally {
+    await upstream.destroy()
+  }
+}
+
+/** Sends one hop over a connection that is kept afterwards. */
+async function sendKept(
+  hop: Hop,
   addresses: readonly string[],
-  { bound, signal, network }: { bound: EgressBounds; signal: AbortSignal; network: UpstreamUse },
-): Promise<Omit<EgressAnswer, 'redirects' | 'network'>> {
-  const upstream = await openUpstream(url.origin, { addresses, connectTimeout_ms })
+  { kept, key, ...sending }: Sending & { kept: KeptConnections; key: string },
+): Promise<HopAnswer> {
+  const earlier = kept.take(key, addresses)
+  if (earlier) {
+    const { bytes_in } = earlier.use()
+    try {
+      const answer = await sendOver(earlier, hop, sending)
+      await kept.give(key, earlier)
+      return answer
+    } catch (error) {
+      const isUnanswered = earlier.use().bytes_in === bytes_in
+      await earlier.destroy()
+      // Its server closed it in the moment in which the request was sent.
+      if (!isUnanswered || sending.signal.aborted) throw error
+    }
+  }
+  const upstream = await openUpstream(hop.url.origin, { addresses, connectTimeout_ms })
+  try {
+    const answer = await sendOver(upstream, hop, sending)
+    await kept.give(key, upstream)
+    return answer
+  } catch (error) {
+    await upstream.destroy()
+    throw error
+  }
+}
+
+/** Sends one hop over a connection and reads the response up to its bound; a connection whose response was cut is closed. */
+async function sendOver(
+  upstream: UpstreamConnection,
+  { url, method, headers, body }: Hop,
+  { bound, signal, network }: Sending,
+): Promise<HopAnswer> {
+  const before = upstream.use()
   try {
     const answer = await exchange(upstream.client, {
       path: url.pathname + url.search,
@@ -137,9 +202,8 @@ async function send(
     return { status: answer.status, headers: answer.headers, body: read, truncated, url: url.href }
   } finally {
     const use = upstream.use()
-    network.bytes_in += use.bytes_in
-    network.bytes_out += use.bytes_out
-    await upstream.destroy()
+    network.bytes_in += use.bytes_in - before.bytes_in
+    network.bytes_out += use.bytes_out - before.bytes_out
   }
 }
 

@@ -27,7 +27,7 @@ export interface ToolRequest {
 export async function sendToolRequest(
   egress: Egress,
   request: ToolRequest,
-  { idempotency_key, traceparent, signal }: ToolCallContext,
+  { idempotency_key, traceparent, signal, party }: ToolCallContext,
 ): Promise<EgressAnswer> {
   const { method, url, body, timeout_seconds, isUnsafe } = request
   const given = new Set(Object.keys(request.headers).map((name) => name.toLowerCase()))
@@ -44,6 +44,8 @@ export async function sendToolRequest(
       headers,
       ...(body === undefined ? {} : { body }),
       ...(timeout_seconds === undefined ? {} : { timeout_ms: timeout_seconds * 1000 }),
+      // Of one project alone: some servers take a connection for its user.
+      ...(isUnsafe ? {} : { keptFor: `project ${party.project_id}` }),
       signal,
     })
   } catch (error) {
