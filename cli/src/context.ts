@@ -105,6 +105,7 @@ export function contextOf(options: CommonOptions, env: Environment, filter?: Fil
             }
           : { apiKey: key ?? null }),
         headers: { 'user-agent': 'cadre-cli/0.1.0' },
+        logger: { debug() {}, warn: (message) => out.note(`cadre: ${message}`) },
         ...(options.debug ? { fetch: reportedFetch } : {}),
         ...(timeout_ms === undefined ? {} : { timeout_ms, maxRetries: 0 }),
       })

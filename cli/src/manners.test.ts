@@ -59,6 +59,26 @@ test('the help lists every command for programs, with its exit codes', async () 
   assert.deepEqual(JSON.parse(one.stdout), [of('cadre tasks run')])
 })
 
+test('the use of a part of the API that will be removed is printed once by a command, and not with --quiet', async () => {
+  const headers = { deprecation: '@1830297600', sunset: 'Tue, 31 Dec 2030 23:59:59 GMT' }
+  answer = (path, response) => {
+    const agents = [{ id: `agent_${path.includes('cursor') || path.includes('offset=1') ? 2 : 1}`, name: 'echo' }]
+    json(
+      response,
+      200,
+      { agents, pagination: { total: 2, limit: 1, offset: 0, has_more: !path.includes('offset=1') } },
+      headers,
+    )
+  }
+  const list = ['agents', 'list', '--all']
+  const { stderr } = await runner.run(list, env)
+  assert.equal(
+    stderr,
+    'cadre: GET /api/v1/projects/1/agents uses a part of the API that will be removed after Tue, 31 Dec 2030 23:59:59 GMT\n',
+  )
+  assert.equal((await runner.run([...list, '--quiet'], env)).stderr, '')
+})
+
 test('NO_COLOR removes bold text, and --quiet all messages beside the result', async () => {
   const agents = Array.from({ length: 2 }, (_, at) => ({ id: `agent_${at}`, name: 'echo' }))
   answer = (_, response) =>

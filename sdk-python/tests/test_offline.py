@@ -183,6 +183,24 @@ class Connections(unittest.TestCase):
         self.assertGreaterEqual(len(logged.output), 3)
         self.assertNotIn("cadre_secret", "\n".join(logged.output))
 
+    def test_the_use_of_a_part_of_the_api_that_will_be_removed_is_logged_once(self) -> None:
+        headers = {
+            "deprecation": "@1830297600",
+            "sunset": "Tue, 31 Dec 2030 23:59:59 GMT",
+            "link": '<https://cadre.example/docs>; rel="deprecation"',
+        }
+        with FakeService(GOOD._replace(headers=headers)) as fake, self.assertLogs("cadre", "WARNING") as logged:
+            agents = fake.client().project(1).agents
+            agents.get("agent_1")
+            agents.get("agent_2")
+        self.assertEqual(
+            logged.output,
+            [
+                "WARNING:cadre:GET /api/v1/projects/1/agents/agent_1 uses a part of the API that will be removed"
+                " after Tue, 31 Dec 2030 23:59:59 GMT; see https://cadre.example/docs"
+            ],
+        )
+
     def test_ids_cannot_leave_their_place_in_a_path(self) -> None:
         with FakeService(GOOD) as fake:
             with self.assertRaisesRegex(CadreError, "project_id must not be"):

@@ -68,6 +68,26 @@ test('a task with an output schema has data, and an agent with an input schema t
   assert.match(refused.issues[0]?.field ?? '', /^input\b.*number/)
 })
 
+test('the use of a part of the API that will be removed is logged once, however often it happens', async () => {
+  const told: string[] = []
+  const announced = new Headers({
+    deprecation: '@1830297600',
+    sunset: 'Tue, 31 Dec 2030 23:59:59 GMT',
+    link: '<https://cadre.example/docs>; rel="deprecation"',
+    'content-type': 'application/json',
+  })
+  const old = new Cadre({
+    apiKey: 'key',
+    fetch: async () => new Response('{"message":"Hello"}', { headers: announced }),
+    logger: { debug() {}, warn: (message) => told.push(message) },
+  })
+  await old.request('GET', '/api/v1/hello')
+  await old.request('GET', '/api/v1/hello')
+  assert.deepEqual(told, [
+    'GET /api/v1/hello uses a part of the API that will be removed after Tue, 31 Dec 2030 23:59:59 GMT; see https://cadre.example/docs',
+  ])
+})
+
 test('lists of both families are iterated over to their end', async () => {
   const { project } = await running('many-agents')
   for (let i = 0; i < 4; i++) await project.agents.create({ name: `more-${i}` })

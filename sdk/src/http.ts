@@ -19,6 +19,8 @@ export interface RequestOptions {
 /** Takes what is to be logged; `console` will do. No secrets come here, and no bodies. */
 export interface Logger {
   debug(message: string, fields: Record<string, unknown>): void
+  /** What someone should act on: a part of the API that will be removed. A client logs each once. */
+  warn?(message: string, fields: Record<string, unknown>): void
 }
 
 /** Bytes to be sent: a file, text, or a stream. */
@@ -61,9 +63,14 @@ export interface HttpOptions {
   headers: Record<string, string>
 }
 
+/** Announcements of removals that one client remembers; more are not logged. */
+const announcementsMax = 100
+
 /** Sends requests, and again where that is safe. */
 export class Http {
   readonly #options: HttpOptions
+  /** Announcements that were logged already. */
+  readonly #announced = new Set<string>()
 
   constructor(options: HttpOptions) {
     this.#options = options
@@ -145,6 +152,7 @@ export class Http {
         duration_ms: Date.now() - began,
         attempt,
       })
+      this.#logDeprecation(method, path, response.headers)
       if (!response.ok) throw await this.#refusal(response, attempt)
       return { data: await read(response), response, requestId, etag: response.headers.get('etag') }
     } catch (error) {
@@ -156,6 +164,21 @@ export class Http {
     } finally {
       clearTimeout(timer)
     }
+  }
+
+  /** Logs once what the service announces of a request: that it will be removed (RFC 9745, RFC 8594). */
+  #logDeprecation(method: string, path: string, headers: Headers): void {
+    const [deprecation, sunset, link] = ['deprecation', 'sunset', 'link'].map((name) => headers.get(name))
+    if (deprecation === null || deprecation === undefined) return
+    const announcement = [deprecation, sunset, link].join(' ')
+    if (this.#announced.has(announcement) || this.#announced.size >= announcementsMax) return
+    this.#announced.add(announcement)
+    const end = sunset ? ` after ${sunset}` : ''
+    const where = /<([^>]*)>[^,]*rel="?deprecation"?/.exec(link ?? '')?.[1]
+    this.#options.logger?.warn?.(
+      `${method} ${path} uses a part of the API that will be removed${end}${where ? `; see ${where}` : ''}`,
+      { method, path, deprecation, sunset },
+    )
   }
 
   async #headers({ accept, body, content, isForm }: Outgoing, options: RequestOptions): Promise<Headers> {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import random
+import re
 import time
 import typing as t
 import urllib.parse
@@ -16,6 +17,9 @@ from .paging import Page, PagedList
 from .transport import Answer, Cancellation, Response, Transport
 
 _log = logging.getLogger("cadre")
+
+#: Announcements of removals that one client remembers; more are not logged.
+_announcements_max = 100
 
 _first_delay_seconds = 0.5
 _delay_max_seconds = 8.0
@@ -87,6 +91,8 @@ class Http:
         self._timeout_seconds = timeout_seconds
         self._max_retries = max_retries
         self._headers = headers
+        #: Announcements that were logged already.
+        self._announced: t.Set[t.Tuple[t.Optional[str], ...]] = set()
 
     def json(
         self, request: Request, options: t.Optional[Options] = None, cancellation: t.Optional[Cancellation] = None
@@ -165,6 +171,7 @@ class Http:
             (time.monotonic() - began) * 1000,
             response.headers.get("x-request-id"),
         )
+        self._log_deprecation(request, response.headers)
         try:
             if response.status < 300:
                 return read(response, deadline)
@@ -178,6 +185,22 @@ class Http:
             if cancellation and cancellation.is_canceled:
                 raise Canceled("It was closed.") from error
             raise
+
+    def _log_deprecation(self, request: Request, headers: t.Mapping[str, str]) -> None:
+        """Logs once what the service announces of a request: that it will be removed (RFC 9745, RFC 8594)."""
+        announcement = tuple(headers.get(name) for name in ("deprecation", "sunset", "link"))
+        deprecation, sunset, link = announcement
+        if deprecation is None or announcement in self._announced or len(self._announced) >= _announcements_max:
+            return
+        self._announced.add(announcement)
+        found = re.search(r'<([^>]*)>[^,]*rel="?deprecation"?', link or "")
+        _log.warning(
+            "%s %s uses a part of the API that will be removed%s%s",
+            request.method,
+            request.path,
+            f" after {sunset}" if sunset else "",
+            f"; see {found.group(1)}" if found else "",
+        )
 
 
 class Resource:
