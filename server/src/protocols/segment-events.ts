@@ -1,6 +1,7 @@
 import { isRest, type Hub, type TaskEvent } from '../events/streams/streams-hub.ts'
 import { selectTaskEvents, type FreshTask } from '../events/streams/streams.ts'
 import { finishReasonOf } from '../events/streams/finish-reasons.ts'
+import { abortWith } from '../platform/abort-signals.ts'
 import { Batcher } from '../platform/batcher.ts'
 import type { Fragment, Sql } from '../platform/postgres/database.ts'
 import type { Happening, SegmentFold, StepFacts } from './segment-fold.ts'
@@ -147,7 +148,8 @@ export async function followSegment(
   let tail = last
   let isReading = false
   const closing = new AbortController()
-  const over = AbortSignal.any([signal, closing.signal])
+  const unlink = abortWith(closing, signal)
+  const over = closing.signal
   const look = (): void => {
     behind = true
     published = []
@@ -218,6 +220,7 @@ export async function followSegment(
     return false
   } finally {
     unwatch()
+    unlink()
     over.removeEventListener('abort', write)
   }
 }

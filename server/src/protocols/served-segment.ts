@@ -4,6 +4,7 @@ import { Problem } from '#contract/core/problems.ts'
 import type { Context } from '../context.ts'
 import { untilClosed } from '../http/connection/until-closed.ts'
 import type { Loading } from '../http/handle.ts'
+import { abortWith } from '../platform/abort-signals.ts'
 import type { Sql } from '../platform/postgres/database.ts'
 import { endRequests, type RequestEnd } from './door-requests.queries.ts'
 import type { FoundResponse } from './door-responses.queries.ts'
@@ -59,12 +60,13 @@ export async function streamSegment(
   })
   const timer = setInterval(() => response.write(': keep-alive\n\n'), keepAlive_ms)
   const ending = new AbortController()
+  const unlink = abortWith(ending, signal)
   try {
     await followSegment(source, fold, {
-      signal: AbortSignal.any([signal, ending.signal]),
+      signal: ending.signal,
       async take(happenings) {
         for (const happening of happenings) for (const text of await telling.take(happening)) response.write(text)
-        if (telling.over?.()) ending.abort()
+        if (telling.over?.()) ending.abort(enough)
         if (response.writableLength > waitingBytesMax) await drained(reply)
       },
     })
@@ -76,10 +78,14 @@ export async function streamSegment(
     // The database is out of reach or the task is gone: the client asks again by the id that it has.
     response.destroy()
   } finally {
+    unlink()
     clearInterval(timer)
   }
   return undefined
 }
+
+/** One for all: a new one would take a stack along. */
+const enough = new DOMException('The answer is over.', 'AbortError')
 
 async function drained({ raw }: FastifyReply): Promise<void> {
   await once(raw, 'drain', { signal: AbortSignal.timeout(drain_ms) }).catch(() => void raw.destroy())
@@ -119,13 +125,14 @@ export async function awaitSegment(
     spaces = setInterval(() => response.write(' '), keepAlive_ms)
   }, earlyAnswer_ms)
   const ending = new AbortController()
+  const unlink = abortWith(ending, signal)
   try {
     await followSegment(source, fold, {
-      signal: AbortSignal.any([signal, ending.signal]),
+      signal: ending.signal,
       text: false,
       take(happenings) {
         happenings.forEach(take)
-        if (isOver()) ending.abort()
+        if (isOver()) ending.abort(enough)
       },
     })
   } catch (error) {
@@ -133,6 +140,7 @@ export async function awaitSegment(
     response.destroy()
     return undefined
   } finally {
+    unlink()
     clearTimeout(early)
     clearInterval(spaces)
   }
