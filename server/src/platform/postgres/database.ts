@@ -1,10 +1,7 @@
 import { createHash } from 'node:crypto'
 import pg from 'pg'
 import { BoundedQuery, PreparedQuery, queryBounded } from './prepared-query.ts'
-import sqlTemplate, { raw, type Sql as SqlText } from 'sql-template-tag'
-
-/** A piece of SQL with its values, to be put inside another statement: `sql.fragment\`…\``. */
-export type Fragment = SqlText
+import { fragment, type Fragment, raw } from './fragment.ts'
 
 /**
  * A connection, or a transaction, as a template tag: `await sql<Row>\`select …\`` gives the rows.
@@ -45,7 +42,7 @@ export interface Sql {
    */
   afterRollback(work: () => void): void
   /** Text with its own values, for `run` or as a value inside another statement. */
-  fragment: typeof sqlTemplate
+  fragment: typeof fragment
   /** Plain text of many statements, for migrations only: it cannot take values. `timeout_ms` where it may take long. */
   script(text: string, timeout_ms?: number): Promise<void>
   /** For libraries that speak `pg` (pg-boss): text with `$1` placeholders. */
@@ -450,21 +447,21 @@ function makeSql(
   transaction?: Transaction,
 ): Sql {
   const run = async (statement: Fragment, planned?: 'anew'): Promise<unknown[]> => {
-    const { text, values } = statement
-    if (planned === 'anew') return (await connection.query({ text, values })).rows
-    const name = statementName(text)
-    const ask = (as: string | undefined) =>
-      connection.query(as === undefined ? { text, values } : new PreparedQuery(as, text, values))
-    const result = await ask(name).catch((error: unknown) => {
+    const { values } = statement
+    if (planned === 'anew') return (await connection.query({ text: statement.text, values })).rows
+    const asked = namedStatement(statement)
+    const ask = ({ text, name }: NamedStatement) =>
+      connection.query(name === undefined ? { text, values } : new PreparedQuery(name, text, values))
+    const result = await ask(asked).catch((error: unknown) => {
       if (!isPlanStale(error)) throw error
-      if (name?.startsWith(prefix())) forgetNames()
+      if (asked.name?.startsWith(prefix())) forgetNames()
       // In a transaction nothing more can be done, and outside of one nothing has been.
       if (transaction) throw error
-      return ask(statementName(text))
+      return ask(namedStatement(statement))
     })
     return result.rows
   }
-  const tag = (strings: TemplateStringsArray, ...values: unknown[]) => run(sqlTemplate(strings, ...values))
+  const tag = (strings: TemplateStringsArray, ...values: unknown[]) => run(fragment(strings, ...values))
   return Object.assign(tag, {
     run,
     begin,
@@ -479,16 +476,23 @@ function makeSql(
     },
     afterCommit: (work: () => void) => (transaction ? void transaction.commits.push(work) : work()),
     afterRollback: (work: () => void) => void transaction?.rollbacks.push(work),
-    fragment: sqlTemplate,
+    fragment,
     script: async (text: string, timeout_ms?: number) =>
       void (await connection.query({ text, ...(timeout_ms === undefined ? {} : { query_timeout: timeout_ms }) })),
     query: (text: string, values?: unknown[]) => connection.query(text, values),
   }) as Sql
 }
 
-const names = new Map<string, string>()
-/** Texts come from source code, so there are as many names as statements; the bound guards against a mistake. */
-const namesMax = 5000
+/** A text, and the name that it is prepared by. */
+interface NamedStatement {
+  text: string
+  name: string | undefined
+}
+
+/** By shape. */
+const statements = new Map<string, NamedStatement>()
+/** Shapes come from source code, so there are as many as statements; the bound guards against a mistake. */
+const statementsMax = 5000
 /** How often all statements got new names. */
 let renamed = 0
 
@@ -496,19 +500,21 @@ function prefix(): string {
   return renamed === 0 ? 's_' : `s${renamed}_`
 }
 
-function statementName(text: string): string | undefined {
-  const known = names.get(text)
+function namedStatement(statement: Fragment): NamedStatement {
+  const { shape } = statement
+  const known = shape === undefined ? undefined : statements.get(shape)
   if (known) return known
-  if (names.size >= namesMax) return undefined
-  const name = `${prefix()}${createHash('sha1').update(text).digest('base64url').slice(0, 20)}`
-  names.set(text, name)
-  return name
+  const { text } = statement
+  if (shape === undefined || statements.size >= statementsMax) return { text, name: undefined }
+  const named = { text, name: `${prefix()}${createHash('sha1').update(text).digest('base64url').slice(0, 20)}` }
+  statements.set(shape, named)
+  return named
 }
 
 /** Every connection prepares its statements anew: a migration by another process has changed what they return. */
 function forgetNames(): void {
   renamed += 1
-  names.clear()
+  statements.clear()
 }
 
 /**
@@ -519,7 +525,7 @@ export function isPlanStale(error: unknown): boolean {
   return sqlState(error) === '0A000' && (error as { routine?: string }).routine === 'RevalidateCachedQuery'
 }
 
-export { raw }
+export { raw, type Fragment }
 
 /** PostgreSQL's SQLSTATE of an error, where it has one: `23505` is a broken unique constraint. */
 export function sqlState(error: unknown): string | undefined {
