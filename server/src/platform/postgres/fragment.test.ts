@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { Fragment, fragment, raw } from './fragment.ts'
+import { type Fragment, fragment, raw } from './fragment.ts'
 
 const byId = (id: unknown): Fragment => fragment`id = ${id}`
 const both = (one: Fragment, other: unknown): Fragment => fragment`select ${one} and ${other}`
