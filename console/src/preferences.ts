@@ -8,6 +8,8 @@ import { tellFailure } from './ui/toast.tsx'
 
 export type Preferences = Operations['getPreferences']['result']
 
+const defaults: Preferences = { ...defaultPreferences, task_views: [] }
+
 /** The copy of this browser, which `public/theme.js` reads before the first page is drawn. */
 const key = 'cadre.preferences'
 const listeners = new Set<() => void>()
@@ -75,9 +77,9 @@ function listen(listener: () => void): () => void {
 /** Preferences that the copy lacks, because an earlier version wrote it, are the default ones. */
 function storedCopy(): Preferences {
   try {
-    return { ...defaultPreferences, ...(JSON.parse(localStorage.getItem(key) ?? '{}') as Partial<Preferences>) }
+    return { ...defaults, ...(JSON.parse(localStorage.getItem(key) ?? '{}') as Partial<Preferences>) }
   } catch {
-    return { ...defaultPreferences }
+    return defaults
   }
 }
 

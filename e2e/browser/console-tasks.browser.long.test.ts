@@ -388,11 +388,17 @@ test('tasks are filtered in the address, and canceled and retried together with 
   await page.getByRole('link', { name: 'Wait long, 1.' }).waitFor({ state: 'detached' })
   await page.getByRole('button', { name: 'Save view' }).click()
   await page.getByLabel('Name').fill('The second')
+  const saved = page.waitForResponse((answer) => answer.request().method() === 'PUT')
   await page.getByRole('dialog').getByRole('button', { name: 'Save view' }).click()
+  assert.equal((await saved).status(), 200)
   const views = page.getByRole('navigation', { name: 'Views of tasks' })
   await views.getByRole('link', { name: 'All' }).click()
   await page.getByRole('link', { name: 'Wait long, 1.' }).waitFor()
-  // A view is a link, and is there when the page is opened again.
+  // A view is a link, which the user has in every browser.
+  const other = await cadre.open(`/p/${project}/tasks`)
+  await other.getByRole('navigation', { name: 'Views of tasks' }).getByRole('link', { name: 'The second' }).waitFor()
+  checkPage(other)
+  await other.context().close()
   await page.reload()
   await views.getByRole('link', { name: 'The second' }).click()
   await page.waitForURL(/status=running.*q=LONG/)

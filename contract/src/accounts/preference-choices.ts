@@ -7,6 +7,9 @@ export const languages = ['en'] as const
 /** What stands for the identifier of a trace in `trace_url`. */
 export const tracePlace = '{trace_id}'
 
+/** Length of the name of a saved view, in characters. */
+export const taskViewName = { max: 40 } as const
+
 /** What a user has who never chose. */
 export const defaultPreferences = {
   theme: 'system',
@@ -14,4 +17,5 @@ export const defaultPreferences = {
   date_form: 'day',
   language: 'en',
   trace_url: '',
+  task_views: [],
 } as const

@@ -2,7 +2,15 @@ import Type from 'typebox'
 import { bounds } from '../core/limits.ts'
 import { defineOperation, type Operation } from '../core/operation.ts'
 import { Choice, Named } from '../core/schemas.ts'
-import { dateForms, defaultPreferences, languages, preferredZones, themes, tracePlace } from './preference-choices.ts'
+import {
+  dateForms,
+  defaultPreferences,
+  languages,
+  preferredZones,
+  taskViewName,
+  themes,
+  tracePlace,
+} from './preference-choices.ts'
 
 const preferences = {
   theme: Choice(themes, { description: '`system` follows the system of the browser.' }),
@@ -14,6 +22,20 @@ const preferences = {
     pattern: '^(https?://[^\\s]*\\{trace_id\\}[^\\s]*)?$',
     description: `Where traces are shown: an http or https URL with \`${tracePlace}\` in it. Empty when there is none.`,
   }),
+  task_views: Type.Array(
+    Type.Object({
+      project_id: Type.String({ minLength: 1, maxLength: 32 }),
+      name: Type.String({ minLength: 1, maxLength: taskViewName.max, description: 'What the user calls it.' }),
+      query: Type.String({
+        maxLength: 2000,
+        description: 'Filters and order, as the query of the address of the page.',
+      }),
+    }),
+    {
+      maxItems: bounds.task_views,
+      description: 'Views of the list of tasks, in all projects. Given, they replace all.',
+    },
+  ),
 }
 const Preferences = Named('Preferences', Type.Object(preferences))
 

@@ -1,5 +1,7 @@
-import { useCallback, useState } from 'react'
-import type { Search } from '../../search-text.ts'
+import { taskViewName } from '#contract/accounts/preference-choices.ts'
+import { bounds } from '#contract/core/limits.ts'
+import { usePreference } from '../../preferences.ts'
+import { searchAsText, searchOfText, type Search } from '../../search-text.ts'
 
 /** A name for what the address of the list of tasks says. */
 export interface SavedView {
@@ -7,57 +9,48 @@ export interface SavedView {
   search: Search
 }
 
-export const viewBounds = { views: 20, name: 40 } as const
-
-const key = (project: string): string => `cadre.views.tasks.${project}`
-
-/** Named views, stored by this browser for each project. */
-export function useSavedViews(project: string) {
-  const [views, setViews] = useState(() => readViews(project))
-  const put = useCallback(
-    (next: SavedView[]) => {
-      setViews(next)
-      localStorage.setItem(key(project), JSON.stringify(next))
-    },
-    [project],
-  )
+/** Named views of the user in a project, and those of all projects together. */
+export function useSavedViews(project_id: string) {
+  const [all, put] = usePreference('task_views')
+  const without = (name: string) => all.filter((one) => one.project_id !== project_id || one.name !== name)
   return {
-    views,
+    views: all
+      .filter((one) => one.project_id === project_id)
+      .map(({ name, query }): SavedView => ({ name, search: searchOf(query) })),
+    total: all.length,
     /** Takes the place of the one with that name. */
-    save: (view: SavedView) => put([...readViews(project).filter(({ name }) => name !== view.name), view]),
-    forget: (name: string) => put(readViews(project).filter((view) => view.name !== name)),
+    save: ({ name, search }: SavedView) => put([...without(name), { project_id, name, query: queryOf(search) }]),
+    forget: (name: string) => put(without(name)),
   }
 }
 
-/** What is wrong with a view's name; undefined where nothing is. */
-export function viewFault(name: string, views: readonly SavedView[]): string | undefined {
-  if (name.length > viewBounds.name) return `At most ${viewBounds.name} characters`
-  if (views.length >= viewBounds.views && !views.some((view) => view.name === name))
-    return `There are ${viewBounds.views} views already: remove one first`
+/** What is wrong with a view's name; undefined where nothing is. `total`: how many there are in all projects. */
+export function viewFault(
+  name: string,
+  { views, total }: { views: readonly SavedView[]; total: number },
+): string | undefined {
+  if (name.length > taskViewName.max) return `At most ${taskViewName.max} characters`
+  if (total >= bounds.task_views && !views.some((view) => view.name === name))
+    return `There are ${bounds.task_views} views already: remove one first`
   return undefined
 }
 
 /** Whether two addresses ask for the same. */
 export function isSameSearch(one: Search, other: Search): boolean {
-  return wordsOf(one) === wordsOf(other)
+  return sorted(one) === sorted(other)
 }
 
-function wordsOf(search: Search): string {
-  const said = Object.entries(search).filter(([, value]) => value !== undefined)
-  return JSON.stringify(said.sort(([a], [b]) => (a < b ? -1 : 1)))
+function sorted(search: Search): string {
+  const query = new URLSearchParams(queryOf(search))
+  query.sort()
+  return query.toString()
 }
 
-/** Entries of another version, or edited by hand, are dropped. */
-function readViews(project: string): SavedView[] {
-  try {
-    const kept: unknown = JSON.parse(localStorage.getItem(key(project)) ?? '[]')
-    return Array.isArray(kept) ? kept.filter(isView).slice(0, viewBounds.views) : []
-  } catch {
-    return []
-  }
+function queryOf(search: Search): string {
+  const said = Object.entries(searchAsText(search)).filter((entry): entry is [string, string] => entry[1] !== undefined)
+  return new URLSearchParams(said).toString()
 }
 
-function isView(kept: unknown): kept is SavedView {
-  const { name, search } = (kept ?? {}) as Partial<SavedView>
-  return typeof name === 'string' && name !== '' && typeof search === 'object' && search !== null
+function searchOf(query: string): Search {
+  return searchOfText(Object.fromEntries(new URLSearchParams(query)))
 }

@@ -61,7 +61,7 @@ export function TaskViews({ project, search }: { project: string; search: Search
       )}
       {isNaming && (
         <NameDialog
-          fault={(name) => viewFault(name, saved.views)}
+          fault={(name) => viewFault(name, saved)}
           save={(name) => saved.save({ name, search })}
           close={() => setNaming(false)}
         />
@@ -91,7 +91,7 @@ function NameDialog({ fault, save, close }: NameDialog) {
       <form className="space-y-4" onSubmit={submit}>
         <Field
           label="Name"
-          hint="Saves the filters and the order in this browser. To share a view, send its address."
+          hint="Saves the filters and the order with your account. To share a view, send its address."
           fault={wrong}
         >
           <TextInput autoFocus autoComplete="off" value={text} onChange={(event) => setText(event.target.value)} />

@@ -90,19 +90,33 @@ test('the preferences of a user are the same in every browser, and others keep t
   const path = '/api/v1/auth/preferences'
   const person = await makePerson(service, 'viewer', service.owner.org_id)
   const [desk, telephone] = [await makeSession(service, person), await makeSession(service, person)]
-  const defaults = { theme: 'system', time_zone: 'local', date_form: 'day', language: 'en', trace_url: '' }
+  const defaults = {
+    theme: 'system',
+    time_zone: 'local',
+    date_form: 'day',
+    language: 'en',
+    trace_url: '',
+    task_views: [],
+  }
   assert.deepEqual((await service.send('GET', path, desk)).body, defaults)
 
   const trace_url = 'https://traces.example.com/{trace_id}'
   const { status, body } = await service.send('PUT', path, { ...desk, body: { theme: 'dark', trace_url } })
   assert.equal(status, 200, JSON.stringify(body))
   await service.send('PUT', path, { ...desk, body: { time_zone: 'UTC' } })
-  const chosen = { ...defaults, theme: 'dark', time_zone: 'UTC', trace_url }
+  const task_views = [{ project_id: '1', name: 'Slow ones', query: 'status=failed&since=24h' }]
+  await service.send('PUT', path, { ...desk, body: { task_views } })
+  const chosen = { ...defaults, theme: 'dark', time_zone: 'UTC', trace_url, task_views }
   assert.deepEqual((await service.send('GET', path, telephone)).body, chosen)
   const other = await makeSession(service, await makePerson(service, 'viewer', service.owner.org_id))
   assert.deepEqual((await service.send('GET', path, other)).body, defaults)
 
-  for (const wrong of [{ theme: 'pink' }, { trace_url: 'https://traces.example.com' }, { language: 'tlh' }])
+  for (const wrong of [
+    { theme: 'pink' },
+    { task_views: [{ project_id: '1', name: '', query: '' }] },
+    { trace_url: 'https://traces.example.com' },
+    { language: 'tlh' },
+  ])
     assert.equal((await service.send('PUT', path, { ...desk, body: wrong })).status, 400, JSON.stringify(wrong))
   assert.deepEqual((await service.send('PUT', path, { ...desk, body: {} })).body, chosen)
 })
