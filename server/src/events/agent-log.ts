@@ -21,6 +21,9 @@ const secretLengthMin = 4
 /** Patterns of secrets that are redacted in every log entry (decision D105). */
 const secretPatterns = /cadre_[0-9a-f]{32}|Bearer \S+|\bsk-[A-Za-z0-9_-]{8,}/g
 
+/** What a text has that must be changed before it is stored, or may: nearly every text has nothing of it. */
+const needsWork = /cadre_|Bearer |sk-|[\0\uD800-\uDFFF]/
+
 /** Replaces secrets in a text: the given values, and whatever looks like a key. */
 export function redact(text: string, secrets: readonly string[] = []): string {
   let clean = text
@@ -72,9 +75,15 @@ export function agentLogRows(entries: readonly AgentLogEntry[], secrets: readonl
     agent_id,
     task_id: task_id ?? null,
     level,
-    message: cutBytes(redact(message, secrets), message_bytes),
+    message: cutBytes(stored(message, secrets), message_bytes),
     context: boundedContext(context ?? {}, secrets),
   }))
+}
+
+/** A text as it is stored: redacted, and without what PostgreSQL refuses. */
+function stored(text: string, secrets: readonly string[]): string {
+  if (secrets.length === 0 && !needsWork.test(text)) return text
+  return redact(text, secrets).toWellFormed().replaceAll('\u0000', '')
 }
 
 function boundedContext(context: Record<string, unknown>, secrets: readonly string[]): Record<string, unknown> {
@@ -86,16 +95,18 @@ function boundedContext(context: Record<string, unknown>, secrets: readonly stri
 
 /** Redacts every text of a value separately: in the JSON of the whole a pattern could match across quotes. */
 function redactValue(value: unknown, secrets: readonly string[]): unknown {
-  if (typeof value === 'string') return redact(value, secrets).toWellFormed().replaceAll('\u0000', '')
+  if (typeof value === 'string') return stored(value, secrets)
   if (Array.isArray(value)) return value.map((item) => redactValue(item, secrets))
   if (typeof value !== 'object' || value === null) return value
   return Object.fromEntries(
-    Object.entries(value).map(([key, item]) => [redact(key, secrets), redactValue(item, secrets)]),
+    Object.entries(value).map(([key, item]) => [stored(key, secrets), redactValue(item, secrets)]),
   )
 }
 
 function cutBytes(text: string, bytes: number): string {
-  const buffer = Buffer.from(text.toWellFormed().replaceAll('\u0000', ''))
+  // A character takes at most three bytes for each unit of the text.
+  if (text.length * 3 <= bytes) return text
+  const buffer = Buffer.from(text)
   if (buffer.length <= bytes) return buffer.toString()
   // A character cut in two would decode to U+FFFD: leave it out.
   return buffer

@@ -78,8 +78,10 @@ function mapMembers(members: Members, change: (name: string, value: unknown) => 
 
 /** The same in at most `bytesMax` as JSON: the largest texts are cut, then the largest members left out. */
 export function bounded(value: unknown, bytesMax: number = auditPartMax_bytes): unknown {
+  const size = sizeOf(value)
+  if (size <= bytesMax) return value
   const shrunk = shrink(value, bytesMax)
-  return sizeOf(shrunk) <= bytesMax ? shrunk : { left_out_bytes: sizeOf(value) }
+  return sizeOf(shrunk) <= bytesMax ? shrunk : { left_out_bytes: size }
 }
 
 /** Below this a value is replaced by a mark rather than shrunk. */

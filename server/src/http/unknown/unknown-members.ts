@@ -121,12 +121,22 @@ function once<T>(make: () => T): () => T {
   return () => (made ??= { value: make() }).value
 }
 
-function membersOf(forms: readonly Form[], name: string): Form[] {
+const none: readonly Form[] = []
+
+function membersOf(forms: readonly Form[], name: string): readonly Form[] {
+  // Nearly every object has one form, and this is asked for each member of each body.
+  if (forms.length <= 1) {
+    const member = forms[0]?.properties
+    return member && Object.hasOwn(member, name) ? [member[name]!] : none
+  }
   return forms.flatMap(({ properties }) => (properties && Object.hasOwn(properties, name) ? properties[name]! : []))
 }
 
 /** The forms that `value` may have: arrays or objects, and of objects those whose fixed members are as it has them. */
-function formsOf(schemas: readonly Form[], value: object): Form[] {
+function formsOf(schemas: readonly Form[], value: object): readonly Form[] {
+  const [first] = schemas
+  if (schemas.length === 1 && first!.anyOf === undefined)
+    return first!.type === (Array.isArray(value) ? 'array' : 'object') ? schemas : none
   const all = schemas.flatMap(alternatives)
   if (Array.isArray(value)) return all.filter(({ type }) => type === 'array')
   const objects = all.filter(({ type }) => type === 'object')
