@@ -4,26 +4,26 @@ import { jsonb, type Sql } from '../../platform/postgres/database.ts'
 import { stateOf, type BudgetCounters } from './budgets.ts'
 import type { BudgetState } from '../task.ts'
 
-/** Whose budgets a task spends: its root's, its agent's, its project's, its credential's and its organization's. */
+/** Identifies the budgets that a task spends: of its root, agent, project, credential and organization. */
 export interface Spender {
-  /** Of a task that there is already. */
+  /** Undefined for a task that is not stored yet. */
   id?: string
   root_task_id?: string | null
   project_id: number
   agent_id: string
   org_id: string | null
-  /** The credential that created it; null where a schedule did. */
+  /** The credential that created the task; null for a task of a schedule. */
   credential_id: string | null
 }
 
-/** What budgets may name of a task, as `budget.subject` has it. */
+/** The subjects of a task's budgets, as in `budget.subject`. */
 export function subjectsOf({ id, root_task_id, project_id, agent_id, org_id, credential_id }: Spender): string[] {
   const root = root_task_id ?? id ?? null
   return [agent_id, projectId(project_id), org_id, credential_id, root].filter((subject) => subject !== null)
 }
 
 /**
- * Locks the budgets of tasks in the order of their ids and returns the budgets of each task in the current window.
+ * Locks the budgets of tasks in the order of their ids, and returns the budgets of each task in the current window.
  * Tasks with a common budget share one state object. The caller has locked the tasks before and locks no task
  * afterwards, so two transactions never deadlock. Without budgets it costs one index lookup.
  */
@@ -36,7 +36,7 @@ export async function lockBudgets<T extends Spender>(tx: Sql, tasks: readonly T[
   return assign(tasks, rows)
 }
 
-/** The same without locks, to look whether there is room. */
+/** Reads the budgets without locks, to check whether there is room. */
 export async function findBudgets<T extends Spender>(sql: Sql, tasks: readonly T[]): Promise<Map<T, BudgetState[]>> {
   const subjects = [...new Set(tasks.flatMap(subjectsOf))]
   const rows = await sql<BudgetCounters & { now: string }>`
@@ -57,7 +57,7 @@ function assign<T extends Spender>(
   return new Map(tasks.map((task) => [task, subjectsOf(task).flatMap((subject) => bySubject.get(subject) ?? [])]))
 }
 
-/** Writes what was changed of locked budgets. */
+/** Writes the changed ones of locked budgets. */
 export async function writeBudgets(tx: Sql, states: Iterable<BudgetState>): Promise<void> {
   const rows = [...new Set(states)]
     .filter(({ id, changed }) => id !== null && changed)

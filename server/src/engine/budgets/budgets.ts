@@ -8,28 +8,28 @@ import {
 import { billionthsOf, dollarsOf, highestRates } from '#contract/models/model-prices.ts'
 import type { TaskUsage, TaskLimits, BudgetState, Reservation, Need } from '../task.ts'
 
-/** What a call used. A cost that is not known is null, and cannot be counted. */
+/** The usage of a call. An unknown cost is null, and is not counted. */
 export interface Spent {
   tokens: number
   cost_usd: number | null
 }
 
 /**
- * Whether a call may begin. `held`: yes, with at most `max_output_tokens`. `refused`: budget `by` has no room.
- * `passing` is true where room returns when other calls end; otherwise there is none before `resets_at`, or until the
- * budget is raised. `unpriced`: budget `by` limits the cost, and the price of the model is unknown.
+ * Whether a call may start. `held`: yes, with at most `max_output_tokens`. `refused`: budget `by` has no room. If
+ * `passing` is true, calls in flight may leave room when they end; otherwise there is none before `resets_at`, or until
+ * the budget is raised. `unpriced`: budget `by` limits the cost, and the price of the model is unknown.
  */
 export type ReservationResult =
   | { outcome: 'held'; hold: Reservation | null; max_output_tokens: number | undefined }
   | { outcome: 'refused'; by: BudgetState; passing: boolean; resets_at: string | null }
   | { outcome: 'unpriced'; by: BudgetState }
 
-/** Output of a call under a budget where the agent's `max_tokens` says nothing. */
+/** Maximum output tokens of a call under a budget if the agent has no `max_tokens`. */
 export const outputDefault = 4096
-/** An answer with less room than this is not worth its input. */
+/** With room for fewer output tokens than this, an answer is not worth the cost of its input. */
 export const outputMin = 16
 
-/** A row as it is kept, with the moment of the transaction. */
+/** A row as stored, except limits of the sandbox. */
 export interface BudgetCounters {
   id: string
   scope: BudgetScope
@@ -46,7 +46,7 @@ export interface BudgetCounters {
   warned: boolean
 }
 
-/** A budget in the window that `now` is in: of an earlier one only what is held counts. */
+/** A budget in the window of `now`. Of an earlier window, only reservations count. */
 export function stateOf(row: BudgetCounters, now: string): BudgetState {
   const { id, scope, subject, period, max_cost_usd, max_tokens, warn_percent, held_tokens } = row
   const window_start = windowStart(period, now)
@@ -69,7 +69,7 @@ export function stateOf(row: BudgetCounters, now: string): BudgetState {
   }
 }
 
-/** A task's own limits as a budget like others, where it has any; `usage` is all that it has used, as it is kept. */
+/** A task's limits as a budget like others; undefined without any. `usage` is the task's stored usage. */
 export function ownBudget(task_id: string, limits: TaskLimits, usage: TaskUsage): BudgetState | undefined {
   const { max_cost_usd = null, max_tokens = null } = limits
   if (max_cost_usd === null && max_tokens === null) return undefined
@@ -93,9 +93,9 @@ export function ownBudget(task_id: string, limits: TaskLimits, usage: TaskUsage)
 }
 
 /**
- * Reserves what a call may use at most, of all budgets or of none. Its output is bounded by what they leave of what is
- * spent; what other calls hold is not taken for spent, so that no answer is cut short because of answers that turn out
- * short: such a call waits for the others instead.
+ * Reserves the maximum usage of a call in all budgets, or in none. The maximum output is what the budgets leave after
+ * what is spent. Reservations of other calls do not shorten the answer, because calls often use less than they reserve;
+ * without enough room beside them, the call waits.
  */
 export function reserve(budgets: readonly BudgetState[], need: Need): ReservationResult {
   if (budgets.length === 0) return { outcome: 'held', hold: null, max_output_tokens: need.max_output_tokens }
@@ -120,7 +120,10 @@ export function reserve(budgets: readonly BudgetState[], need: Need): Reservatio
   return { outcome: 'held', hold: { tokens, cost_usd: dollarsOf(cost), budget_ids }, max_output_tokens: output }
 }
 
-/** Takes back what was held, wherever it still is, and counts what was used; gives the budgets that are near their end. */
+/**
+ * Releases a reservation in all budgets that have it, and counts usage. Returns the budgets that reached their warning
+ * threshold.
+ */
 export function settle(
   budgets: readonly BudgetState[],
   hold: Reservation | null,
@@ -146,21 +149,21 @@ export function settle(
   return near
 }
 
-/** Whether so much of a limit is spent that a warning is due. Reservations do not count. */
+/** Whether the spent share of a limit reaches the warning threshold. Reservations do not count. */
 export function isNearlySpent({ max_cost, max_tokens, warn_percent, spent_cost, spent_tokens }: BudgetState): boolean {
   const reaches = (spent: number, max: number | null) => max !== null && spent * 100 >= max * warn_percent
   return reaches(spent_cost, max_cost) || reaches(spent_tokens, max_tokens)
 }
 
-/** Whether a limit is spent, so that no further call can begin. */
+/** Whether a limit is spent, so that no further call can start. */
 export function isSpent({ max_cost, max_tokens, spent_cost, spent_tokens }: BudgetState): boolean {
   return (max_cost !== null && spent_cost >= max_cost) || (max_tokens !== null && spent_tokens >= max_tokens)
 }
 
-/** What a limit counts; the last two only of a task's own. */
+/** The unit of a limit; the last two only for a task's limits. */
 export type BudgetUnit = 'cost_usd' | 'tokens' | 'steps' | 'tool_calls'
 
-/** A budget as events and errors show it, in one unit. */
+/** A budget in one unit, as events and errors show it. */
 export function budgetFacts(budget: BudgetState, unit: 'cost_usd' | 'tokens') {
   const { id, scope, subject, max_cost, max_tokens, spent_cost, spent_tokens, resets_at } = budget
   const [limit, spent] =
@@ -168,7 +171,7 @@ export function budgetFacts(budget: BudgetState, unit: 'cost_usd' | 'tokens') {
   return { budget_id: id, scope, subject, unit, limit, spent, resets_at }
 }
 
-/** The unit of which the greater part is spent. */
+/** The unit with the greater spent share. */
 export function fullestUnit({ max_cost, max_tokens, spent_cost, spent_tokens }: BudgetState): 'cost_usd' | 'tokens' {
   const part = (spent: number, max: number | null) => (max === null ? -1 : max === 0 ? Infinity : spent / max)
   return part(spent_cost, max_cost) >= part(spent_tokens, max_tokens) ? 'cost_usd' : 'tokens'
@@ -179,7 +182,7 @@ export function tightestUnit(budget: BudgetState, need: Need): 'cost_usd' | 'tok
   return costLeft(budget, need, 0) <= tokensLeft(budget, need, 0) ? 'cost_usd' : 'tokens'
 }
 
-/** Tokens of output for which a budget has room, `holds` times what is held counted as spent; may be below zero. */
+/** Output tokens for which a budget has room; may be negative. With `holds` 1, reservations count as spent. */
 function outputLeft(budget: BudgetState, need: Need, holds: 0 | 1): number {
   return Math.min(tokensLeft(budget, need, holds), costLeft(budget, need, holds))
 }
@@ -191,7 +194,7 @@ function tokensLeft({ max_tokens, spent_tokens, held_tokens }: BudgetState, need
 function costLeft({ max_cost, spent_cost, held_cost }: BudgetState, need: Need, holds: 0 | 1): number {
   if (max_cost === null || need.price === null) return Infinity
   const rates = highestRates(need.price, need.input_tokens)
-  // A cost of zero is in every budget, a spent one too.
+  // A call without cost fits every budget, even a spent one.
   if (rates.input === 0 && rates.output === 0) return Infinity
   const left =
     BigInt(max_cost - spent_cost - holds * held_cost) * 1000n - BigInt(need.input_tokens) * BigInt(rates.input)
@@ -199,7 +202,7 @@ function costLeft({ max_cost, spent_cost, held_cost }: BudgetState, need: Need, 
   return rates.output === 0 ? Infinity : Number(left / BigInt(rates.output))
 }
 
-/** The most that a call can cost, in billionths of a dollar, rounded up. */
+/** The maximum cost of a call in billionths of a dollar, rounded up. */
 function costAtMost({ price, input_tokens }: Need, output_tokens: number): number {
   if (!price) return 0
   const rates = highestRates(price, input_tokens)
@@ -207,7 +210,7 @@ function costAtMost({ price, input_tokens }: Need, output_tokens: number): numbe
   return Number((exact + 999n) / 1000n)
 }
 
-/** When the last of them begins anew; null where one never does. */
+/** The latest reset of these budgets; null if one never resets. */
 function lastReset(budgets: readonly BudgetState[]): string | null {
   const resets = budgets.flatMap(({ resets_at }) => resets_at ?? [])
   if (resets.length < budgets.length) return null

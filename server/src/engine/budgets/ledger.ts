@@ -5,10 +5,10 @@ import { lockBudgets, writeBudgets } from './budget-rows.ts'
 import { budgetFacts, fullestUnit, ownBudget, reserve, settle, type ReservationResult, type Spent } from './budgets.ts'
 import type { LockedTask, TaskChange, CallUse, Reservation, Need } from '../task.ts'
 
-/** What a task holds that waits: nothing, and what it waits for. */
+/** The reservation of a waiting task, which reserves nothing. */
 export const nothingReserved = { tokens: 0, cost_usd: 0, budget_ids: [] } as const satisfies Reservation
 
-/** Locks what tasks may spend, after the tasks themselves. A budget that several of them share is one. */
+/** Locks the budgets of locked tasks. Tasks that share a budget share its state. */
 export async function openLedger(tx: Sql, all: readonly LockedTask[]): Promise<void> {
   for (const task of all) task.ledger = { budgets: [], settled: false, near: [] }
   const tasks = all.filter(({ has_budget }) => has_budget)
@@ -19,16 +19,16 @@ export async function openLedger(tx: Sql, all: readonly LockedTask[]): Promise<v
   }
 }
 
-/** Reserves what a call needs, after the call before it is settled. The task's money is open. */
+/** Reserves what a call needs, after the calls in `ended` are settled. The ledger of the task is open. */
 export function reserveCall(task: LockedTask, ended: readonly CallUse[], need: Need): ReservationResult {
   settleTask(task, ended)
   return reserve(task.ledger?.budgets ?? [], need)
 }
 
 /**
- * Settles the calls that ended with these changes, and all that is held by tasks that end or are put aside, and writes the
- * budgets, those with new reservations too. Gives the changes with what there is to tell: before all else, because the end
- * of a task is its last event.
+ * Settles the calls that ended with these changes, and the reservations of tasks that end or are deferred. Writes all
+ * changed budgets, including new reservations. Returns the changes with budget warnings as their first events, because
+ * the end of a task is its last event.
  */
 export async function settleChanges(tx: Sql, changes: readonly TaskChange[]): Promise<readonly TaskChange[]> {
   const ending = changes.filter((change) => endsCall(change) || releases(change))
@@ -44,7 +44,7 @@ export async function settleChanges(tx: Sql, changes: readonly TaskChange[]): Pr
   return changed
 }
 
-/** The part of `settleChanges` that decides: the money of the tasks is open, and is changed in place. */
+/** The part of `settleChanges` that decides. The ledgers of the tasks are open, and are changed in place. */
 export function settled(changes: readonly TaskChange[]): TaskChange[] {
   for (const change of changes)
     if (endsCall(change) || releases(change)) settleTask(change.task, change.calls ?? [], change.hold)
@@ -59,7 +59,7 @@ export function settled(changes: readonly TaskChange[]): TaskChange[] {
   })
 }
 
-/** What changes mean for tasks that wait for budgets: that there are some, that there may be room. */
+/** What changes mean for tasks that wait for budgets: whether a task began to wait, and whether there may be room. */
 export function budgetSignals(changes: readonly TaskChange[]): { waits: boolean; roomMade: boolean } {
   return {
     waits: changes.some(({ hold }) => hold?.needs !== undefined),
@@ -70,16 +70,16 @@ export function budgetSignals(changes: readonly TaskChange[]): { waits: boolean;
   }
 }
 
-/** What a task holds after a change. */
+/** The reservation of a task after a change. */
 export function reservationAfter(change: TaskChange): Reservation | null {
   if (change.hold !== undefined) return change.hold
   if (endsCall(change) || releases(change)) return null
   const { hold } = change.task
-  // It goes on: what it needs it asks for anew.
+  // The task continues, and its next call states its needs again.
   return hold?.late && hold.needs && change.job ? { ...hold, needs: undefined } : hold
 }
 
-/** Takes back what a task held, but for what it goes on to hold, and counts what its calls used. */
+/** Releases a task's reservation except for the part that it keeps, and counts the usage of its calls. */
 function settleTask(task: LockedTask, calls: readonly CallUse[], kept: Reservation | null = null): void {
   const { ledger, hold } = task
   if (!ledger || ledger.settled) return
@@ -91,13 +91,13 @@ function endsCall({ calls = [] }: TaskChange): boolean {
   return calls.some(({ model }) => model !== undefined)
 }
 
-/** Whether a task that held something holds it no longer: it ended, no worker works on it, or it holds something else. */
+/** Whether a change releases the task's reservation: the task ended, no worker runs it, or it has a new reservation. */
 function releases({ task, status = task.status, job, hold }: TaskChange): boolean {
   if (task.hold === null) return false
   return isFinished(status) || hold !== undefined || (job !== undefined && !task.hold.late)
 }
 
-/** What is left of a reservation without a part of it. */
+/** A reservation without a part of it. */
 export function holdWithout(hold: Reservation | null, part: Reservation | null): Reservation | null {
   if (!hold || !part) return hold
   const tokens = Math.max(0, hold.tokens - part.tokens)
@@ -105,7 +105,7 @@ export function holdWithout(hold: Reservation | null, part: Reservation | null):
   return { ...hold, tokens, cost_usd: dollarsOf(cost) }
 }
 
-/** What calls of models used together: a cost that is not known cannot be counted. */
+/** The total usage of model calls. Unknown costs are not counted. */
 export function spentBy(calls: readonly CallUse[]): Spent | undefined {
   const models = calls.filter(({ model }) => model !== undefined)
   if (models.length === 0) return undefined

@@ -2,31 +2,28 @@ import { nativeProviderNames, nativeProviders, type NativeProviderName } from '#
 import type { OwnProvider } from '../models/model.ts'
 import { modelPrices, type ModelPrice } from '#contract/models/model-prices.ts'
 
-/** What models cost here. */
+/** Prices of models in this installation. */
 export interface Prices {
   /**
-   * The price of `provider/model`; null where it is not known. `own` is the organization's provider that it has; left out, the provider is
-   * one of the service.
+   * The price of `provider/model`; null if it is unknown. `own` is the organization's provider of the model; left out for
+   * a provider of the service.
    */
   of(model: string, own?: Pick<OwnProvider, 'is_elsewhere' | 'prices'>): ModelPrice | null
 }
 
-/** Why a budget in dollars refuses a call of a model without a price, and what to do. */
+/** The error message for a call without a price under a budget in dollars. */
 export function unknownPrice(model: string): string {
-  return `The price of ${model} is not known, so a budget in dollars cannot be kept. Set it in CADRE_MODEL_PRICES, or in "prices" of your organization's model provider, or limit tokens.`
+  return `The price of ${model} is unknown, so a budget in dollars cannot be enforced. Set it in CADRE_MODEL_PRICES, or in "prices" of your organization's model provider, or limit tokens.`
 }
 
 export interface PriceSettings {
-  /** The operator's own, which come before the list; null: not known. */
+  /** Prices of the operator, which take precedence over the list; null for unknown. */
   own: ReadonlyMap<string, ModelPrice | null>
-  /**
-   * Providers that have a price list but are reached at another address than their own. The server there sets its own
-   * prices.
-   */
+  /** Providers with a price list that are reached at another address. The server there sets its own prices. */
   elsewhere: readonly string[]
 }
 
-/** Which native providers are reached at another address than their own. */
+/** The native providers that are reached at another address than their own. */
 export function providersElsewhere(base_urls: Partial<Record<NativeProviderName, string | undefined>>): string[] {
   return nativeProviderNames.filter((name) => {
     const url = base_urls[name]
@@ -34,7 +31,7 @@ export function providersElsewhere(base_urls: Partial<Record<NativeProviderName,
   })
 }
 
-/** Prices by exact name: those of the organization for its provider, the operator's, then those of the list. Nothing is guessed. */
+/** Looks prices up by exact name: the organization's for its provider, then the operator's, then those of the list. Nothing is guessed. */
 export function makePrices({ own, elsewhere }: PriceSettings): Prices {
   return {
     of(model, provider) {

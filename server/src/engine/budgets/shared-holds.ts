@@ -3,11 +3,11 @@ import type { CallUse, LockedTask, Need, Reservation } from '../task.ts'
 import { reserve, settle, type ReservationResult } from './budgets.ts'
 import { holdWithout, nothingReserved, spentBy } from './ledger.ts'
 
-/** Reserves what a call needs beside what other calls of its task hold. The task's money is open. */
+/** Reserves what a call needs beside the reservations of its task's other calls. The ledger of the task is open. */
 export function reserveBeside(task: LockedTask, need: Need): ReservationResult {
   const { ledger, hold } = task
   const budgets = ledger?.budgets ?? []
-  // What the task itself holds is written nowhere else.
+  // The budget of the task's limits is not stored, so it gets the task's reservations here.
   const own = budgets.find(({ id }) => id === null)
   if (own && hold) {
     own.held_tokens += hold.tokens
@@ -17,7 +17,7 @@ export function reserveBeside(task: LockedTask, need: Need): ReservationResult {
   return reserve(budgets, need)
 }
 
-/** What a task holds with one call more. */
+/** The reservation of a task with one more call. */
 export function holdWith(hold: Reservation | null, more: Reservation | null): Reservation | null {
   const isNothing = !hold || (hold.needs !== undefined && !hold.late)
   if (isNothing || !more) return more ?? (isNothing ? null : hold)
@@ -29,7 +29,10 @@ export function holdWith(hold: Reservation | null, more: Reservation | null): Re
   }
 }
 
-/** Takes back what one call held, counts what it used, and gives what the task's other calls hold. The task's money is open. */
+/**
+ * Releases the reservation of one call, counts its usage, and returns the reservation of the task's other calls. The
+ * ledger of the task is open.
+ */
 export function settleOne(
   task: LockedTask,
   part: Reservation | undefined,
@@ -46,7 +49,7 @@ export function settleOne(
   return hold.needs ? { ...nothingReserved, budget_ids: [], needs: hold.needs } : null
 }
 
-/** What calls hold that are still being made although their worker let their task go; null where there are none. */
+/** The reservation of calls in flight whose worker released the task; null if there are none. */
 export function lateHold(parts: readonly Reservation[]): Reservation | null {
   const hold = parts.reduce<Reservation | null>((sum, part) => holdWith(sum, part), null)
   return hold && { ...hold, late: true }

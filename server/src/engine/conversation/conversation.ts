@@ -5,52 +5,52 @@ import type { StoredMessage } from './turns.ts'
 import type { Step, CallInput, ReadMessage, TaskArtifact } from '../task.ts'
 import { fileMark } from '#contract/tasks/file-mark.ts'
 
-/** What the intent of a model call says of the conversation that the model reads. */
+/** The `input` of a model call's step: what identifies its conversation. */
 export interface ModelCallInput {
-  /** How many messages there were before it. */
+  /** Number of messages before the call. */
   messages: number
   message_id: string
-  /** What is wrong with the answer before it, where that had to be valid: the model reads it and answers again. */
+  /** What is wrong with the previous answer, which had to match a schema. The model reads it and answers again. */
   repair?: string
-  /** Results of steps before this one are left out: the conversation did not fit with them. */
+  /** Results of steps before this index are left out, because the conversation did not fit with them. */
   results_left_out_before?: number
 }
 
-/** What a finished model call leaves in the journal: the message that the assistant wrote. */
+/** The `output` of a completed model call: the assistant's message. */
 export interface ModelCallOutput {
   message_id: string
   text: string
   tool_calls: ModelToolCall[]
   finish_reason: string
-  /** The summary of its reasoning that the provider gave for people. */
+  /** A summary of its reasoning, which the provider made for people. */
   reasoning_summary?: string
 }
 
-/** What is to be summed up: the steps before one, and of the thread's past all but the last so many messages. */
+/** What to summarize: the steps before one, and the thread's history except for its last messages. */
 export interface CompactionInput {
   before_step: number
   kept_history: number
-  /** How often the text to sum up was halved, because even that did not fit the window of the model. */
+  /** How often the text to summarize was halved, because it did not fit the model's window. */
   halved?: number
 }
 
-/** What a finished compaction leaves: the summary takes the place of what was summed up. */
+/** The `output` of a completed compaction: the summary, and what it replaces. */
 export interface CompactionOutput extends Omit<CompactionInput, 'halved'> {
   summary: string
 }
 
-/** What a tool call leaves in the journal: the text that the model reads. */
+/** The `output` of a tool call: what the model reads. */
 export interface ToolCallOutput {
   content: string
-  /** Files that it kept as results of the task. */
+  /** Files that the call stored as results of the task. */
   artifacts?: TaskArtifact[]
-  /** Pictures and documents that it gave, which the model sees behind the results. */
+  /** Pictures and documents, which the model sees after the results. */
   parts?: FilePart[]
 }
 
-/** All that a conversation is made of. */
+/** The data of a conversation. */
 export interface Conversation {
-  /** What earlier tasks of the thread said. */
+  /** Messages of earlier tasks of the thread. */
   history?: readonly StoredMessage[]
   input: TaskInput
   steps: readonly Step[]
@@ -59,25 +59,25 @@ export interface Conversation {
 
 /** A conversation in the parts that a compaction treats differently. */
 export interface ConversationParts {
-  /** The thread's past, or a summary of it with what was kept. */
+  /** The thread's history, or its summary with the messages that were kept. */
   before: StoredMessage[]
-  /** The task itself, which is never summed up. */
+  /** The task's input, which is never summarized. */
   input: StoredMessage[]
-  /** What has happened since, or a summary of that with what was kept. */
+  /** What happened since, or its summary with the messages that were kept. */
   after: StoredMessage[]
 }
 
 /**
- * The conversation so far. Messages are stored once, in the steps that made them; a step's own input only says how many
- * there were before it, so storage grows with the conversation, not with its square. `next` is the input of a model call
- * that is not among the steps yet.
+ * The conversation so far. Each message is stored once, in the step that made it. A step's input only has the number of
+ * messages before it, so storage grows with the conversation and not with its square. `next` is the input of a model
+ * call that is not among the steps yet.
  */
 export function conversation(of: Conversation, next?: ModelCallInput): StoredMessage[] {
   const { before, input, after } = conversationParts(of, next)
   return [...before, ...input, ...after]
 }
 
-/** The same in its parts: what the last compaction summed up is replaced by its summary. */
+/** The conversation in parts. The summary of the last compaction replaces what it summarized. */
 export function conversationParts(
   { history = [], input, steps, messages = [] }: Conversation,
   next?: ModelCallInput,
@@ -99,7 +99,7 @@ export function conversationParts(
   return { before: [...system, summary, ...stored.filter(({ role }) => role !== 'system')], input: first, after }
 }
 
-/** What the last finished compaction of a journal left; undefined where there is none. */
+/** The output of the last completed compaction; undefined without one. */
 export function lastCompaction(steps: readonly Step[]): CompactionOutput | undefined {
   const step = steps.findLast(({ type, status }) => type === 'compaction' && status === 'completed')
   return step?.output as CompactionOutput | undefined
@@ -116,7 +116,7 @@ function answersBefore(steps: readonly Step[], from: number): number {
     .length
 }
 
-/** What a task was given, as messages; an object is read as JSON. */
+/** A task's input as messages. The model reads an object as JSON. */
 export function inputMessages(input: TaskInput): StoredMessage[] {
   if (typeof input === 'string') return [{ role: 'user', content: input }]
   if (!Array.isArray(input)) return [{ role: 'user', content: JSON.stringify(input) }]
@@ -129,7 +129,7 @@ export function inputMessages(input: TaskInput): StoredMessage[] {
   }))
 }
 
-/** What a message says as a text, and in parts where files are among them. */
+/** The content of a message as text, and in parts if it has files. */
 export function saidOf(content: MessageContent): Pick<StoredMessage, 'content' | 'parts'> {
   if (typeof content === 'string') return { content }
   const parts = content.filter((part): part is TextPart | FilePart => part.type === 'text' || 'file_id' in part)
@@ -137,7 +137,7 @@ export function saidOf(content: MessageContent): Pick<StoredMessage, 'content' |
   return parts.some(({ type }) => type !== 'text') ? { content: text, parts } : { content: text }
 }
 
-/** What has happened in a task from a step on. */
+/** Messages of a task from a step on. */
 function journalMessages(
   steps: readonly Step[],
   messages: readonly ReadMessage[],
@@ -147,7 +147,7 @@ function journalMessages(
   const all: StoredMessage[] = []
   let read = messages.findIndex(({ before_step }) => before_step >= from)
   if (read < 0) read = messages.length
-  /** Messages from outside come before a call of the model, never between a call of a tool and its result. */
+  /** Messages of people come before a model call, never between a tool call and its result. */
   const readUpTo = (step: number): void => {
     for (; read < messages.length && messages[read]!.before_step <= step; read += 1) {
       const { content, parts } = messages[read]!
@@ -168,7 +168,7 @@ function journalMessages(
   return all
 }
 
-/** The step before which results of tools are left out of the conversation; 0 where none are. */
+/** The step before which tool results are left out of the conversation; 0 for none. */
 export function resultsLeftOutBefore(steps: readonly Step[]): number {
   const asked = steps.map(({ type, input }) =>
     type === 'model_call' && isObject(input) ? Number(input['results_left_out_before'] ?? 0) : 0,
@@ -177,12 +177,12 @@ export function resultsLeftOutBefore(steps: readonly Step[]): number {
 }
 
 /**
- * Characters of a conversation before a call of the model; a task whose conversation has more fails. With one more round
- * of answers and results this also bounds what of a task a process holds in memory.
+ * Maximum number of characters of a conversation before a model call; with more, the task fails. Together with one more
+ * round of answers and results, this bounds the memory that a process needs for a task.
  */
 export const conversationMax = 8 * 1024 * 1024
 
-/** Characters of a conversation, with the arguments of calls as JSON and turns as they are kept. */
+/** Characters of a conversation, including the arguments of calls as JSON and stored turns. */
 export function conversationLength(parts: Conversation): number {
   const lengthOf = ({ content, tool_calls, encrypted_turn = '' }: StoredMessage): number =>
     content.length + encrypted_turn.length + (tool_calls ? JSON.stringify(tool_calls).length : 0)
@@ -191,7 +191,7 @@ export function conversationLength(parts: Conversation): number {
 
 const leftOutMark = '[This result was left out, because the conversation did not fit with it.]'
 
-/** An answer of the model and the results of its calls, in the order of the calls. */
+/** An answer of the model, and the results of its calls in the order of the calls. */
 function exchange(answer: Step, later: readonly Step[], leftOut: number): StoredMessage[] {
   const { text, tool_calls } = answer.output as ModelCallOutput
   const end = later.findIndex(({ type }) => type === 'model_call')
@@ -218,7 +218,7 @@ function exchange(answer: Step, later: readonly Step[], leftOut: number): Stored
   ]
 }
 
-/** What tools gave that is no text, as a message behind their results: not every protocol has it in a result. */
+/** Files that tools returned, as a message after their results, because not every protocol allows files in a result. */
 function shownFiles(steps: readonly Step[]): StoredMessage[] {
   const files = steps.flatMap(({ output }) => (output as ToolCallOutput).parts ?? [])
   if (files.length === 0) return []
@@ -227,34 +227,34 @@ function shownFiles(steps: readonly Step[]): StoredMessage[] {
   return [{ role: 'user', content: text, parts: [{ type: 'text', text }, ...parts] }]
 }
 
-/** Files that a task's tools kept as its results, in the order of its steps. */
+/** Files that a task's tools stored as its results, in the order of the steps. */
 export function artifactsOf(steps: readonly Step[]): TaskArtifact[] {
   return steps.flatMap(({ type, output }) =>
     type === 'tool_call' && output !== null ? ((output as ToolCallOutput).artifacts ?? []) : [],
   )
 }
 
-/** What the model reads as the result of a call; undefined while there is none. */
+/** What the model reads as the result of a call; undefined without one. */
 export function resultOf({ type, output, status }: Step): string | undefined {
   if (type === 'model_call' || type === 'compaction' || output === null) return undefined
-  // Leave was given: the result is that of the call which follows.
+  // After an approval, the result is that of the call itself.
   if (type === 'approval' && status === 'completed') return undefined
   return (output as ToolCallOutput).content
 }
 
-/** Whether a worker on its owner's side made a call itself: its result has that worker's form. */
+/** Whether a remote worker made the call itself, so that its result has the worker's form. */
 function isWorkers({ input }: Step): boolean {
   return isObject(input) && input['is_workers'] === true
 }
 
-/** The last text that the assistant finished, and what it was cut off in the middle of, if anything. */
+/** The text of an unfinished answer; else of the last completed one. */
 export function lastText(steps: readonly Step[], unfinished: string): string | undefined {
   if (unfinished !== '') return unfinished
   const done = steps.findLast((step) => step.type === 'model_call' && step.status === 'completed' && !isWorkers(step))
   return done ? (done.output as ModelCallOutput).text : undefined
 }
 
-/** The last answer of the model, unless a call of a tool or a person has followed it; failed calls of a model do not count. */
+/** The last answer of the model, unless a tool call or a message has followed it. Failed model calls do not count. */
 export function lastAnswer({ steps, messages }: Required<Pick<Conversation, 'steps' | 'messages'>>): Step | undefined {
   const last = steps.findLast(
     ({ type, status }) => type !== 'compaction' && !(type === 'model_call' && status !== 'completed'),

@@ -2,30 +2,30 @@ import type { ModelTool } from '../models/model.ts'
 import type { StoredMessage } from './turns.ts'
 import type { Step } from '../task.ts'
 
-/** Bytes of text a token, at least: most text has four, so that most estimates are too high rather than too low. */
+/** Assumed bytes of text per token. Most text has four, so that estimates are rather too high than too low. */
 export const tokenBytes = 3
-/** What a message costs beside its text. */
+/** Tokens of a message in addition to its text. */
 const messageTokens = 4
 
-/** What a part costs beside the text that stands for it: providers count pictures by their size and documents by their pages. */
+/** Tokens of a part in addition to its text: providers count pictures by size and documents by pages. */
 const partTokens = { text: 0, image: 2000, file: 10_000 } as const
 
-/** All that goes to a model with its next call. */
+/** Everything that the next call sends to a model. */
 export interface NextCall {
   messages: readonly StoredMessage[]
   system_prompt: string | undefined
   tools: readonly ModelTool[]
-  /** The schema of the answer, where it has one. */
+  /** The schema of the answer, if any. */
   output_schema?: Record<string, unknown> | undefined
   steps: readonly Step[]
 }
 
 /**
- * Estimates the input tokens of a call: what the provider counted for the task's last call and its answer, plus one
- * token for three bytes of everything since. Without an earlier call the whole conversation is estimated.
+ * Estimates the input tokens of a call: the provider's count for the task's last call and its answer, plus one token
+ * for three bytes of everything since. Without an earlier call, the whole conversation is estimated.
  */
 export function estimateInput({ messages, system_prompt = '', tools, output_schema, steps }: NextCall): number {
-  // What was counted before a compaction says nothing of what is sent after it.
+  // A count from before a compaction does not apply to what is sent after it.
   const compacted = steps.findLastIndex(({ type, status }) => type === 'compaction' && status === 'completed')
   const last = steps
     .slice(compacted + 1)
@@ -35,11 +35,11 @@ export function estimateInput({ messages, system_prompt = '', tools, output_sche
     return (
       tokensOf(system_prompt) + tokensOf(JSON.stringify(output_schema ? [tools, output_schema] : tools)) + sum(messages)
     )
-  // Before the call there were so many, and then its answer.
+  // Skips the counted messages and the answer to them.
   return counted.tokens + sum(messages.slice(counted.messages + 1))
 }
 
-/** What is known of a finished call; undefined where its provider counted nothing. */
+/** What the provider counted for a completed call; undefined if it counted nothing. */
 function countedIn({ usage, input }: Step): { tokens: number; messages: number } | undefined {
   const { input_tokens, output_tokens } = usage as { input_tokens: number; output_tokens: number }
   const { messages } = input as { messages: number }
@@ -52,7 +52,7 @@ function sum(messages: readonly StoredMessage[]): number {
       tokens +
       messageTokens +
       parts.reduce((sum, { type }) => sum + partTokens[type], 0) +
-      // A turn as it is kept has all that the message says, in base64.
+      // A stored turn contains everything of the message, in base64.
       Math.max(
         tokensOf(content) + (tool_calls ? tokensOf(JSON.stringify(tool_calls)) : 0),
         Math.ceil((encrypted_turn.length * 3) / 4 / tokenBytes),
@@ -65,10 +65,10 @@ function tokensOf(text: string): number {
   return Math.ceil(Buffer.byteLength(text) / tokenBytes)
 }
 
-/** Bytes of text a token at most: no tokenizer makes fewer tokens of ordinary text. */
+/** Maximum bytes of text per token: no tokenizer makes fewer tokens of ordinary text. */
 const tokenBytesMax = 8
 
-/** Tokens that messages have at least, whatever a provider counted. */
+/** The minimum number of tokens of messages, whatever a provider counts. */
 export function leastInput(messages: readonly StoredMessage[], system_prompt = ''): number {
   const bytes = messages.reduce(
     (sum, { content, tool_calls }) =>

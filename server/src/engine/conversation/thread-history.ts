@@ -4,23 +4,23 @@ import { conversation, lastCompaction } from './conversation.ts'
 import type { StoredMessage } from './turns.ts'
 import type { Step, ReadMessage } from '../task.ts'
 
-/** What of a thread's past goes into a task's conversation at most; older tasks are left out whole. */
+/** Maximum size of a thread's history in a task's conversation; older tasks are left out as a whole. */
 export const historyMax = { messages: 1000, bytes: 1024 * 1024 }
 
-/** How often a thread may go on from another that goes on from another. */
+/** Maximum depth of forks of threads. */
 const forksMax = 100
 
 interface PastTask {
   input: TaskInput
   steps: Step[]
   messages: ReadMessage[]
-  /** What its worker answered. */
+  /** The answer of its remote worker. */
   answer: string | null
 }
 
 /**
- * SQL of the answer that a worker on its owner's side gave to the ended task `t` without a call of a model that the service made; null
- * where there is none.
+ * SQL expression: the answer that a remote worker gave to the ended task `t`, if no model call through the service made
+ * it; else null.
  */
 export function workersAnswer({ fragment }: Sql): Fragment {
   return fragment`case when t.status = 'completed' and t.output ->> 'content' <> '' and exists (select from work w where w.task_id = t.id)
@@ -30,13 +30,12 @@ export function workersAnswer({ fragment }: Sql): Fragment {
 }
 
 /**
- * What the earlier tasks of a task's thread said, the oldest first: their inputs, the messages sent to them, and what was
- * finished of their answers with calls of tools and the results; nothing for a task without a thread. A task that was
- * retried in the thread is left out: its retry stands for it. Every call has its result, as providers demand: calls without
- * one are left out.
+ * The messages of the earlier tasks of a task's thread, oldest first: their inputs, messages to them, completed
+ * answers, tool calls and results; empty for a task without a thread. A task that was retried in the thread is left
+ * out, because its retry replaces it. Providers require a result for every call, so calls without one are left out.
  *
- * All earlier tasks of the thread have ended when one of it begins, so this is the same at every attempt. Bounded by
- * `historyMax`, the newest tasks first. What is read is bounded by its size as stored, so it costs no more in a long thread.
+ * All earlier tasks of the thread have ended when a task starts, so the history is the same at every attempt.
+ * `historyMax` bounds it, newest tasks first. The stored size bounds what is read, so a long thread costs no more.
  */
 export async function threadHistory(
   sql: Sql,
@@ -47,7 +46,7 @@ export async function threadHistory(
     with recursive line as (
       select thread_id, thread_position - 1 as upto, 0 as depth from task where id = ${id}
       union all
-      -- A thread may go on from the middle of another.
+      -- A fork continues another thread from a position in its middle.
       select h.parent_thread_id, h.parent_position, l.depth + 1 from line l join thread h on h.id = l.thread_id
       where h.parent_thread_id is not null and l.depth < ${forksMax}
     ),
@@ -72,15 +71,15 @@ export async function threadHistory(
   return newestWithin(past).reduce<StoredMessage[]>((history, task) => saidIn(task, history), [])
 }
 
-/** What a task said, after what was said before it. */
+/** The messages of a task, after the history before it. */
 function saidIn({ answer, ...task }: PastTask, history: StoredMessage[] = []): StoredMessage[] {
   const all = conversation({ history, ...task })
   return wellFormed(answer === null ? all : [...all, { role: 'assistant', content: answer }])
 }
 
 /**
- * As many of the newest tasks as the bounds allow, each whole; the oldest first. One that summed up all that was before it
- * stands for the earlier ones.
+ * The newest tasks that fit the bounds as a whole, oldest first. A task whose compaction summarized everything before
+ * it replaces the earlier ones.
  */
 function newestWithin(tasks: readonly PastTask[]): PastTask[] {
   const taken: PastTask[] = []
@@ -96,7 +95,7 @@ function newestWithin(tasks: readonly PastTask[]): PastTask[] {
   return taken
 }
 
-/** A conversation in which every call has its result; an answer of which nothing remains is left out. */
+/** A conversation in which every call has its result. An answer without any remaining content is left out. */
 function wellFormed(messages: readonly StoredMessage[]): StoredMessage[] {
   const answered = new Set(messages.flatMap(({ tool_call_id }) => tool_call_id ?? []))
   return messages.flatMap((message): StoredMessage[] => {

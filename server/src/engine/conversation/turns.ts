@@ -3,22 +3,27 @@ import type { Secrets } from '../../platform/crypto/secrets.ts'
 import type { ModelMessage, ProviderTurn } from '../models/model.ts'
 import { secretLabels } from '../../platform/crypto/secret-labels.ts'
 
-/** Turns of models as they are kept: encrypted, so that reasoning that only its provider may read is stored nowhere in the clear. */
+/**
+ * Turns of models as stored: encrypted, so that reasoning that only its provider may read is never stored in the clear
+ * (decision 0023).
+ */
 export interface Turns {
-  /** A turn as it is kept, in base64. */
+  /** Encrypts a turn; returns base64. */
   seal(reader: TurnReader, turn: ProviderTurn): string
-  /** Messages with the turns that were kept with them; without those that cannot be read. */
+  /** Messages with their decrypted turns; turns that cannot be decrypted are left out. */
   open(reader: TurnReader, messages: readonly StoredMessage[]): ModelMessage[]
 }
 
-/** Whose turns they are, and those that were made or read before: each call of a model has all turns before it. */
+/**
+ * The owner of turns, and the turns that were made or decrypted before, because each model call needs all earlier ones.
+ */
 export interface TurnReader {
   agent_id: string
-  /** By how they are kept. */
+  /** By the encrypted form. */
   known_turns: Map<string, ProviderTurn>
 }
 
-/** A message of a conversation, with the turn as it is kept. */
+/** A message of a conversation with its encrypted turn. */
 export interface StoredMessage extends ModelMessage {
   encrypted_turn?: string
 }
@@ -30,7 +35,7 @@ export function makeTurns(secrets: Secrets, log: Logger): Turns {
         secrets.decrypt(secretLabels.model_turn, Buffer.from(encrypted, 'base64'), agent_id),
       ) as ProviderTurn
     } catch (error) {
-      log.warn({ err: error, agent_id }, "a model's turn cannot be decrypted; it goes back without its reasoning")
+      log.warn({ err: error, agent_id }, "a model's turn could not be decrypted; it is sent without its reasoning")
       return undefined
     }
   }

@@ -167,7 +167,7 @@ describe('a task whose tools have no good token', () => {
     assert.equal(status, 'needs_authorization')
     assert.deepEqual(error, {
       code: 'invalid_grant',
-      message: 'The issuer refuses: "invalid_grant", "it was revoked".',
+      message: 'The issuer refused the request: "invalid_grant", "it was revoked".',
     })
     assert.equal(issuer.tokenRequests.filter(({ grant_type }) => grant_type === 'refresh_token').length, 1)
     const events = await test.sql<{ data: any }>`

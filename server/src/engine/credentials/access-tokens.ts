@@ -23,24 +23,26 @@ import {
 } from './token-rows.queries.ts'
 import { secretLabels } from '../../platform/crypto/secret-labels.ts'
 
-/** An access token, and which set of its credential it belongs to. */
+/** An access token, and the generation of its credential's tokens. */
 export interface AccessToken {
   value: string
   generation: number
 }
 
-/** Tokens of credentials of type `oauth2`, renewed once for all processes (decision 0032). */
+/** Tokens of credentials of type `oauth2`. Only one process at a time renews a credential (decision 0032). */
 export interface AccessTokens {
   /**
-   * A token that has not ended. Renews it where it is due, or where the server at which it is used does not take the set
-   * `refused`: five times in ten minutes at most, then `refused` is given again. Throws `CredentialUnavailable` where there is none to be had, and the signal's reason. Undefined where the
-   * credential is gone or cannot be read.
+   * Returns a valid token; undefined if the credential was deleted. Renews the token if that is due, or if a server
+   * refused the token of the generation `refused`. After five refusals within ten minutes, the refused token is
+   * returned again.
+   * @throws CredentialUnavailable if there is no token to be had, SecretUnreadable if the tokens cannot be decrypted,
+   *   and the signal's reason
    */
   get(
     credential_id: string,
     options: { signal: AbortSignal; refused?: number | undefined },
   ): Promise<AccessToken | undefined>
-  /** Resolves when every renewal of this process has written down what it came to. */
+  /** Resolves when every renewal of this process has stored its result. */
   stop(): Promise<void>
 }
 
@@ -51,21 +53,21 @@ export interface AccessTokensOptions {
   log: Logger
 }
 
-/** The sole right to renew: longer than everything that an issuer is asked for may take. */
+/** Duration of the sole right to renew: longer than all requests to an issuer may take. */
 const lease_seconds = 30
-/** A token with less left may end on its way. */
+/** A token with less time left may expire on its way. */
 const least_seconds = 0.5
-/** How often it is looked whether the renewal of another process has ended. */
+/** Poll interval for the renewal of another process. */
 const poll_ms = { first: 20, max: 250 }
-/** How long it is tried to write down what an issuer gave: it gives it once. */
+/** How long storing new tokens is retried, because an issuer may issue them only once. */
 const write_ms = 60_000
 const writeBackoff_ms = { first: 50, max: 2000 }
-/** Tokens that one call asks for at most: an issuer may give such as have ended already. */
+/** Maximum renewals for one call, because an issuer may issue tokens that have expired already. */
 const renewalsMax = 3
 
 export function makeAccessTokens(options: AccessTokensOptions): AccessTokens {
   const { sql, log } = options
-  /** Renewals of this process that are under way, by credential. */
+  /** Renewals of this process in flight, by credential. */
   const underway = new Map<string, Promise<void>>()
   const renewing = (row: TokenRow, isRefused: boolean): Promise<void> => {
     const { credential_id } = row
@@ -96,7 +98,7 @@ export function makeAccessTokens(options: AccessTokensOptions): AccessTokens {
             break
           case 'renew':
             if (++renewals > renewalsMax) throw new CredentialUnavailable(row, tooShort, 1)
-            // It goes on without the call that began it: what an issuer gives must be kept.
+            // The renewal continues without the call that started it, because the issued tokens must be stored.
             await unlessAborted(renewing(row, next.isRefused), signal)
             break
           case 'none':
@@ -107,12 +109,13 @@ export function makeAccessTokens(options: AccessTokensOptions): AccessTokens {
     async stop() {
       const ended = await Promise.allSettled(underway.values())
       for (const one of ended)
-        if (one.status === 'rejected') log.warn({ err: one.reason as unknown }, 'a renewal of a credential failed')
+        if (one.status === 'rejected')
+          log.warn({ err: one.reason as unknown }, 'a renewal of a credential failed; the next call tries again')
     },
   }
 }
 
-/** What has to be done before a call can be made. */
+/** What must happen before a call can be made. */
 type Next =
   | { do: 'use'; value: string }
   | { do: 'wait' }
@@ -123,7 +126,7 @@ type Next =
 function nextOf(row: TokenRow, tokens: OAuthTokens | undefined, refused: number | undefined): Next {
   const { left_seconds: left, early_seconds: early, renew_in_seconds: due_in, lease_left_seconds } = row
   const lasts = tokens !== undefined && (left === null || left > least_seconds)
-  // Where a server takes none of its tokens, the call fails by that, and the issuer is not asked again.
+  // The server refuses all tokens, so the call fails with this one and the issuer is not asked again.
   if (lasts && row.generation === refused && row.is_refused_often && (due_in === null || due_in > 0))
     return { do: 'use', value: tokens.access_token }
   const isGood = lasts && row.generation !== refused
@@ -135,9 +138,11 @@ function nextOf(row: TokenRow, tokens: OAuthTokens | undefined, refused: number 
     return tokens === undefined ? { do: 'none', retry_seconds: undefined } : { do: 'end', error: noRefreshToken }
   }
   if (row.lease !== null) {
-    // Another renews it. What is far from its end is good meanwhile, as an issuer may take long; ends may be cut to whole seconds.
+    // Another process renews the token. It is used meanwhile if it is far from its end, because an issuer may take
+    // long; the margin of a second is for ends in whole seconds.
     if ((lease_left_seconds ?? 0) > 0) return use && (left ?? Infinity) > (early ?? 0) / 2 + 1 ? use : { do: 'wait' }
-    // Its process ended in between: the refresh token may be spent, and must not be sent again (RFC 9700 §4.14).
+    // The process of the renewal ended in between. The refresh token may be spent, and must not be sent again (RFC 9700
+    // §4.14).
     if (row.settings.grant === 'authorization_code' && row.rotates !== false)
       return { do: 'end', error: unknownOutcome }
   }
@@ -146,21 +151,22 @@ function nextOf(row: TokenRow, tokens: OAuthTokens | undefined, refused: number 
   return { do: 'renew', isRefused: row.generation === refused }
 }
 
-/** Whether no renewal will do: a person has to connect it, or to correct its client. */
+/** Whether renewals cannot help: a person must connect the credential or correct its client. */
 function isOver({ settings, status, retry_in_seconds }: TokenRow): boolean {
   return settings.grant === 'authorization_code'
     ? status === 'needs_authorization'
     : status === 'failing' && retry_in_seconds === null
 }
 
-const tooShort = { code: 'token_too_short', message: 'The issuer gives tokens that have ended already.' }
+const tooShort = { code: 'token_too_short', message: 'The issuer issues tokens that have expired already.' }
 const noRefreshToken = {
   code: 'no_refresh_token',
-  message: 'The access token has ended or was refused, and the issuer gave no refresh token.',
+  message: 'The access token has expired or was refused, and there is no refresh token. Connect the credential again.',
 }
 const unknownOutcome = {
   code: 'outcome_unknown',
-  message: 'The tokens were being renewed when their process ended, so the refresh token may be spent.',
+  message:
+    'A process ended while it renewed the tokens, so the refresh token may be spent. Connect the credential again.',
 }
 
 function notConnected({ name }: TokenRow): { code: string; message: string } {
@@ -168,8 +174,8 @@ function notConnected({ name }: TokenRow): { code: string; message: string } {
 }
 
 /**
- * Renews tokens where no other process does: takes the lease in one statement, asks the issuer outside of any transaction, and
- * writes down what came of it in another one. Returns without a word in any case: the row tells.
+ * Renews tokens unless another process does. It takes the lease in one statement, calls the issuer outside of any
+ * transaction, and stores the result in another statement. The caller reads the outcome from the row.
  */
 async function renew(
   { sql, secrets, issuers, log }: AccessTokensOptions,
@@ -195,7 +201,11 @@ async function renew(
     })
     const expires_in = issued.expires_in ?? null
     const kept = await persistently(() => replaceTokens(sql, row, { tokens, expires_in, at, rotates }))
-    if (!kept) log.info({ credential_id, generation }, 'the tokens of a credential were replaced meanwhile')
+    if (!kept)
+      log.info(
+        { credential_id, generation },
+        'the tokens of a credential were replaced meanwhile; the renewed ones are dropped',
+      )
   } catch (error) {
     if (!(error instanceof IssuerFailure)) throw error
     const known = [client_secret, refresh_token].filter((secret) => secret !== undefined)
@@ -203,7 +213,10 @@ async function renew(
       code: error.code,
       message: known.reduce((text, secret) => text.replaceAll(secret, '[redacted]'), error.message),
     }
-    log.warn({ credential_id, code: failure.code, kind: error.kind }, 'a credential could not be renewed')
+    log.warn(
+      { credential_id, code: failure.code, kind: error.kind },
+      'a credential could not be renewed; tasks that need it wait',
+    )
     const mayRepeat =
       error.kind === 'unavailable' ||
       (error.kind === 'unknown' && (settings.grant === 'client_credentials' || row.rotates === false))
@@ -211,7 +224,7 @@ async function renew(
   }
 }
 
-/** Writes down that no renewal will do any more, and says so to those who want to know, once. */
+/** Records that no renewal can help any more, and emits the event once. */
 async function end(
   sql: Sql,
   row: TokenRow,
@@ -227,7 +240,7 @@ async function end(
   })
 }
 
-/** Whether a refresh token was replaced; one that is not answered again stays (RFC 6749 §6). */
+/** Whether a refresh token was replaced. Without one in the response, the old one stays valid (RFC 6749 §6). */
 function isReplaced(issued: string | undefined, before: string): boolean {
   return issued !== undefined && issued !== before
 }
@@ -236,7 +249,7 @@ export function sealTokens(secrets: Pick<Secrets, 'encrypt'>, credential_id: str
   return secrets.encrypt(secretLabels.tokens, JSON.stringify(tokens), credential_id)
 }
 
-/** The client's secret; undefined of a public client. Throws where it was stored under another secret key. */
+/** The client's secret; undefined for a public client. Throws if it was encrypted with another secret key. */
 export function readSecret(
   secrets: Pick<Secrets, 'decrypt'>,
   { credential_id, client_secret }: Pick<TokenRow, 'credential_id' | 'client_secret'>,
@@ -244,7 +257,7 @@ export function readSecret(
   return client_secret === null ? undefined : secrets.decrypt(secretLabels.client_secret, client_secret, credential_id)
 }
 
-/** What is stored under another secret key cannot be read: the credential counts as missing, which is logged. */
+/** The tokens of a row; `unreadable`, with a log entry, if they were encrypted with another secret key. */
 function readTokens(
   { secrets, log }: Pick<AccessTokensOptions, 'secrets' | 'log'>,
   row: TokenRow,
@@ -252,15 +265,18 @@ function readTokens(
   try {
     readSecret(secrets, row)
     if (row.tokens === null) return undefined
-    // Only this service can have encrypted it, so it has the form in which it was encrypted.
+    // Only this service can have encrypted it, so it has the expected form.
     return JSON.parse(secrets.decrypt(secretLabels.tokens, row.tokens, row.credential_id)) as OAuthTokens
   } catch (error) {
-    log.warn({ err: error, credential_id: row.credential_id }, 'a credential of a project cannot be read')
+    log.warn(
+      { err: error, credential_id: row.credential_id },
+      'a credential could not be decrypted; tasks that need it fail',
+    )
     return 'unreadable'
   }
 }
 
-/** Does a write again while the database is away or busy. */
+/** Retries a write while the database is unavailable. */
 async function persistently<T>(write: () => Promise<T>): Promise<T> {
   const until = performance.now() + write_ms
   for (let failures = 1; ; failures++) {

@@ -1,30 +1,30 @@
 /**
- * Where the value of a credential may be sent, as patterns. None: nowhere, until a tool is registered with it. Null of one that was kept
- * before hosts were named: anywhere.
+ * Patterns of the hosts to which a credential may be sent. An empty list allows none, until a tool is registered with
+ * the credential. Null allows any host, for a credential that was stored before patterns existed.
  */
 export type AllowedHosts = readonly string[] | null
 
-/** A pattern, taken apart. */
+/** A parsed pattern. */
 interface HostPattern {
-  /** Without the `*.` of a pattern for names below it. */
+  /** Without the `*.` of a wildcard. */
   host: string
   isWildcard: boolean
-  /** Undefined for any. */
+  /** Undefined for any port. */
   port: string | undefined
 }
 
 const shape = /^(\*\.)?(\[[0-9a-f:.]+\]|[a-z0-9.-]+)(?::(\d{1,5}))?$/
 
 /**
- * A pattern as it is kept, in lower case; undefined where it is none: a host (`api.example.com`, `[::1]`) or all names below one
- * (`*.example.com`, not the host itself), with a port or for any.
+ * The normal form of a pattern in lower case; undefined for anything else. A pattern is a host (`api.example.com`,
+ * `[::1]`) or a wildcard for all names below one (`*.example.com`, without the host itself), with or without a port.
  */
 export function normalPattern(text: string): string | undefined {
   const pattern = parsePattern(text.toLowerCase())
   if (!pattern) return undefined
   const { host, isWildcard, port } = pattern
   const name = hostOf(`http://${host}`)
-  // A wildcard for all of a top-level domain would name no one in particular.
+  // Rejects a wildcard for a whole top-level domain.
   if (name === undefined || (isWildcard && !/^[^.[]+\..*[a-z-]/.test(name))) return undefined
   if (port !== undefined && (Number(port) < 1 || Number(port) > 65_535)) return undefined
   return `${isWildcard ? '*.' : ''}${name}${port === undefined ? '' : `:${Number(port)}`}`
@@ -59,7 +59,7 @@ function parsePattern(text: string): HostPattern | undefined {
   return host === undefined ? undefined : { host, isWildcard: wildcard !== undefined, port }
 }
 
-/** As URLs have it: numbers of addresses in one form, names without a dot at their end. */
+/** The host as in URLs: one form for each address, names without a trailing dot. */
 function hostOf(url: string): string | undefined {
   const { hostname } = URL.canParse(url) ? new URL(url) : { hostname: '' }
   const name = hostname.replace(/\.$/, '')

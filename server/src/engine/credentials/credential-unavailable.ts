@@ -1,6 +1,6 @@
 /**
- * A call cannot be made because a credential that it names has no good token: the call's task waits. `retry_seconds` is when the
- * issuer is asked again; undefined where a person must connect the credential first.
+ * A call cannot be made because its credential has no valid token; the call's task waits. `retry_seconds` is the time
+ * until the issuer is asked again; undefined if a person must connect the credential first.
  */
 export class CredentialUnavailable extends Error {
   readonly credential_id: string

@@ -4,55 +4,59 @@ import type { Egress } from '../../platform/egress/safe-fetch.ts'
 import { issuerFailure, IssuerFailure, type Trail } from './issuer-failure.ts'
 import type { OAuthSettings } from './oauth-settings.ts'
 
-/** How long one answer of an issuer may take. */
+/** Maximum time of one response of an issuer. */
 const answer_ms = 10_000
-/** How long everything may take that an issuer is asked for at a time; less than a renewal's lease. */
+/** Maximum time of all requests of one operation; less than a renewal's lease. */
 const whole_ms = 15_000
-/** How long an issuer's metadata is taken for true. */
+/** How long an issuer's metadata is cached. */
 const metadataLife_ms = 10 * 60_000
-/** Issuers whose metadata is remembered at most. */
+/** Maximum number of cached issuers. */
 const issuersMax = 1000
 
-/** What an issuer gave. */
+/** Tokens from an issuer. */
 export interface IssuedTokens {
   access_token: string
   refresh_token: string | undefined
-  /** Seconds from when it was asked; undefined where it does not say. */
+  /** Seconds from the request; undefined if the issuer does not say. */
   expires_in: number | undefined
 }
 
-/** Which client asks, and for what. */
+/** The client of a request to an issuer, and the settings of the credential. */
 export interface Asking {
   settings: OAuthSettings
   client_secret: string | undefined
 }
 
-/** What belongs to one authorization of a person. */
+/** The parameters of one authorization by a person. */
 export interface Attempt {
   redirect_uri: string
   state: string
-  /** PKCE's verifier (RFC 7636). */
+  /** The code verifier of PKCE (RFC 7636). */
   verifier: string
 }
 
-/** Speaks OAuth 2.0 with issuers. Everything throws `IssuerFailure`. */
+/** An OAuth 2.0 client of issuers. All functions throw `IssuerFailure`. */
 export interface IssuerClient {
-  /** Where a person goes to let this service in. */
+  /** The URL at which a person authorizes this service. */
   authorizationUrl(asking: Asking, attempt: Attempt): Promise<string>
-  /** The tokens for the code that came back with `search`, the query string of the callback; its state and issuer are checked. */
+  /**
+   * Exchanges an authorization code for tokens. `search` is the query string of the callback; its state and issuer are
+   * checked.
+   */
   exchange(asking: Asking, attempt: Attempt & { search: string }): Promise<IssuedTokens>
-  /** New tokens, for a refresh token or for the client alone. */
+  /** Requests new tokens with a refresh token, or with the client's credentials alone. */
   renew(asking: Asking, refresh_token: string | undefined): Promise<IssuedTokens>
 }
 
 /**
- * The client of all issuers: the grants by openid-client, the metadata by the discovery of the MCP library, which knows both
- * RFC 8414 and OpenID Connect. Every request goes through the egress guard, and no redirect is followed (decision D104).
+ * The client of all issuers. openid-client implements the grants. The MCP library discovers the metadata, because it
+ * knows both RFC 8414 and OpenID Connect. Every request goes through the egress guard, and no redirect is followed
+ * (decision D104).
  */
 export function makeIssuerClient(egress: Pick<Egress, 'open'>): IssuerClient {
   const known = new Map<string, { metadata: Promise<oidc.ServerMetadata>; until_ms: number }>()
 
-  /** One request for all who ask at once; a failure is forgotten. */
+  /** Concurrent callers share one request; a failure is not cached. */
   const discovered = (issuer: string): Promise<oidc.ServerMetadata> => {
     const held = known.get(issuer)
     if (held && held.until_ms > Date.now()) return held.metadata
@@ -66,7 +70,7 @@ export function makeIssuerClient(egress: Pick<Egress, 'open'>): IssuerClient {
     return metadata
   }
 
-  /** Asks for tokens: what fails before the token endpoint is asked changed nothing there. */
+  /** Requests tokens. A failure before the request to the token endpoint changed nothing there. */
   const grant = async (
     asking: Asking,
     ask: (configuration: oidc.Configuration) => Promise<oidc.TokenEndpointResponse>,
@@ -79,7 +83,7 @@ export function makeIssuerClient(egress: Pick<Egress, 'open'>): IssuerClient {
         throw new IssuerFailure(
           'refused',
           'token_type',
-          `The issuer gives tokens of the type ${token_type}, not Bearer.`,
+          `The issuer issued a token of type ${token_type}; Bearer is required.`,
         )
       return { access_token, refresh_token, expires_in }
     } catch (error) {
@@ -121,7 +125,7 @@ export function makeIssuerClient(egress: Pick<Egress, 'open'>): IssuerClient {
   }
 }
 
-/** The guarded way out for one conversation with an issuer, with a bound of its whole time. */
+/** A guarded `fetch` for one operation with an issuer, with a maximum total time. */
 export function issuerFetch(egress: Pick<Egress, 'open'>): { fetch: EgressFetch; trail: Trail } {
   const trail: Trail = { isAsked: false, status: undefined }
   const fetch = egressFetch(egress, {
@@ -147,7 +151,11 @@ async function metadataOf(
 ): Promise<oidc.ServerMetadata> {
   if (issuer !== undefined) return discovered(issuer)
   if (token_endpoint === undefined)
-    throw new IssuerFailure('refused', 'not_discovered', 'The issuer of the MCP server is not known yet: connect it.')
+    throw new IssuerFailure(
+      'refused',
+      'not_discovered',
+      'The issuer of the MCP server is not known yet. Connect the credential.',
+    )
   return {
     issuer: new URL(token_endpoint).origin,
     token_endpoint,
@@ -155,42 +163,50 @@ async function metadataOf(
   }
 }
 
-/** The metadata of an issuer, which must call itself by the name that was given. */
+/** Discovers the metadata of an issuer, which must name itself by the given URL. */
 async function discover(
   issuer: string,
   { fetch, trail }: ReturnType<typeof issuerFetch>,
 ): Promise<oidc.ServerMetadata> {
-  // Loaded at first use: it is large.
+  // Loaded at first use, because it is large.
   const { discoverAuthorizationServerMetadata, IssuerMismatchError } = await import('@modelcontextprotocol/client')
   try {
     const found = await discoverAuthorizationServerMetadata(issuer, { fetchFn: fetch })
-    if (!found) throw new IssuerFailure('unavailable', 'no_metadata', `${issuer} publishes no metadata of an issuer.`)
+    if (!found)
+      throw new IssuerFailure(
+        'unavailable',
+        'no_metadata',
+        `${issuer} publishes no OAuth metadata. Check the issuer's URL.`,
+      )
     return found as oidc.ServerMetadata
   } catch (error) {
     if (error instanceof IssuerMismatchError)
       throw new IssuerFailure(
         'unavailable',
         'issuer_mismatch',
-        `The issuer at ${issuer} calls itself otherwise.`,
+        `The metadata at ${issuer} names another issuer. Check the issuer's URL.`,
         error,
       )
     const failure = issuerFailure(error, trail)
-    // Nothing was asked for that could have been granted.
+    // Discovery has no effects, so it can always be repeated.
     throw failure.kind === 'unknown' ? new IssuerFailure('unavailable', failure.code, failure.message, error) : failure
   }
 }
 
-/** A browser is sent there: it must be a page, and PKCE must be understood where the issuer says what it understands. */
+/**
+ * Checks the authorization endpoint: a browser is sent there, so it must be a web page, and PKCE must be supported if
+ * the issuer lists its methods.
+ */
 function checkAuthorization({ authorization_endpoint, code_challenge_methods_supported }: oidc.ServerMetadata): void {
   const url = URL.parse(authorization_endpoint ?? '')
   if (!url || (url.protocol !== 'https:' && url.protocol !== 'http:'))
     throw new IssuerFailure(
       'refused',
       'no_authorization_endpoint',
-      'The issuer has no page where a person lets apps in.',
+      'The issuer has no authorization endpoint for browsers.',
     )
   if (Array.isArray(code_challenge_methods_supported) && !code_challenge_methods_supported.includes('S256'))
-    throw new IssuerFailure('refused', 'no_pkce', 'The issuer does not know PKCE with S256.')
+    throw new IssuerFailure('refused', 'no_pkce', 'The issuer does not support PKCE with S256.')
 }
 
 function configure(
@@ -202,17 +218,20 @@ function configure(
     throw new IssuerFailure(
       'refused',
       'not_registered',
-      'This service is not registered at the issuer yet: connect it.',
+      'This service is not registered with the issuer yet. Connect the credential.',
     )
   const configuration = new oidc.Configuration(metadata, client_id, undefined, authentication(metadata, client_secret))
   configuration[oidc.customFetch] = fetch
   configuration.timeout = whole_ms / 1000
-  // Which addresses may be reached without TLS is the egress guard's to say.
+  // The egress guard decides which addresses may be reached without TLS.
   oidc.allowInsecureRequests(configuration)
   return configuration
 }
 
-/** As the issuer takes it; where its metadata do not say, in the way that it must know (RFC 6749 §2.3.1). */
+/**
+ * The client's authentication as the issuer supports it; by default Basic, which every issuer must support (RFC 6749
+ * §2.3.1).
+ */
 function authentication(metadata: oidc.ServerMetadata, client_secret: string | undefined): oidc.ClientAuth {
   if (client_secret === undefined) return oidc.None()
   const methods = metadata.token_endpoint_auth_methods_supported ?? ['client_secret_basic']
@@ -229,7 +248,7 @@ function resourceOf({ resource }: OAuthSettings): Record<string, string> {
   return resource === undefined ? {} : { resource }
 }
 
-/** Without a known issuer there is nothing to compare its name with. */
+/** Without a known issuer, there is no name to compare `iss` with. */
 function callbackUrl({ issuer }: OAuthSettings, redirect_uri: string, search: string): URL {
   const url = new URL(redirect_uri + search)
   if (issuer === undefined) url.searchParams.delete('iss')

@@ -1,7 +1,10 @@
 import type { LockedTask, Step, TaskChange, Wait } from '../task.ts'
 import type { CredentialUnavailable } from './credential-unavailable.ts'
 
-/** What a task waits for whose calls have no good token: the credentials, and when their issuers are asked again. */
+/**
+ * What a task waits for if its calls have no valid token: the credentials, and the times at which their issuers are
+ * asked again.
+ */
 export function lackingWait(
   { now }: Pick<LockedTask, 'now'>,
   lacking: ReadonlyMap<number, CredentialUnavailable>,
@@ -15,7 +18,7 @@ export function lackingWait(
   }
 }
 
-/** The events and log entries of what a task waits for: once for each credential, however many calls wait for it. */
+/** The events and log entries of such a wait: one for each credential, however many calls wait for it. */
 export function lackingEvents(
   lacking: ReadonlyMap<number, CredentialUnavailable>,
   steps: readonly Step[],

@@ -5,15 +5,15 @@ import { issuerFetch } from './issuer-client.ts'
 import { issuerFailure, IssuerFailure } from './issuer-failure.ts'
 import type { OAuthSettings } from './oauth-settings.ts'
 
-/** This service as an OAuth client of others. */
+/** This service as an OAuth client. */
 export interface OwnClient {
   redirect_uri: string
-  /** Where its metadata are; an issuer that takes such a document as an identifier needs no registration. */
+  /** URL of its metadata document. An issuer that accepts such a URL as client id needs no registration. */
   client_id: string
   client_uri: string
 }
 
-/** What this service is to issuers (RFC 7591 §2): a public client, whose codes PKCE protects. */
+/** The client metadata of this service (RFC 7591 §2): a public client with PKCE. */
 export function clientMetadata({ redirect_uri, client_uri }: OwnClient) {
   return {
     client_name: 'Cadre',
@@ -25,17 +25,18 @@ export function clientMetadata({ redirect_uri, client_uri }: OwnClient) {
   } satisfies OAuthClientMetadata
 }
 
-/** What there is to know of an MCP server's issuer before a person is sent there. */
+/** An MCP server's issuer and this service's registration there, as needed before a person authorizes. */
 export interface DiscoveredIssuer {
   settings: OAuthSettings
-  /** Of a client that was registered just now, where the issuer gave it one. */
+  /** The secret of a client that was registered just now, if the issuer issued one. */
   client_secret: string | undefined
 }
 
 /**
- * Finds the issuer of an MCP server, by its protected resource metadata (RFC 9728) and the issuer's own (RFC 8414), and this
- * service's identifier there: the one that was given, else the address of its metadata document where the issuer takes one, else
- * one that it is registered for (RFC 7591). Nothing is asked where all of that is known. Throws `IssuerFailure`.
+ * Finds the issuer of an MCP server by its protected resource metadata (RFC 9728) and the issuer's metadata (RFC 8414).
+ * It also finds this service's client id there: the given one, else the URL of its metadata document if the issuer
+ * accepts one, else a newly registered one (RFC 7591). Undefined, without any request, if all of that is known.
+ * @throws IssuerFailure
  */
 export async function discoverMcpIssuer(
   egress: Pick<Egress, 'open'>,
@@ -67,15 +68,15 @@ async function discover(
     fetchFn: fetch,
   })
   if (!metadata)
-    throw new IssuerFailure('unavailable', 'no_metadata', `${mcp_url} does not say who gives tokens for it.`)
-  // Throws where the metadata are those of another resource.
+    throw new IssuerFailure('unavailable', 'no_metadata', `${mcp_url} names no authorization server for its tokens.`)
+  // Throws if the metadata belong to another resource.
   const resource = await mcp.selectResourceURL(mcp_url, {} as OAuthClientProvider, resourceMetadata)
   const asked = challenge.scope?.split(' ').filter((scope) => scope !== '') ?? resourceMetadata?.scopes_supported ?? []
   const found: OAuthSettings = {
     ...settings,
     issuer: metadata.issuer,
     scopes: settings.scopes.length > 0 ? settings.scopes : asked,
-    // As the server wrote it: a URL would get a slash at its end.
+    // As the server wrote it; a `URL` would add a trailing slash.
     resource: resource && resourceMetadata?.resource,
   }
   if (settings.client_id !== undefined && settings.registered_for === undefined)
@@ -89,7 +90,7 @@ async function discover(
     throw new IssuerFailure(
       'refused',
       'no_registration',
-      `The issuer ${metadata.issuer} registers no clients: give the client_id that it knows this service by.`,
+      `The issuer ${metadata.issuer} does not register clients. Register this service there, and set its client_id.`,
     )
   const registered = await mcp.registerClient(metadata.issuer, {
     metadata,
@@ -102,14 +103,17 @@ async function discover(
   }
 }
 
-/** What the server says to a request without a token: where its metadata are, and which scopes it asks for (RFC 6750 §3). */
+/**
+ * The server's response to a request without a token: the location of its metadata, and the requested scopes (RFC 6750
+ * §3).
+ */
 async function challengeOf(
   fetch: EgressFetch,
   mcp_url: string,
 ): Promise<{ resourceMetadataUrl?: URL; scope?: string }> {
   const { extractWWWAuthenticateParams } = await import('@modelcontextprotocol/client')
   const response = await fetch(mcp_url, { headers: { accept: 'application/json, text/event-stream' } })
-  // A server may answer with a stream that does not end.
+  // The body may be an endless stream.
   await response.body?.cancel()
   return response.status === 401 ? extractWWWAuthenticateParams(response) : {}
 }

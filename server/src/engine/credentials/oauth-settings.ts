@@ -1,23 +1,26 @@
 import type { CredentialGrant } from '#contract/resources/credential-states.ts'
 
-/** What an issuer is asked for: `settings` of a credential of type `oauth2`, without its client's secret. */
+/**
+ * `settings` of a credential of type `oauth2`: what to request from its issuer. The client's secret is stored
+ * separately.
+ */
 export interface OAuthSettings {
   grant: CredentialGrant
-  /** In place of the two endpoints; of an MCP server it is discovered. */
+  /** In place of the two endpoints; discovered for an MCP server. */
   issuer?: string | undefined
   authorization_endpoint?: string | undefined
   token_endpoint?: string | undefined
   mcp_url?: string | undefined
-  /** Of an MCP server it is there once this service is registered. */
+  /** For an MCP server, set once this service is registered. */
   client_id?: string | undefined
   scopes: string[]
-  /** What the tokens are for (RFC 8707), as an MCP server names itself. */
+  /** The resource that the tokens are for (RFC 8707), as an MCP server names itself. */
   resource?: string | undefined
-  /** The redirect URI with which this service registered itself; another one needs another registration. */
+  /** The redirect URI of this service's registration; another URI needs another registration. */
   registered_for?: string | undefined
 }
 
-/** What is kept encrypted. */
+/** The part that is stored encrypted. */
 export interface OAuthTokens {
   access_token: string
   refresh_token?: string | undefined

@@ -4,15 +4,15 @@ import type { Sql } from '../../platform/postgres/database.ts'
 import type { Secrets } from '../../platform/crypto/secrets.ts'
 import { secretLabels } from '../../platform/crypto/secret-labels.ts'
 
-/** A value, and where it may be sent. */
+/** A decrypted value, and where it may be sent. */
 export interface CredentialValue {
   value: string
   allowed_hosts: AllowedHosts
 }
 
 /**
- * The project's secrets of these names, decrypted, and the names of those that cannot be decrypted because they were stored under
- * another secret key, which is logged.
+ * Decrypts the project's secrets with these names. Also returns, and logs, the names of those that were encrypted with
+ * another secret key.
  */
 export async function readCredentials(
   sql: Sql,
@@ -31,7 +31,7 @@ export async function readCredentials(
       values.set(name, { value: secrets.decrypt(secretLabels.credential, value, id), allowed_hosts })
     } catch (error) {
       unreadable.push(name)
-      log.warn({ err: error, credential_id: id }, 'a credential of a project cannot be read')
+      log.warn({ err: error, credential_id: id }, 'a credential could not be decrypted; tasks that need it fail')
     }
   }
   return { values, unreadable }

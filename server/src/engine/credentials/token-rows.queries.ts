@@ -3,7 +3,7 @@ import { jsonb, type Sql } from '../../platform/postgres/database.ts'
 import type { AllowedHosts } from './allowed-hosts.ts'
 import type { OAuthSettings } from './oauth-settings.ts'
 
-/** A credential of type `oauth2` as renewals read it; times are seconds from now by the database's clock. */
+/** A credential of type `oauth2`, as renewals read it. Times are seconds from now by the database's clock. */
 export interface TokenRow {
   credential_id: string
   project_id: number
@@ -17,29 +17,32 @@ export interface TokenRow {
   generation: number
   rotates: boolean | null
   lease: string | null
-  /** Until the access token ends; null where there is none, or where its issuer does not say. */
+  /** Until the access token expires; null without a token, or if its issuer does not say. */
   left_seconds: number | null
-  /** Until it is to be renewed; below zero where that is overdue. */
+  /** Until its renewal is due; negative if overdue. */
   renew_in_seconds: number | null
-  /** How long before its end it is to be renewed. */
+  /** How long before its end the renewal is due. */
   early_seconds: number | null
   lease_left_seconds: number | null
   retry_in_seconds: number | null
   was_connected: boolean
-  /** Whether it was renewed so often because servers refused its tokens that another renewal will not help. */
+  /** Whether servers refused its tokens so often that another renewal will not help. */
   is_refused_often: boolean
 }
 
-/** Names one set of tokens of a credential. */
+/** Identifies one generation of a credential's tokens. */
 export interface TokensKey {
   credential_id: string
   generation: number
 }
 
-/** Tokens are renewed a fifth of their lifetime before they end, and at most this long. */
+/** Tokens are renewed a fifth of their lifetime before they expire, but at most this long before. */
 const early_seconds = 60
 
-/** Renewals because a server refuses a token that has not ended: one that refuses them all must not make the issuer give new ones. */
+/**
+ * Maximum renewals within the minutes below for tokens that servers refused before their end. A server that refuses all
+ * tokens must not cause endless renewals.
+ */
 const refusalsMax = 5
 const refusals_minutes = 10
 
@@ -59,13 +62,13 @@ export async function findTokenRow(sql: Sql, credential_id: string): Promise<Tok
   return row
 }
 
-/** A credential that has tokens, and where they may be sent. */
+/** A credential with tokens, and where they may be sent. */
 export interface TokenCredential {
   id: string
   allowed_hosts: AllowedHosts
 }
 
-/** The project's credentials of these names that have tokens, by their names. */
+/** The project's credentials with tokens among these names, by name. */
 export async function listTokenCredentials(
   sql: Sql,
   project_id: number,
@@ -79,8 +82,9 @@ export async function listTokenCredentials(
 }
 
 /**
- * Takes the sole right to renew a set of tokens for so many seconds, where none has it and `seen` is who had it last, as was
- * read. `isRefused` counts it against those that a server may cause. Gives the moment of it, from which the lifetime of the new tokens counts; undefined where another was first.
+ * Takes the sole right to renew a generation of tokens for `seconds`, if no process has it. `seen` is the last holder
+ * as read. `isRefused` counts the renewal as caused by a server's refusal. Returns the time of the lease, from which
+ * the lifetime of the new tokens counts; undefined if another process was first.
  */
 export async function takeLease(
   sql: Sql,
@@ -99,21 +103,20 @@ export async function takeLease(
   return row?.at
 }
 
-/** New tokens, and what they were asked with. */
+/** New tokens. */
 export interface NewTokens {
   tokens: Buffer
-  /** Seconds from `at`; null where the issuer does not say. */
+  /** Seconds from `at`; null if the issuer does not say. */
   expires_in: number | null
-  /** When they were asked for, by the database's clock. */
+  /** When they were requested, by the database's clock. */
   at: string
-  /** Whether the issuer replaced the refresh token; null where nothing is known. */
+  /** Whether the issuer replaced the refresh token; null if unknown. */
   rotates: boolean | null
 }
 
 /**
- * Replaces a set of tokens by the next, also where another process has the lease by now: of two renewals only the one that
- * knows the last set counts.
- * False where the set had been replaced already.
+ * Replaces a generation of tokens by the next, even if another process has the lease by now: of two renewals, only the
+ * first to write counts. Returns false if the generation was replaced before.
  */
 export async function replaceTokens(
   sql: Sql,
@@ -130,7 +133,7 @@ export async function replaceTokens(
   return rows.length > 0
 }
 
-/** A renewal failed that may be repeated: a second later, then after twice as long each time, up to a minute. */
+/** Records a failed renewal that may be repeated: after 1 s, then after twice as long each time, up to a minute. */
 export async function postponeRenewal(
   sql: Sql,
   { credential_id, generation }: TokensKey,
@@ -143,7 +146,7 @@ export async function postponeRenewal(
     where credential_id = ${credential_id} and generation = ${generation} and lease = ${lease}`
 }
 
-/** No renewal will do any more. False where that was known, or where the tokens were replaced meanwhile. */
+/** Records that no renewal can help. False if that was recorded before, or if the tokens were replaced meanwhile. */
 export async function endRenewals(
   sql: Sql,
   { credential_id, generation }: TokensKey,

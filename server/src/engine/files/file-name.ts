@@ -1,25 +1,24 @@
 import { fileBounds } from '#contract/resources/files.ts'
 
-/** What a file without a name is called. */
+/** The name of a file without one. */
 const unnamed = 'file'
 
 /**
- * A name that is safe to show and to save under: without path separators and control characters, at most 255 bytes, and never
- * nothing but dots.
+ * Makes a name safe to show and to save under: no path separators or control characters, at most 255 bytes, and not
+ * only dots.
  */
 export function fileName(given: string | undefined): string {
   const clean = (given ?? '')
     .toWellFormed()
     .normalize('NFC')
-    // Also the marks that turn the direction of text, which would hide what a name ends in.
-    // oxlint-disable-next-line no-control-regex -- it is what is taken out
+    // Includes marks that change the direction of text, which could hide a name's extension.
     .replaceAll(/[\u0000-\u001f\u007f-\u009f/\\\u2028\u2029\u202a-\u202e\u2066-\u2069]/g, '')
     .trim()
   const cut = cutBytes(clean, fileBounds.name_bytes).trim()
   return /^\.*$/.test(cut) ? unnamed : cut
 }
 
-/** The beginning of a text that has so many bytes at most, as UTF-8, cut between characters. */
+/** The longest beginning of a text with at most `max` bytes in UTF-8, cut between characters. */
 function cutBytes(text: string, max: number): string {
   if (Buffer.byteLength(text) <= max) return text
   let bytes = 0

@@ -2,10 +2,10 @@ import { fileBounds } from '#contract/resources/files.ts'
 import { Problem } from '#contract/core/problems.ts'
 import type { Fragment, Sql } from '../../platform/postgres/database.ts'
 
-/** Where the bytes of a file are. */
+/** Where the bytes of a file are stored. */
 export type FileStore = 'database' | 's3'
 
-/** A file that is whole. */
+/** A complete file. */
 export interface FileRow {
   id: string
   project_id: number
@@ -26,7 +26,7 @@ export const fileColumns = ({ fragment }: Sql): Fragment => fragment`
   case when not exists (select from task_file n where n.file_id = f.id)
     then f.created_at + make_interval(days => ${fileBounds.unused_days}) end as expires_at`
 
-/** A file that is being stored: without a digest it is invisible. */
+/** A file that is being stored. Without a digest it is invisible. */
 export interface NewFile {
   id: string
   project_id: number
@@ -37,7 +37,7 @@ export interface NewFile {
   call_key?: string | null
 }
 
-/** Begins a file. False where its call has made one already. */
+/** Inserts a file without bytes. False if its call has made one already. */
 export async function insertFile(sql: Sql, file: NewFile): Promise<boolean> {
   const { id, project_id, name, created_by, store, task_id = null, call_key = null } = file
   const rows = await sql`
@@ -49,9 +49,10 @@ export async function insertFile(sql: Sql, file: NewFile): Promise<boolean> {
 }
 
 /**
- * Takes room for more bytes of a file that is being stored. Throws `quota_exceeded` where its project has no room for them,
- * and `file_not_found` where the project or the file was deleted meanwhile. In a separate transaction, which holds a lock of
- * the project and ends without waiting for the disk: a crash may lose what was taken only together with the bytes it was for.
+ * Reserves room for more bytes of a file that is being stored. Runs in a separate transaction, which holds a lock of
+ * the project and commits without waiting for the disk: a crash can lose the reservation only together with the bytes.
+ * @throws `quota_exceeded` if the project has no room, `file_not_found` if the project or the file was deleted
+ *   meanwhile
  */
 export async function takeRoom(
   tx: Sql,
@@ -72,7 +73,7 @@ export async function takeRoom(
   if (taken.length === 0) throw new Problem('file_not_found', { resource_type: 'file', resource_id: id })
 }
 
-/** The files of a project, and their bytes; also those that are being received. */
+/** Number and bytes of a project's files, including those that are being received. */
 export async function countFiles(sql: Sql, project_id: number): Promise<{ count: number; bytes: number }> {
   const [stored] = await sql<{ count: number; bytes: number }>`
     select count(*) as count, coalesce(sum(bytes), 0)::bigint as bytes from file where project_id = ${project_id}`
@@ -83,14 +84,14 @@ export async function insertPiece(sql: Sql, file_id: string, index: number, byte
   await sql`insert into file_piece (file_id, index, bytes) values (${file_id}, ${index}, ${bytes})`
 }
 
-/** A piece of a file; undefined behind its end, and where the file is gone. */
+/** A piece of a file; undefined beyond its end, or if the file was deleted. */
 export async function findPiece(sql: Sql, file_id: string, index: number): Promise<Buffer | undefined> {
   const [row] = await sql<{ bytes: Buffer }>`
     select bytes from file_piece where file_id = ${file_id} and index = ${index}`
   return row?.bytes
 }
 
-/** What is known of a file once all of it is stored. */
+/** What is known about a file once all of it is stored. */
 export interface FileFacts {
   name: string
   media_type: string
@@ -98,7 +99,10 @@ export interface FileFacts {
   sha256: string
 }
 
-/** Makes a file visible. It was begun by the caller; `file_not_found` where it is gone with its project. */
+/**
+ * Makes a stored file visible.
+ * @throws `file_not_found` if the file was deleted with its project
+ */
 export async function completeFile(
   sql: Sql,
   id: string,
@@ -113,7 +117,7 @@ export async function completeFile(
   return row
 }
 
-/** Files of a project by their identifiers, those that there are. With `lock` none is deleted before the transaction ends. */
+/** The existing files of a project among these ids. With `lock`, none is deleted before the transaction ends. */
 export async function findFiles(
   sql: Sql,
   project_id: number,
@@ -128,14 +132,14 @@ export async function findFiles(
   return new Map(rows.map((row) => [row.id, row]))
 }
 
-/** The file that a call has made; undefined where it made none, or not all of it. */
+/** The complete file that a call has made; undefined if there is none. */
 export async function findOfCall(sql: Sql, call_key: string): Promise<FileRow | undefined> {
   const [row] = await sql.run<FileRow>(sql.fragment`
     select ${fileColumns(sql)} from file f where f.call_key = ${call_key} and f.sha256 is not null`)
   return row
 }
 
-/** A file of a task that has the same bytes and the same name; undefined where it has none. */
+/** A file of a task with the same bytes and the same name; undefined if there is none. */
 export async function findOfTask(
   sql: Sql,
   task_id: string,
@@ -146,17 +150,17 @@ export async function findOfTask(
   return row
 }
 
-/** Removes what a call that was cut off had begun. */
+/** Deletes the incomplete file of an interrupted call. */
 export async function deleteBegunByCall(sql: Sql, call_key: string): Promise<void> {
   await sql`delete from file where call_key = ${call_key} and sha256 is null`
 }
 
-/** Removes a file that is not whole. */
+/** Deletes a file if it is incomplete. */
 export async function deleteBegun(sql: Sql, id: string): Promise<void> {
   await sql`delete from file where id = ${id} and sha256 is null`
 }
 
-/** Notes which files a task names: those stay as long as one of their tasks does. Those that are gone are passed over. */
+/** Records the files that a task names; they stay as long as one of their tasks does. Deleted files are skipped. */
 export async function nameFiles(
   tx: Sql,
   { task_id, project_id }: { task_id: string; project_id: number },
@@ -172,7 +176,7 @@ export async function nameFiles(
     insert into task_file (task_id, file_id) select ${task_id}, id from named on conflict do nothing`
 }
 
-/** A task that tries another one again names what that named. */
+/** Records that a retry names the same files as the task that it retries. */
 export async function nameFilesOf(tx: Sql, task_id: string, of_task_id: string): Promise<void> {
   await tx`
     insert into task_file (task_id, file_id) select ${task_id}, file_id from task_file where task_id = ${of_task_id}

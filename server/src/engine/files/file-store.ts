@@ -22,16 +22,16 @@ import {
 import { headBytes, mediaTypeOf } from './media-type.ts'
 import { pieceTurns, ProjectTurns, uploadTurns } from './turns.ts'
 
-/** Bytes of a piece of a file: what is in memory of it at a time, and a row of the database. */
+/** Bytes of a piece of a file: a row of the database, and what a process holds in memory of it. */
 export const pieceBytes = 1_048_576
 
-/** Where bytes of files go that do not go into the database. */
+/** Storage for the bytes of files outside of the database. */
 export interface ObjectStore {
-  /** Takes the pieces of a file, in their order; the object is there once `end` has resolved. */
+  /** Starts an object. It exists once `end` of the writer has resolved. */
   write(id: string): Promise<ObjectWriter>
-  /** The bytes from `start` up to `end`, not with it. */
+  /** The bytes from `start` to before `end`. */
   read(id: string, start: number, end: number): AsyncIterable<Buffer>
-  /** Removes an object; one that is not there is removed already. */
+  /** Removes an object; a missing one is no error. */
   remove(id: string): Promise<void>
 }
 
@@ -41,60 +41,64 @@ export interface ObjectWriter {
   abort(): Promise<void>
 }
 
-/** A file whose bytes are stored, and which is not visible yet. */
+/** A file whose bytes are stored, but which is not visible yet. */
 export interface BegunFile extends FileFacts {
   id: string
 }
 
-/** What a file is called and whose it is. */
+/** The name and the owner of a new file. */
 export interface FileOrigin {
   project_id: number
   created_by: string
   name?: string | undefined
-  /** The media type as its sender says. */
+  /** The media type that the sender declares. */
   declared?: string | undefined
-  /** How many bytes it has, where its sender says so: room for them is taken at once. */
+  /** Number of bytes, if the sender declares it; room for them is reserved at once. */
   bytes?: number | undefined
 }
 
-/** A file that a call of a tool makes. */
+/** A file that a tool call makes. */
 export interface MadeFile extends FileOrigin {
   task_id: string
-  /** The call and the place in it: the same call makes the same file, however often it is repeated. */
+  /** The call and the position in it. A repeated call makes the same file. */
   call_key: string
   is_artifact: boolean
   content: Buffer
 }
 
-/** Where the bytes of a whole file are. */
+/** Where the bytes of a complete file are. */
 export type StoredFile = Pick<FileRow, 'id' | 'project_id' | 'store' | 'bytes'>
 
-/** Stores files and reads them. */
+/** Stores and reads files. */
 export interface Files {
-  /** Whose turn it is to have its body read. */
+  /** Fair turns of projects for reading request bodies. */
   uploadTurns: ProjectTurns
   /**
-   * Stores bytes as they come, at most 20 MiB: a piece at a time is in memory. The file is visible after `complete`; a
-   * caller that fails before that discards it. Throws `file_too_large`, `quota_exceeded`, and what `source` throws; then nothing is left.
+   * Stores bytes as they arrive, at most 20 MiB, with one piece in memory at a time. The file is visible after
+   * `complete`; a caller that fails before that must discard it.
+   * @throws `file_too_large`, `quota_exceeded`, and errors of `source`; nothing is stored then
    */
   receive(origin: FileOrigin, source: AsyncIterable<Buffer>): Promise<BegunFile>
-  /** Makes a file visible that was received, in the caller's transaction. */
+  /** Makes a received file visible, in the caller's transaction. */
   complete(tx: Sql, file: BegunFile, made?: { task_id?: string }): Promise<FileRow>
   /** Removes a file that was received and not completed. */
   discard(file: Pick<BegunFile, 'id'>): Promise<void>
-  /** Stores what a tool made, once for its call: a repeated one gets the file that there is. */
+  /** Stores a file of a tool, once per call: a repeated call gets the existing file. */
   make(file: MadeFile): Promise<FileRow>
-  /** The bytes of a file from `start` up to `end`, not with it; throws `file_not_found` where it is deleted meanwhile. */
+  /**
+   * The bytes of a file from `start` to before `end`.
+   * @throws `file_not_found` if it is deleted meanwhile
+   */
   read(file: StoredFile, start?: number, end?: number): AsyncIterable<Buffer>
-  /** Removes objects whose rows are gone; gives whether there may be more. */
+  /** Removes objects whose rows were deleted. Returns whether there may be more. */
   sweepObjects(): Promise<boolean>
 }
 
 export interface FilesOptions {
   sql: Sql
-  /** Bytes that a project may store. */
+  /** Maximum bytes of a project's files. */
   project_bytes: number
-  /** Without it bytes are in the database. */
+  /** Without it, bytes are stored in the database. */
   objects?: ObjectStore | undefined
 }
 
@@ -155,17 +159,17 @@ export function makeFiles({ sql, project_bytes, objects }: FilesOptions): Files 
     complete: (tx, { id, name, ...facts }, made = {}) => completeFile(tx, id, { ...facts, name: fileName(name) }, made),
     async discard({ id }) {
       await deleteBegun(sql, id)
-      // Of a row that went with its project meanwhile, nothing else removes the object.
+      // If the row was deleted with its project, nothing else removes the object.
       await objects?.remove(id)
     },
     async make({ task_id, call_key, is_artifact, content, ...origin }) {
       const there = await findOfCall(sql, call_key)
       if (there) return there
-      // An attempt that was cut off may have left a part; that worker has lost the task and does not continue it.
+      // An interrupted attempt may have left a part. Its worker has lost the task and does not continue it.
       await deleteBegunByCall(sql, call_key)
       const file = await begin(origin, { task_id, call_key })
       if (!file) {
-        // Another attempt completed it just now.
+        // Another attempt completed the file just now.
         const completed = await findOfCall(sql, call_key)
         if (completed) return completed
         throw new Problem('file_not_found', { resource_type: 'file', resource_id: call_key })
@@ -190,11 +194,11 @@ export function fileTooLarge(): Problem {
   return new Problem(
     'file_too_large',
     { limit_bytes: fileBounds.bytes },
-    { message: `A file has ${fileBounds.bytes} bytes at most.` },
+    { message: `The file is larger than ${fileBounds.bytes} bytes. Send a smaller one.` },
   )
 }
 
-/** Bytes as they come, in pieces of one size but for the last. */
+/** Bytes in pieces of `pieceBytes`; the last one may be shorter. */
 async function* pieces(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   let waiting: Buffer[] = []
   let bytes = 0
@@ -206,7 +210,7 @@ async function* pieces(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
       at += part.length
       if (bytes < pieceBytes) continue
       const piece = Buffer.concat(waiting)
-      // Before it is stored, so that its bytes are in memory once.
+      // Cleared before the piece is stored, so that its bytes are in memory once.
       waiting = []
       bytes = 0
       yield piece
@@ -215,7 +219,7 @@ async function* pieces(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   if (bytes > 0) yield Buffer.concat(waiting)
 }
 
-/** What is found out about a file while its bytes pass by. */
+/** Determines digest, size and media type while the bytes pass. */
 function factsOf() {
   const hash = createHash('sha256')
   const decoder = new TextDecoder('utf-8', { fatal: true })
@@ -246,7 +250,7 @@ function factsOf() {
   }
 }
 
-/** The next piece is read while the one before it is sent. */
+/** Reads the pieces of a file. The next piece is read while the current one is sent. */
 async function* readPieces(
   sql: Sql,
   turns: ProjectTurns,
@@ -257,7 +261,7 @@ async function* readPieces(
   const read = (index: number): Promise<Buffer | undefined> | undefined => {
     if (index * pieceBytes >= end) return undefined
     const piece = turns.run(project_id, () => findPiece(sql, id, index))
-    // A reader that goes on gets the error; one that has stopped does not need it.
+    // The error reaches a reader that continues; one that has stopped does not need it.
     piece.catch(() => {})
     return piece
   }
@@ -272,7 +276,7 @@ async function* readPieces(
   }
 }
 
-/** Objects that one sweep removes. */
+/** Maximum number of objects that one sweep removes. */
 const sweepMax = 50
 
 async function sweepObjects(sql: Sql, objects: ObjectStore | undefined): Promise<boolean> {
@@ -285,7 +289,7 @@ async function sweepObjects(sql: Sql, objects: ObjectStore | undefined): Promise
   return left.length === sweepMax
 }
 
-/** All bytes of a file that is known to be small enough for memory. */
+/** All bytes of a file that is small enough for memory. */
 export async function readWhole(files: Files, file: StoredFile): Promise<Buffer> {
   return Buffer.concat(await Array.fromAsync(files.read(file)))
 }

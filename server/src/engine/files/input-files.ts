@@ -8,32 +8,33 @@ import type { Sql } from '../../platform/postgres/database.ts'
 import { findFiles } from './file-rows.ts'
 import type { BegunFile, FileOrigin, Files } from './file-store.ts'
 
-/** How long an address is waited for. */
+/** Timeout for fetching a URL. */
 const fetch_ms = 20_000
-/** Redirects that are followed to a picture. */
+/** Maximum number of redirects to a picture. */
 const redirectsMax = 3
 const redirectStatuses: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
 
-/** The messages of an input; none where it is a text or an object. */
+/** The messages of an input; none for a text or an object. */
 function messagesOf(input: TaskInput): { role: string; content: MessageContent }[] {
   return Array.isArray(input) ? input : []
 }
 
-/** Identifiers of the files that an input names, each once. */
+/** The ids of the files that an input names, each once. */
 export function filesIn(input: TaskInput): string[] {
   const ids = messagesOf(input).flatMap(({ content }) => filesOf(content))
   return [...new Set(ids)]
 }
 
-/** The same of what one message says. */
+/** The ids of the files that a message names. */
 export function filesOf(content: MessageContent): string[] {
   if (typeof content === 'string') return []
   return content.flatMap((part) => ('file_id' in part ? [part.file_id] : []))
 }
 
 /**
- * Throws 404 for a file that an input names and that the project does not have, and 400 for parts that are no text in messages
- * which are not the user's, because no model takes them there.
+ * Checks the files of an input.
+ * @throws `file_not_found` for a file that the project does not have, `validation_error` for files in messages that are
+ *   not the user's, because no model takes them there
  */
 export async function requireInputFiles(sql: Sql, project_id: number, input: TaskInput | undefined): Promise<void> {
   const messages = input === undefined ? [] : messagesOf(input)
@@ -49,14 +50,20 @@ export async function requireInputFiles(sql: Sql, project_id: number, input: Tas
   )
 }
 
-/** The same for an input that is kept for later tasks: what it shows has to be files by then, so it names no URLs. */
+/**
+ * Checks an input that is stored for later tasks. Its pictures must be files already, so it must not have URLs.
+ * @throws like `requireInputFiles`, and `validation_error` for a URL
+ */
 export async function requireKeptFiles(sql: Sql, project_id: number, input: TaskInput | undefined): Promise<void> {
   const [url] = input === undefined ? [] : urlsIn(input)
   if (url) throw refused(url.field, 'must be uploaded first, and named by its file_id')
   await requireInputFiles(sql, project_id, input)
 }
 
-/** Throws 404 for a file that a project does not have. */
+/**
+ * Checks that a project has these files.
+ * @throws `file_not_found`
+ */
 export async function requireFiles(sql: Sql, project_id: number, ids: readonly string[]): Promise<void> {
   const found = await findFiles(sql, project_id, ids)
   const missing = ids.find((id) => !found.has(id))
@@ -67,14 +74,15 @@ function hasFiles(content: MessageContent): boolean {
   return typeof content !== 'string' && content.some(({ type }) => type !== 'text')
 }
 
-/** Pictures of an input that were given by URLs, by those: stored, and not visible yet. */
+/** Files that were received from the URLs of an input, by URL; not visible yet. */
 export type ReceivedUrls = ReadonlyMap<string, BegunFile>
-/** Which files URLs have become. */
+/** The files of URLs. */
 type FileIds = ReadonlyMap<string, { id: string }>
 
 /**
- * Stores pictures that are given as data or by address, each URL once; addresses are fetched through the guarded way
- * out. Throws 400 for one that cannot be had; then nothing of any is left.
+ * Stores pictures and files that are given as data or by address, each URL once. Addresses are fetched through the
+ * egress guard.
+ * @throws `validation_error` for a URL that cannot be fetched; nothing is stored then
  */
 export async function receiveUrls(
   { files, egress }: { files: Files; egress: Egress },
@@ -104,7 +112,7 @@ export async function receiveUrls(
   }
 }
 
-/** An input whose URLs are the files that were made of them. */
+/** An input with its URLs replaced by the received files. */
 export function withFiles(input: TaskInput, received: FileIds): TaskInput {
   if (!Array.isArray(input)) return input
   return input.map((message) => {
@@ -113,7 +121,7 @@ export function withFiles(input: TaskInput, received: FileIds): TaskInput {
   })
 }
 
-/** The same of what one message says. */
+/** The content of a message with its URLs replaced by the received files. */
 export function contentWithFiles(content: MessageContent, received: FileIds): MessageContent {
   if (typeof content === 'string') return content
   return content.map((part) => {
@@ -123,13 +131,13 @@ export function contentWithFiles(content: MessageContent, received: FileIds): Me
   })
 }
 
-/** A picture or file that is given by a URL, and the field that it stands in. */
+/** A URL of a picture or file, and its field. */
 export interface NamedUrl {
   url: string
   field: string
-  /** A picture where nothing is said. */
+  /** A picture by default. */
   type?: 'image' | 'file'
-  /** What it is called; read from the URL where nothing is said. */
+  /** The name of the file; by default taken from the URL. */
   name?: string | undefined
 }
 
@@ -137,7 +145,7 @@ export function urlsIn(input: TaskInput): NamedUrl[] {
   return messagesOf(input).flatMap(({ content }, at) => urlsOf(content, `input[${at}].content`))
 }
 
-/** The same of what one message says. */
+/** The URLs in the content of a message. */
 export function urlsOf(content: MessageContent, field = 'content'): NamedUrl[] {
   if (typeof content === 'string') return []
   return content.flatMap((part, i) => {
@@ -151,7 +159,7 @@ function refused(field: string, message: string, cause?: unknown): Problem {
   return new Problem('validation_error', [issue], { message: `The request is not valid: ${field} ${message}.`, cause })
 }
 
-/** Bytes as they come, and what their source says that they are. */
+/** The bytes of a file as they arrive, and the media type that their source declares. */
 interface Picture {
   source: AsyncIterable<Buffer>
   declared: string | undefined
@@ -167,7 +175,7 @@ function dataOf(url: string, field: string): Picture {
   return { source: Readable.from([Buffer.from(encoded, 'base64')]), declared: head.split(';', 1)[0] }
 }
 
-/** An answer that is read as it is stored, so that no more of it is in memory than of an upload. */
+/** Fetches a URL. The body is read while it is stored, so it needs no more memory than an upload. */
 async function fetched(egress: Egress, url: string, field: string, type: 'image' | 'file'): Promise<Picture> {
   const failed = (error: unknown): never => {
     if (error instanceof EgressRefused || error instanceof EgressError)
@@ -189,7 +197,7 @@ async function fetched(egress: Egress, url: string, field: string, type: 'image'
   return { source: read(), declared: headers['content-type'] }
 }
 
-/** Asks for a picture or file; each redirect is judged like the first address. */
+/** Requests a URL; the egress guard checks each redirect like the first address. */
 async function follow(egress: Egress, url: string, accept: string): Promise<EgressStream> {
   for (let at = url, redirects = 0; ; redirects += 1) {
     const answer = await egress.open(at, {
@@ -206,7 +214,7 @@ async function follow(egress: Egress, url: string, accept: string): Promise<Egre
   }
 }
 
-/** What a picture or file is called: as in its address, else by its kind. */
+/** The name of a picture or file: from its URL, else by its media type. */
 function nameOf(url: string, declared: string | undefined): string {
   const last = url.startsWith('data:') ? undefined : URL.parse(url)?.pathname.split('/').at(-1)
   if (last) return safelyDecoded(last)

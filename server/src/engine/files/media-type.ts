@@ -1,12 +1,12 @@
 import { fileTypeFromBuffer } from 'file-type'
 import { isTextType } from '#contract/resources/files.ts'
 
-/** What a file is where neither its bytes nor its sender tell. */
+/** The media type if neither the bytes nor the sender say more. */
 const unknown = 'application/octet-stream'
 
 /**
- * The media type of a file, by its bytes: `head` is its beginning, `isText` whether all of it is text in UTF-8. Formats of text
- * look alike, so of those what the sender `declared` is believed, unless the bytes are a page or a drawing.
+ * The media type of a file, by its bytes: `head` is its beginning, `isText` whether all of it is text in UTF-8. Text
+ * formats look alike, so for text the type that the sender `declared` counts, unless the bytes are HTML or SVG.
  */
 export async function mediaTypeOf(head: Buffer, isText: boolean, declared: string | undefined): Promise<string> {
   const found = await fileTypeFromBuffer(head).catch(() => undefined)
@@ -25,7 +25,7 @@ export async function mediaTypeOf(head: Buffer, isText: boolean, declared: strin
   return isJson(head, start) ? 'application/json' : 'text/plain'
 }
 
-/** Of a file that is longer than its head, what it begins with has to do. */
+/** Of a file that is longer than its head, only the first characters are checked. */
 function isJson(head: Buffer, start: string): boolean {
   if (!/^[[{]/.test(start)) return false
   if (head.length >= headBytes) return /^(\{\s*("|\})|\[\s*[[{"\]\d-])/.test(start)
@@ -37,8 +37,8 @@ function isJson(head: Buffer, start: string): boolean {
   }
 }
 
-/** Characters of a media type that a sender says. */
+/** Maximum characters of a declared media type. */
 const declaredMax = 100
 
-/** How much of the beginning of a file is looked at. */
+/** Bytes at the beginning of a file that are examined. */
 export const headBytes = 65_536

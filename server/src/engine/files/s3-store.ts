@@ -4,7 +4,7 @@ import type { ObjectStore, ObjectWriter } from './file-store.ts'
 
 /** An S3-compatible store and a bucket in it. */
 export interface S3Settings {
-  /** Unset for Amazon's own, by the region. */
+  /** Undefined for Amazon S3 in the region. */
   endpoint: string | undefined
   region: string
   bucket: string
@@ -12,22 +12,22 @@ export interface S3Settings {
   secret_access_key: string
 }
 
-/** Bytes of a part but for the last: the smallest that S3 takes. A whole upload of at most that is one request. */
+/** Bytes of each part except the last: the minimum of S3. A file of at most this size is one request. */
 const partBytes = 5 * 1_048_576
 const timeouts_ms = { connectionTimeout: 5000, requestTimeout: 30_000 }
 
-/** Keeps the bytes of files as objects of a bucket, named by the files' identifiers. One part of an upload is in memory. */
+/** Stores the bytes of files as objects of a bucket, named by the files' ids. One part of an upload is in memory. */
 export async function openS3Store({ bucket, ...settings }: S3Settings): Promise<ObjectStore> {
-  // Loaded where it is used: the library is large.
+  // Loaded at first use, because the library is large.
   const s3 = await import('@aws-sdk/client-s3')
   const { endpoint, region, access_key_id, secret_access_key } = settings
   const client = new s3.S3Client({
     region,
-    // Stores without a domain for each bucket have it in the path.
+    // Stores without a domain per bucket need the bucket in the path.
     ...(endpoint === undefined ? {} : { endpoint, forcePathStyle: true }),
     credentials: { accessKeyId: access_key_id, secretAccessKey: secret_access_key },
     requestHandler: timeouts_ms,
-    // Compatible stores do not all know the newer checksums; files have their own.
+    // Not all compatible stores support the newer checksums; Cadre stores its own digests.
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
   })
@@ -51,13 +51,13 @@ export async function openS3Store({ bucket, ...settings }: S3Settings): Promise<
   }
 }
 
-/** Aborts uploads in parts that a crash left: stores keep their parts, and bill them, until they are aborted. */
+/** Aborts multipart uploads that a crash left: stores keep and bill their parts until then. */
 async function abortUploads(s3: typeof S3, client: S3.S3Client, at: { Bucket: string; Key: string }): Promise<void> {
   const { Bucket, Key } = at
   const listed = await client
     .send(new s3.ListMultipartUploadsCommand({ Bucket, Prefix: Key }))
     .catch((error: unknown) => {
-      // A store that cannot list them expires them on a schedule, or by a rule of the bucket.
+      // A store that cannot list uploads expires them on a schedule, or by a rule of the bucket.
       if (error instanceof s3.S3ServiceException && lacksListing.has(error.$metadata.httpStatusCode ?? 0))
         return undefined
       throw error
@@ -66,7 +66,7 @@ async function abortUploads(s3: typeof S3, client: S3.S3Client, at: { Bucket: st
     if (key === Key) await client.send(new s3.AbortMultipartUploadCommand({ ...at, UploadId }))
 }
 
-/** How stores answer that do not list uploads: not allowed, not there, no such method, not implemented. */
+/** Statuses of stores that cannot list uploads: not allowed, not found, no such method, not implemented. */
 const lacksListing: ReadonlySet<number> = new Set([403, 404, 405, 501])
 
 function makeWriter(s3: typeof S3, client: S3.S3Client, at: { Bucket: string; Key: string }): ObjectWriter {
@@ -86,7 +86,7 @@ function makeWriter(s3: typeof S3, client: S3.S3Client, at: { Bucket: string; Ke
     async piece(bytes) {
       if (filled + bytes.length > partBytes) await sendPart()
       if (part.length < filled + bytes.length) {
-        // Of a small file no more is held than it has.
+        // For a small file, the buffer is as large as the file.
         const larger = Buffer.allocUnsafe(part.length === 0 ? bytes.length : partBytes)
         part.copy(larger, 0, 0, filled)
         part = larger

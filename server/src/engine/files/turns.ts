@@ -1,6 +1,6 @@
 import { FairTurns, type FairTurnsOptions } from '../../platform/fair-turns.ts'
 
-/** Places that projects take in turn. */
+/** Limits concurrent work per project: projects take turns for a number of places. */
 export class ProjectTurns {
   readonly #turns: FairTurns
 
@@ -14,7 +14,10 @@ export class ProjectTurns {
     this.#turns = new FairTurns(options)
   }
 
-  /** Does something once there is a place. Throws `TooManyWait` where too many wait, and the reason of `signal`. */
+  /**
+   * Runs `work` once there is a free place.
+   * @throws `TooManyWait` if too many wait, and the reason of `signal`
+   */
   async run<T>(project_id: number, work: () => Promise<T>, signal: AbortSignal = never): Promise<T> {
     const release = await this.#turns.take({ org_id: '', project_id }, signal)
     try {
@@ -28,13 +31,13 @@ export class ProjectTurns {
 const never = new AbortController().signal
 
 /**
- * Pieces that a process stores or reads at a time: each takes a connection, and most connections are for requests and tasks. One
- * project leaves a place to the others.
+ * Pieces that a process stores or reads at a time. Each takes a database connection, and most connections are for
+ * requests and tasks. One project always leaves a place to others.
  */
 export const pieceTurns = { places: 4, ofProject: 3, waiting: 10_000 } as const
 
 /**
- * Uploads that a process receives at a time. Each has few pieces in memory; the bodies of those that wait are not read, so the
- * memory of all together is bounded.
+ * Uploads that a process receives at a time. Each has few pieces in memory, and the bodies of waiting uploads are not
+ * read, so the total memory is bounded.
  */
 export const uploadTurns = { places: 64, ofProject: 56, waiting: 500 } as const

@@ -7,31 +7,34 @@ import type { Step } from '../task.ts'
 import type { Lease, RemoteContext } from './lease.ts'
 
 /**
- * Which call of a worker is which step. Workers name no calls of models and tools: the n-th call with a digest is the n-th step with
- * it. A call whose result the worker has not got, because a connection or a process broke, is that same call when it comes again, also
- * while it is still being made.
+ * Matches the calls of remote workers with steps. Workers give model and tool calls no ids: the n-th call with a digest
+ * is the n-th step with it. If a connection or a process broke before the worker received a result, the repeated call
+ * is the same call, also while it is still in flight.
  */
 export interface Calls {
-  /** The key of the next call with a digest, and its step where it was begun before. The task is locked. */
+  /** The key of the next call with this digest, and its step if the call was started before. The task is locked. */
   find(lease: Lease, digest: string, at: Journaled & { tx: Sql }): Promise<{ key: string; step: Step | undefined }>
-  /** Whether steps of workers before are left that this one has not asked for. */
+  /** Whether earlier workers left completed steps that this one has not requested. */
   unseen(lease: Lease, row: WorkRow, steps: readonly Step[]): boolean
-  /** A request waits here for a call, until it leaves or `signal` aborts. */
+  /** Records that a request waits here for a call, until it leaves or `signal` aborts. */
   enter(lease: Lease, key: string, signal: AbortSignal): WaitedCall
-  /** Makes a call; it goes on also without the one who waits for it. */
+  /** Makes a call, which continues even if its request is gone. */
   make<T>(lease: Lease, key: string, work: () => Promise<T>): Promise<T>
-  /** The making of a call that its caller left, or an earlier worker asked for, here or elsewhere: resolves when one should look again. */
+  /**
+   * A call in flight that its request left or that an earlier worker started, here or in another process. `again`
+   * resolves when the caller should check again; undefined if no such call is in flight.
+   */
   made(lease: Lease, key: string, step: Step | undefined, tx: Sql): Promise<Looking | undefined>
-  /** Whether a process is making one of these steps of a task: a lease that ended does not end the call. */
+  /** Whether a process is making one of these steps of a task: a call continues after its lease has ended. */
   isMaking(tx: Sql, task_id: string, steps: readonly Step[]): Promise<boolean>
-  /** Calls that are under way here for a lease. */
+  /** Number of calls in flight here for a lease. */
   count(lease: Lease): number
 }
 
 /** A call that a request waits for. */
 export interface WaitedCall {
   key: string
-  /** May be called more than once. */
+  /** Stops the wait; may be called more than once. */
   leave: () => void
 }
 
@@ -39,9 +42,9 @@ export interface Looking {
   again: Promise<unknown>
 }
 
-/** A call that another process makes is looked at so often. */
+/** Poll interval for a call of another process. */
 const look_ms = 500
-/** A call that another process should have ended by then is begun again. */
+/** A call of another process that takes longer than this is started again. */
 const callMost_ms = 15 * 60_000
 
 interface Journaled {
@@ -49,10 +52,10 @@ interface Journaled {
   steps: readonly Step[]
 }
 
-/** Calls of one digest that a task may have: more than any task has steps. */
+/** Maximum number of calls of a task with one digest: more than any task has steps. */
 const sameMax = 10_000
 
-/** What a step's input says of the call that it is; undefined where no call of a worker made it. */
+/** The call that a step's input names; undefined if the step is not a call of a remote worker. */
 function callOf({
   input,
 }: Step): { key: string; claim: number; holder: string | undefined; left: boolean } | undefined {
@@ -63,14 +66,17 @@ function callOf({
   return { key, claim, holder: typeof holder === 'string' ? holder : undefined, left: left === true }
 }
 
-/** Keeps the calls that are under way in this process, which others know by `worker_id`. */
+/** Tracks the calls in flight in this process, which other processes know by `worker_id`. */
 export function makeCalls({ sql, worker_id, log }: Pick<RemoteContext, 'sql' | 'worker_id' | 'log'>): Calls {
-  /** Calls that a request waits for, by lease, and calls that are being made, by task. */
+  /** Calls that requests wait for, by lease, and calls in flight, by task. */
   const present = new Map<string, Map<string, symbol>>()
   const making = new Map<string, Map<string, Promise<unknown>>>()
   const nameOf = ({ task_id, attempt }: Lease): string => `${task_id}:${attempt}`
 
-  /** Whether another process makes a call, for this lease or an earlier one: of a dead one the call is begun again. */
+  /**
+   * Whether another living process makes the call, for this lease or an earlier one. The call of a dead process is
+   * started again.
+   */
   const isElsewhere = async (tx: Sql, step: Step | undefined): Promise<boolean> => {
     const call = step && callOf(step)
     if (step?.status !== 'started' || call?.holder === undefined || call.holder === worker_id) return false
@@ -121,7 +127,10 @@ export function makeCalls({ sql, worker_id, log }: Pick<RemoteContext, 'sql' | '
         leave()
         if (!making.get(lease.task_id)?.has(key)) return
         noteLeft(sql, lease, key).catch((error: unknown) =>
-          log.warn({ err: error, task_id: lease.task_id }, 'a lost connection not noted; its call may be made twice'),
+          log.warn(
+            { err: error, task_id: lease.task_id },
+            'a lost connection could not be recorded; its call may be made twice',
+          ),
         )
       }
       signal.addEventListener('abort', abandon)

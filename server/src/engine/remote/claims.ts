@@ -11,7 +11,7 @@ import { leaseWork, listUnread, lockOffered } from '../journal/work.queries.ts'
 import type { LockedTask, ReadMessage, Step, TaskChange, TaskWork } from '../task.ts'
 import { prepareRun, runOf, type RemoteContext } from './lease.ts'
 
-/** What a claim asks for. */
+/** The parameters of a claim. */
 export interface WorkClaim {
   project_id: number
   /** Names of queues. */
@@ -22,20 +22,26 @@ export interface WorkClaim {
   credential_id: string
 }
 
-/** A task that was claimed, as its worker gets it. */
+/** A claimed task, as its worker receives it. */
 export interface ClaimedTask {
   task_id: string
   queue: string
   attempt: number
   until: string
-  /** The conversation so far: the system prompt, the thread's past, the input, and messages since. */
+  /** The conversation so far: the system prompt, the thread's history, the input, and messages since. */
   messages: StoredMessage[]
 }
 
-/** Reads more of a claimed task: in the transaction of its claim, and sent with its commit. `hasSteps` is false where it has no steps yet. */
+/**
+ * Reads more about a claimed task in the transaction of its claim; sent together with its commit. `hasSteps` is false
+ * if the task has no steps yet.
+ */
 export type ReadClaimed = (tx: Sql, task_id: string, hasSteps: boolean) => Promise<unknown>
 
-/** Claims the most urgent task of these queues; undefined where there is none. Two claims never get the same task. */
+/**
+ * Claims the task with the highest priority in these queues; undefined if there is none. Two claims never get the same
+ * task.
+ */
 export async function claimWork(
   context: RemoteContext,
   request: WorkClaim & { lease_hash: Buffer; read?: ReadClaimed | undefined },
@@ -47,15 +53,16 @@ export async function claimWork(
     if (!offered) return undefined
     const { id: task_id } = offered
     const task = (await lockTasksWithWork(tx, [task_id])).get(task_id)!
-    // The sweep of expired tasks ends it in a moment.
+    // The sweep of expired tasks will end it.
     if (isOver(task) || task.wait?.reason !== 'worker') return undefined
     const attempt = task.attempt + 1
     const lease_id = newId('work')
-    // A task that was never claimed has none, but for those that a retry begins with.
+    // A task that was never claimed has no steps, unless it is a retry.
     const hasSteps = task.attempt > 0 || task.retried_from !== null
     const steps = hasSteps ? ((await listSteps(tx, [task_id])).get(task_id) ?? []) : []
     const held = { ...task, attempt, worker_id: lease_id }
-    // A worker waits: what needs nothing of the claim is read meanwhile, and the last statements leave with the commit.
+    // To answer the worker sooner, the conversation is read in parallel if it does not depend on the claim, and the
+    // last statements are sent with the commit.
     const early = hasSteps || task.unseen > 0 ? undefined : conversationOf(context, held, { steps, hasMessages: false })
     early?.catch(() => {})
     const change = taken(task, { lease_id, worker, reads: steps.length })
@@ -73,7 +80,7 @@ export async function claimWork(
   return { task_id: task.id, queue: offered.queue, attempt: task.attempt, until: await claimed.until, messages }
 }
 
-/** The claim of a locked task by a worker, which reads the messages that have come. */
+/** The claim of a locked task by a worker, which reads all new messages. */
 function taken(
   task: LockedTask & { work: TaskWork },
   { lease_id, worker, reads }: { lease_id: string; worker: string | null; reads: number },
@@ -120,7 +127,7 @@ async function conversationOf(
   }
 }
 
-/** What people answered to a task that was parked for a message. */
+/** The answers of people to a task that was parked for input. */
 function answersOf(steps: readonly Step[]): ReadMessage[] {
   return steps
     .filter(
@@ -133,7 +140,7 @@ function answersOf(steps: readonly Step[]): ReadMessage[] {
     .map(({ index, output }) => ({ content: (output as { content: string }).content, parts: null, before_step: index }))
 }
 
-/** Messages to a locked task that its worker has not got. */
+/** Messages to a locked task that its worker has not received. */
 export async function unreadMessages(tx: Sql, task_id: string): Promise<StoredMessage[]> {
   return (await listUnread(tx, task_id)).map(({ content, parts }) => ({
     role: 'user' as const,

@@ -22,7 +22,7 @@ import { keepLate } from './late-holds.ts'
 import { underLease, type Change, type Held, type Lease, type RemoteContext } from './lease.ts'
 import { offeredAgain, parked } from './waits.ts'
 
-/** The answer to a worker's heartbeat. */
+/** The response to a worker's heartbeat. */
 export interface Heartbeat {
   until: string
   command: WorkCommand | null
@@ -30,18 +30,18 @@ export interface Heartbeat {
   messages: StoredMessage[]
 }
 
-/** What became of a task whose lease has ended with this. */
+/** The state of a task after its lease was ended. */
 export interface Ended {
   task_id: string
   status: TaskState
 }
 
-/** A worker that is asked to cancel confirms it within this time, or loses the lease: see `forceCancels`. */
+/** A worker that is asked to cancel must confirm within this time, or it loses the lease: see `forceCancels`. */
 const cancelConfirm_ms = 10_000
-/** What a call waits for so long should not hold its worker. */
-const patience_ms = 10_000
+/** After a call has waited this long, the worker is asked to park the task. */
+const parkAfter_ms = 10_000
 
-/** Extends a lease, and tells what to do and what people said since. */
+/** Extends a lease. Returns the command for the worker and new messages of people. */
 export async function heartbeatWork(context: RemoteContext, lease: Lease): Promise<Heartbeat> {
   return underLease(context, lease, { journal: true }, async ({ tx, task, row, steps }) => {
     const until = await extendWork(tx, task.id)
@@ -56,7 +56,7 @@ function commandOf(task: Held['task'], row: Held['row']): WorkCommand | null {
   const held = agentHolds(task)
   if (held) return held === 'agent_stopped' ? 'stop' : 'pause'
   const waits_ms = row.waits_since === null ? 0 : Date.parse(task.now) - Date.parse(row.waits_since)
-  return waits_ms >= patience_ms ? 'pause' : null
+  return waits_ms >= parkAfter_ms ? 'pause' : null
 }
 
 function deadlineOf({ cancel, cancel_requested_at, expires_at }: Held['task']): string | null {
@@ -64,7 +64,10 @@ function deadlineOf({ cancel, cancel_requested_at, expires_at }: Held['task']): 
   return new Date(Date.parse(cancel_requested_at) + cancelConfirm_ms).toISOString()
 }
 
-/** Ends the task with its output. Throws `invalid_output` where its data does not fit, and changes nothing. */
+/**
+ * Completes the task.
+ * @throws `invalid_output` if its data does not match the schema; nothing is changed then
+ */
 export async function completeWork(
   context: RemoteContext,
   lease: Lease,
@@ -72,7 +75,7 @@ export async function completeWork(
 ): Promise<Ended> {
   const data = output.data === undefined ? null : cleanValue(output.data)
   if (data !== null) {
-    // Outside of the task's lock, because it may take its time.
+    // Outside of the task's lock, because validation may take long.
     const run = await underLease(context, lease, {}, async (held) => ({ result: held.run }))
     await judgeValue(outputSchema(run), data, run.party)
   }
@@ -94,7 +97,7 @@ function dataField(field: string): string {
   return field.replace(/^output/, 'output.data')
 }
 
-/** The event of the answer, where no model wrote it through the gateway. */
+/** The event of the answer, unless a model wrote it through the gateway. */
 function answerOf(steps: readonly Step[], content: string): Change | undefined {
   const last = steps.findLast(({ type, status }) => type === 'model_call' && status === 'completed')
   if (content === '' || (last?.output as ModelCallOutput | undefined)?.text === content) return undefined
@@ -102,7 +105,7 @@ function answerOf(steps: readonly Step[], content: string): Change | undefined {
   return { events: [{ type: 'message.completed', data }] }
 }
 
-/** Ends the task as failed, or puts it aside where it waits for something that made its worker give up. */
+/** Fails the task, or defers it if the worker gave up because the task waits for something. */
 export async function failWork(
   context: RemoteContext,
   calls: Calls,
@@ -123,13 +126,13 @@ export async function failWork(
   return ended
 }
 
-/** As for tasks that the service runs: an agent whose tasks fail one after the other is stopped. */
+/** The same failure policy as for tasks that the service runs: an agent whose tasks fail in succession is stopped. */
 export async function checkPolicy({ sql, bus }: RemoteContext, { task_id }: Lease): Promise<void> {
   const [task] = await sql<{ agent_id: string }>`select agent_id from task where id = ${task_id}`
   if (task && (await checkFailurePolicy(sql, task.agent_id))) bus.notify('agent', task.agent_id)
 }
 
-/** Puts the task aside until what it waits for is there; where that is nothing, it is offered again at once. */
+/** Defers the task until what it waits for is there. If it waits for nothing, it is offered again at once. */
 export async function parkWork(
   context: RemoteContext,
   calls: Calls,
@@ -152,7 +155,7 @@ export async function parkWork(
   })
 }
 
-/** A change that puts a task aside, with what its calls hold that are still being made. */
+/** The change of a task that its worker releases, with the reservations of calls in flight. */
 async function keeping(calls: Calls, found: Parameters<typeof keepLate>[1], change: Change): Promise<Change> {
   const { hold } = found.task
   if (!hold && !change.hold) return change
@@ -161,7 +164,7 @@ async function keeping(calls: Calls, found: Parameters<typeof keepLate>[1], chan
   return { ...change, hold: needs ? { ...(late ?? { ...nothingReserved, budget_ids: [] }), needs } : late }
 }
 
-/** The step that a message of a person answers. */
+/** The step that a person's message answers. */
 function questionOf({ task, steps }: Held): Step {
   return {
     task_id: task.id,
@@ -193,12 +196,12 @@ function end({ task }: Held, change: Change): { change: Change; result: Ended } 
   }
 }
 
-/** Tasks that one sweep looks at. */
+/** Maximum number of tasks that one sweep handles. */
 const lostBatch = 200
 
 /**
- * Takes tasks back whose workers have not said that they live, for others to go on from their journals, and ends those whose time is
- * over. Gives whether there may be more.
+ * Takes tasks back from workers without heartbeats, so that others continue from the journals, and ends tasks whose
+ * time is over. Returns whether there may be more.
  */
 export async function loseWork(context: RemoteContext, calls: Calls): Promise<boolean> {
   const { sql, queue, log } = context
@@ -212,7 +215,7 @@ export async function loseWork(context: RemoteContext, calls: Calls): Promise<bo
       const isExpired = task.expires_at !== null && Date.parse(task.expires_at) <= Date.parse(task.now)
       if (!isExpired && row.lease_holds) return undefined
       const steps = (await listSteps(tx, [id])).get(id) ?? []
-      // What a process is still making is for the next worker.
+      // The result of a call in flight is for the next worker.
       const cut = !isExpired && (await calls.isMaking(tx, id, steps)) ? [] : await cutShort(tx, id)
       const progress = { steps, usage: task.usage, unfinished: lastText(steps, '') ?? '' }
       const { events = [], ...change }: Change = isExpired
@@ -222,13 +225,15 @@ export async function loseWork(context: RemoteContext, calls: Calls): Promise<bo
       return { published: await applyChanges(tx, queue, done), deferred: agentsWithDeferred(done) }
     })
     if (!changes) continue
-    log.info({ task_id: id }, 'a remote worker lost its lease on a task; the task was taken back')
+    log.info({ task_id: id }, 'a remote worker lost its lease on a task; the task was requeued or ended')
     context.onJournaled({ ...changes, sent: true })
   }
   return ids.length === lostBatch
 }
 
-/** The job that looks whether the task may go on, and offers it again: as after the death of a worker of the service. */
+/**
+ * Requeues the task, so that a worker of the service checks it and offers it again, like after the death of a worker.
+ */
 function lost(task: Held['task'], worker: string | null): Change {
   return {
     crashes: task.crashes + 1,

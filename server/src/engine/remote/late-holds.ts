@@ -8,13 +8,13 @@ import { inputOf } from '../journal/call-states.ts'
 import type { Calls } from './calls.ts'
 import type { Held, RemoteContext } from './lease.ts'
 
-/** What the calls of a task hold that are still being made, by their steps. */
+/** The reservations of a task's calls in flight, by their steps. */
 type Parts = Record<string, Reservation>
 type Found = Pick<Held, 'tx' | 'task' | 'row' | 'steps'>
 
 /**
- * What calls of a task hold that are being made. Those of the lease that has the task are, where `isHeld`: their process may be about
- * to begin. The task is locked.
+ * The reservations of a task's calls in flight. With `isHeld`, calls of the current lease count, because their process
+ * may be about to start them. The task is locked.
  */
 async function partsInFlight(calls: Calls, { tx, task, row, steps }: Found, isHeld: boolean): Promise<Parts> {
   const parts: Parts = {}
@@ -28,8 +28,8 @@ async function partsInFlight(calls: Calls, { tx, task, row, steps }: Found, isHe
 }
 
 /**
- * What a task goes on to hold that its worker lets go: what calls may still use that are being made, because it is spent when they
- * end. Null where there are none.
+ * The reservation that a task keeps when its worker releases it: what its calls in flight may still use, because it is
+ * spent when they end. Null if there are none.
  */
 export async function keepLate(calls: Calls, found: Found): Promise<Reservation | null> {
   const parts = await partsInFlight(calls, found, false)
@@ -38,8 +38,8 @@ export async function keepLate(calls: Calls, found: Found): Promise<Reservation 
 }
 
 /**
- * Takes back what calls of earlier leases held that no process makes any more: they are made anew, or never. The money of the task
- * is open. Gives whether there were any; what is left is in `task.hold` and `row.holds`.
+ * Releases the reservations of calls of earlier leases that no process makes any more: they are repeated or dropped.
+ * The ledger of the task is open. Returns whether there were any; the rest is in `task.hold` and `row.holds`.
  */
 export async function dropDead(calls: Calls, found: Found): Promise<boolean> {
   const { task, row } = found
@@ -51,10 +51,10 @@ export async function dropDead(calls: Calls, found: Found): Promise<boolean> {
   return dead.length > 0
 }
 
-/** Tasks that one look takes. */
+/** Maximum number of tasks in one batch. */
 const lateBatch = 200
 
-/** Takes back what calls held whose processes died after their workers let their tasks go. */
+/** Releases the reservations of calls whose processes died after their workers had released the tasks. */
 export async function dropDeadHolds(context: RemoteContext, calls: Calls): Promise<void> {
   const { sql, queue } = context
   for (let after = ''; ;) {

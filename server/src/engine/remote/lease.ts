@@ -17,7 +17,7 @@ import type { LockedTask, Step, TaskWork } from '../task.ts'
 
 export type Change = ReturnType<Decide>
 
-/** The right of a worker on the side of an agent's owner to work on one task. */
+/** The right of a remote worker to run one task (decision 0036). */
 export interface Lease {
   task_id: string
   project_id: number
@@ -25,51 +25,51 @@ export interface Lease {
   attempt: number
 }
 
-/** What remote work needs of a process. */
+/** The parts of a process that remote work needs. */
 export interface RemoteContext {
   sql: Sql
   queue: Queue
   bus: Bus
   log: Logger
-  /** This process, as others know it. */
+  /** The id of this process for others. */
   worker_id: string
   tracing: Tracing
   run: Omit<RunContext, 'journal' | 'isClosing' | 'reload' | 'onCredentialWait'>
   environmentOf: (agent_id: string, environment: Buffer | null) => Readonly<Record<string, string>> | undefined
-  /** Gets what a run needs beyond its task's row: its tools, its thread's past. */
+  /** Loads what a run needs beyond its task's row: its tools and the history of its thread. */
   prepare: (run: Run) => Promise<void>
-  /** After a commit: its events, and tasks that were put aside. */
+  /** Called after a commit with its events and the agents of deferred tasks. `sent`: there is a job to fetch. */
   onJournaled: (notice: Pick<JournalNotice, 'published' | 'deferred'> & { sent?: boolean }) => void
   onBudgets: (what: { waits: boolean; roomMade: boolean }) => void
 }
 
-/** A task under its lock, held by the lease that asks. */
+/** A task under its lock, held by a lease. */
 export interface Held {
   tx: Sql
   task: LockedTask & { work: TaskWork }
   row: WorkRow
   /** Whether the lease still holds the task. */
   holds: boolean
-  /** The task ended while the call was made that is written now. */
+  /** Whether the task ended while the call was in flight whose result is written now. */
   has_ended?: boolean
   /** The journal, in the order of its steps. */
   steps: Step[]
-  /** The task as the rest of the engine sees one that is worked on. */
+  /** The task as a run, for the functions of other rooms. */
   run: Run
 }
 
 type Found = Pick<Held, 'task' | 'row' | 'holds' | 'has_ended'>
 
-/** What is decided under the lock: what becomes of the task, and what the worker gets. */
+/** A decision under the lock: the change of the task, and the result for the worker. */
 export interface Decision<T> {
   change?: Change
   result: T
 }
 
 /**
- * Does something for a task that a lease holds, under the task's lock, in one transaction. Throws `task_canceled` where the task was
- * canceled, and `lease_lost` where the lease has ended or another worker has the task. `journal` reads the steps, `ledger` locks the
- * budgets.
+ * Runs `decide` for a task that a lease holds, under the task's lock, in one transaction. `journal` reads the steps,
+ * `ledger` locks the budgets.
+ * @throws `task_canceled` if the task has ended, `lease_lost` if the lease has ended or another worker has the task
  */
 export async function underLease<T>(
   context: RemoteContext,
@@ -81,9 +81,10 @@ export async function underLease<T>(
 }
 
 /**
- * Writes what a call left that this process made for a worker. Where the lease has ended meanwhile it is written all the same, unless
- * the call was begun again: it was made, and may have been paid. So it is with `after_end` where the task has ended. Then throws what
- * `underLease` throws, after it was written.
+ * Writes the result of a call that this process made for a worker. If the lease has ended meanwhile, the result is
+ * still written unless the call was started again, because it may have been paid for. With `after_end`, this also
+ * applies if the task has ended. After such a write, it throws like `underLease`.
+ * @throws `task_canceled`, `lease_lost`
  */
 export async function writeCall(
   context: RemoteContext,
@@ -130,7 +131,7 @@ async function underLock<T>(
   return result
 }
 
-/** A task that its worker holds, as a run of this process: for one request. */
+/** A held task as a run of this process, for one request. */
 export function runOf(context: RemoteContext, task: LockedTask & { work: TaskWork }, steps: Step[]): Run {
   return new Run({
     claim: { task_id: task.id, worker_id: task.worker_id ?? '', attempt: task.attempt, writes: task.writes },
@@ -142,7 +143,7 @@ export function runOf(context: RemoteContext, task: LockedTask & { work: TaskWor
   })
 }
 
-/** Reads what the tools and the messages of a held task are, outside of its lock. */
+/** Loads the tools and the messages of a held task, outside of its lock. */
 export async function prepareRun(context: RemoteContext, run: Run, { hasMessages = true } = {}): Promise<void> {
   const { steps } = run
   await context.prepare(run)
@@ -168,7 +169,7 @@ function isHeld(task: Held['task'] | undefined, row: WorkRow | undefined, { atte
   return Boolean(holds && isTheirs && task.worker_id === row.lease_id)
 }
 
-/** What a token that holds no lease is answered with. */
+/** The problem for a token that holds no lease. */
 function leaseRefused(task: LockedTask | undefined, row: WorkRow | undefined, lease: Lease): Problem {
   const details = { resource_type: 'task', resource_id: lease.task_id, current_status: task?.status ?? 'canceled' }
   const isOver =
@@ -180,7 +181,10 @@ function leaseRefused(task: LockedTask | undefined, row: WorkRow | undefined, le
   })
 }
 
-/** Whether a task must not begin anything further: a worker that asks for more of a canceled one is refused. */
+/**
+ * Refuses further calls and steps of a canceled task.
+ * @throws `task_canceled`
+ */
 export function refuseCanceled({ id, cancel, status }: LockedTask): void {
   if (!cancel) return
   throw new Problem(

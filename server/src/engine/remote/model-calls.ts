@@ -14,13 +14,12 @@ import { noteDelivered, noteWork } from '../journal/work.queries.ts'
 import { answerTokens } from '../models/dials.ts'
 import type { ModelAsk, ModelError } from '../models/model.ts'
 import { askModel } from '../run/ask-model.ts'
-import { overLimit } from '../run/budget-guard.ts'
-import { unknownPrice } from '../budgets/prices.ts'
+import { overLimit, priceUnknown } from '../run/budget-guard.ts'
 import { callKeyOf, discardedMessage, factsOf, fallBack, priceOf } from '../run/model-call.ts'
 import type { CallResult } from '../run/model-call-result.ts'
 import { coolingDown, outOfTokens } from '../run/run-guard.ts'
 import { chainOf } from '../run/run-model.ts'
-import type { Run } from '../run/run.ts'
+import { stepsExceeded, type Run } from '../run/run.ts'
 import { beginTaskSpan, endTaskSpan } from '../run/spans/spans.ts'
 import { canonicalJson } from '../tools/call-hash.ts'
 import type { LockedTask, Step, TaskError } from '../task.ts'
@@ -38,18 +37,18 @@ import {
   type RemoteContext,
 } from './lease.ts'
 
-/** A call of a model that a worker asks for, in our words. */
+/** A model call that a worker requests. */
 export interface AskedCall {
   /** A model of the agent's configuration. */
   model: string
   ask: ModelAsk
-  /** Bound of the answer; the agent's own is not passed. */
+  /** Maximum tokens of the answer; the agent's `max_tokens` applies too. */
   max_tokens: number | undefined
-  /** What tells the call from others: its whole request, but for how it is answered. */
+  /** Identifies the call: a digest of the whole request, except how it is answered. */
   digest: string
-  /** Gets text as it is written. */
+  /** Called with text as it arrives. */
   on_text: (text: string) => void
-  /** Aborts when the one who asks is gone; the call goes on without. */
+  /** Aborts when the request is gone; the call continues. */
   signal: AbortSignal
 }
 
@@ -58,47 +57,48 @@ export interface CallAnswer {
   step: Step
   output: ModelCallOutput
   usage: { input_tokens: number; output_tokens: number; cached_tokens: number; reasoning_tokens: number }
-  /** It was answered before, by this worker or one before it. */
+  /** Whether it was answered before, to this worker or an earlier one. */
   is_replay: boolean
-  /** The worker has got it: the same call again is another one. */
+  /** The worker has received the answer: the next equal call is another one. */
   delivered(): Promise<void>
-  /** The worker has not: the same call again is this one. */
+  /** The worker has not received it: the next equal call is this one. */
   dropped(): void
 }
 
-/** The input of a step that a worker's call of a model made. */
+/** The input of the step of a worker's model call. */
 export interface GatewayInput {
   messages: number
   message_id: string
-  /** Which call with this digest it is. */
+  /** The key of the call: its digest and number. */
   key: string
   claim: number
-  /** The process that makes the call. */
+  /** The id of the process that makes the call. */
   holder: string
 }
 
-/** Between two tries of a call that failed for a moment; for longer ones the worker is asked to come back. */
+/** Maximum delay of a retry within the request; for longer ones the worker must repeat the request. */
 const heldRetry_seconds = 2
 
-/** The names by which a worker may ask for a model: those of the agent's configuration, with or without their provider. */
+/** The models that a worker may call: those of the agent's configuration. */
 export function modelsOf(run: Run): string[] {
   return chainOf(run.work.config)
 }
 
-/** The model of the configuration that a name means; undefined where none. */
+/** The model of the configuration that a name means, with or without its provider; undefined for any other. */
 export function modelNamed(run: Run, name: string): string | undefined {
   const models = modelsOf(run)
   return models.find((model) => model === name) ?? models.find((model) => model.slice(model.indexOf('/') + 1) === name)
 }
 
-/** The digest of a request, whatever the order of its members is. */
+/** The digest of a request, regardless of the order of its members. */
 export function digestOf(request: unknown): string {
   return createHash('sha256').update(canonicalJson(request)).digest('hex').slice(0, 32)
 }
 
 /**
- * Makes a call of a model as a step of the task: reserved, journaled, charged and traced. One that an earlier worker made is answered
- * from the journal: the n-th call with a digest is the n-th step with it. Throws problems; a `ModelError` where the model failed.
+ * Makes a model call as a step of the task: reserved, journaled, charged and traced. A call that an earlier worker made
+ * is answered from the journal.
+ * @throws ModelError if the model failed; else problems of the lease, the agent, the budgets and the limits
  */
 export async function callModel(
   context: RemoteContext,
@@ -165,7 +165,7 @@ async function begin(
   const refusal = refusalOf(context, held, asked)
   if (refusal) return refused(refusal)
   if (!before && steps.length + 1 > run.stepsMax) {
-    const error = tooManySteps(task, run, steps)
+    const error = stepsExceeded(run, steps)
     return { change: failed(task, error, { steps, usage: task.usage, unfinished: '' }), result: { is: 'ended', error } }
   }
   const step = stepOf(context, held, asked, key, before)
@@ -192,7 +192,7 @@ async function begin(
       ? [
           {
             level: 'warn',
-            message: `A call of ${name} differs from those in the journal; it is made anew`,
+            message: `A call of ${name} differs from all calls in the journal; it is made as a new step`,
             context: { step_id: id, claim: task.attempt },
           },
         ]
@@ -205,7 +205,7 @@ function refused(problem: Problem): Decision<Begun> {
   return { result: { is: 'refused', problem } }
 }
 
-/** Why no call may be made now, although the task goes on. */
+/** Why no call may be made now, although the task continues; undefined if it may. */
 function refusalOf(context: RemoteContext, { task, run }: Held, { model }: AskedCall): Problem | undefined {
   const held = agentHolds(task)
   if (held)
@@ -216,24 +216,15 @@ function refusalOf(context: RemoteContext, { task, run }: Held, { model }: Asked
   const tokens = outOfTokens(task, stops)
   if (tokens)
     return new Problem('budget_exceeded', undefined, {
-      message: 'The credential has used its model tokens of this hour.',
+      message: 'The credential has used its model tokens of this hour. Park the task until the next hour.',
     })
   const cooling = coolingDown(task, callKeyOf(run.models ?? context.run.models, model), stops)
   if (!cooling) return undefined
   const seconds = Math.max(1, Math.ceil((Date.parse(cooling.wait?.until ?? task.now) - Date.parse(task.now)) / 1000))
   return new Problem('queue_full', undefined, {
-    message: `The provider of ${model} asked to be left alone for ${seconds} s.`,
+    message: `The provider of ${model} asked for a pause of ${seconds} s. Repeat the call afterwards.`,
     headers: { 'retry-after': String(seconds) },
   })
-}
-
-function tooManySteps(task: LockedTask, run: Run, steps: readonly Step[]): TaskError {
-  return {
-    code: 'max_steps_reached',
-    message: `The task ${task.id} took ${run.stepsMax} steps without coming to an end.`,
-    retryable: false,
-    step_id: steps.at(-1)?.id ?? null,
-  }
 }
 
 function stepOf(
@@ -258,7 +249,7 @@ function stepOf(
     type: 'model_call',
     status: 'started',
     attempt: (before?.attempt ?? 0) + 1,
-    // Each request of a worker has all tries.
+    // Each request of a worker has the full number of attempts.
     failures: 0,
     name: model,
     input,
@@ -271,7 +262,10 @@ function stepOf(
 
 type Room = { hold: Held['task']['hold']; max_output_tokens: number | undefined } | { decision: Decision<Begun> }
 
-/** Reserves what the call may use. A budget without room parks the task in the end; the worker gets the answer at once. */
+/**
+ * Reserves what the call may use. Without room in a budget, the worker gets the problem at once and should park the
+ * task.
+ */
 async function reserveFor(
   { run: { models: ofService, prices } }: RemoteContext,
   calls: Calls,
@@ -303,12 +297,7 @@ async function reserveFor(
     return { hold: holdWith(task.hold, hold), max_output_tokens }
   }
   if (reserved.outcome === 'refused') return { decision: await spent(tx, task, { ...wanted, call: need }) }
-  const error: TaskError = {
-    code: 'price_unknown',
-    message: unknownPrice(step.name),
-    retryable: false,
-    step_id: null,
-  }
+  const error = priceUnknown(step.name, null)
   const change = failed(task, error, { steps, usage: task.usage, unfinished: '' })
   return { decision: { change, result: { is: 'ended', error } } }
 }
@@ -326,7 +315,7 @@ async function spent(
   )
 }
 
-/** Asks the model of a begun step until it answers, and writes each result under the lease. */
+/** Calls the model of a started step until it answers or fails for good, and writes each result. */
 async function make(context: RemoteContext, lease: Lease, run: Run, step: Step, asked: AskedCall): Promise<Step> {
   let text = 0
   const hub: RemoteContext['run']['hub'] = {
@@ -366,7 +355,7 @@ async function make(context: RemoteContext, lease: Lease, run: Run, step: Step, 
   }
 }
 
-/** What is tried next after a failure: the same model in a moment, or the one that takes over. */
+/** The retry after a failure: the same model after a delay, or a fallback model. */
 function nextTry(run: Run, result: CallResult): { change: Change; step: Step; seconds: number } | undefined {
   if (result.outcome !== 'failed') return undefined
   const { retry_after_seconds: seconds } = result
@@ -391,8 +380,8 @@ function failureOf(result: CallResult): Error | ModelError {
 }
 
 /**
- * Writes what a call left, with what it used added to what the task's other calls have used. `tried` is the try that ended, `next` the
- * one that begins instead, unless the lease has ended.
+ * Writes the result of an attempt, and adds its usage to that of the task's other calls. `tried` is the step that
+ * ended, `next` the one that follows, unless the lease has ended.
  */
 async function write(
   context: RemoteContext,
@@ -427,9 +416,12 @@ async function write(
   })
 }
 
-/** What a call costs that was answered after its task had ended: no worker gets its answer, and the end stays the last event. */
+/**
+ * The change of a call that was answered after its task had ended: only its usage counts. No worker gets the answer,
+ * and the end stays the last event.
+ */
 function charged(task: LockedTask, { index }: Step, { steps = [], usage, calls = [], consumed }: Change): Change {
-  // What it held was given back when the task ended.
+  // Its reservation was released when the task ended.
   const hold = settleOne(task, undefined, calls)
   if (task.ledger) task.ledger.near = []
   const made = steps.find((step) => step.index === index)

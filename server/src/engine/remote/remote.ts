@@ -17,9 +17,9 @@ import { callModel, modelNamed, modelsOf, type AskedCall, type CallAnswer } from
 import { beginStep, finishStep, type AskedStep, type StepAnswer, type StepResult } from './steps.ts'
 import { callTool, listTools, type ToolResult } from './tool-calls.ts'
 
-/** Tasks of agents whose code is on their owner's side: see `RemoteWork` of the engine. */
+/** Remote work: tasks that workers outside the service run under leases. */
 export interface RemoteWork {
-  /** A task and the token of its lease; undefined where none came in time. */
+  /** Claims a task and creates the token of its lease; undefined if no task came in time. */
   claim(
     claim: WorkClaim,
     options: { wait_ms: number; signal: AbortSignal; read?: ReadClaimed },
@@ -31,12 +31,12 @@ export interface RemoteWork {
     step_id: string,
     result: StepResult,
   ): Promise<{ step_id: string; status: 'completed' | 'failed' }>
-  /** Tells watchers what a worker says; gives how many events are kept. */
-  tell(lease: Lease, events: readonly ToldEvent[]): Promise<number>
+  /** Publishes events of a worker to the task's watchers; returns how many of them are stored. */
+  publish(lease: Lease, events: readonly WorkerEvent[]): Promise<number>
   complete(lease: Lease, output: { content: string; data?: unknown }): Promise<Ended>
   fail(lease: Lease, error: { code: string; message: string; retryable?: boolean }): Promise<Ended>
   park(lease: Lease, why: { reason?: string | undefined; until?: string | null | undefined }): Promise<Ended>
-  /** The models that a worker may ask, and the one that a name means. */
+  /** The models that a worker may call, and the one that a name means. */
   models(lease: Lease): Promise<{ names: string[]; named(name: string): string | undefined }>
   callModel(lease: Lease, asked: AskedCall): Promise<CallAnswer>
   tools(lease: Lease): Promise<ModelTool[]>
@@ -44,23 +44,23 @@ export interface RemoteWork {
     lease: Lease,
     call: { name: string; args: Record<string, unknown>; signal: AbortSignal },
   ): Promise<ToolResult>
-  /** Calls of models and tools that are under way here for a lease. */
+  /** Number of model and tool calls in flight here for a lease. */
   callsUnderWay(lease: Lease): number
 }
 
-/** Something that a worker tells those who watch its task. */
-export interface ToldEvent {
+/** An event that a worker publishes to the watchers of its task. */
+export interface WorkerEvent {
   type: 'message.delta' | 'message'
   message_id: string
   content: string
 }
 
-/** Remote work as the engine runs it. */
+/** Remote work, with what the engine needs of it. */
 export interface OpenRemoteWork {
   work: RemoteWork
-  /** Events that were committed by this process: of offers others learn. */
+  /** Reads events that this process committed, and announces offers to all processes. */
   offered(events: readonly TaskEvent[]): void
-  /** Takes tasks back whose workers are gone. */
+  /** Takes tasks back from workers that are gone. */
   sweep(): Promise<void>
   close(): void
 }
@@ -94,7 +94,7 @@ export function openRemoteWork(
       heartbeat: (lease) => heartbeatWork(context, lease),
       beginStep: (lease, step) => beginStep(context, lease, step),
       finishStep: (lease, step_id, result) => finishStep(context, lease, step_id, result),
-      tell: (lease, events) => tell(context, lease, events),
+      publish: (lease, events) => publishEvents(context, lease, events),
       complete: (lease, output) => completeWork(context, lease, output),
       fail: (lease, error) => failWork(context, calls, lease, error),
       park: (lease, why) => parkWork(context, calls, lease, why),
@@ -121,8 +121,8 @@ export function openRemoteWork(
   }
 }
 
-/** Live text goes to those who watch now; a whole message becomes an event of the task. */
-async function tell(context: RemoteContext, lease: Lease, events: readonly ToldEvent[]): Promise<number> {
+/** Live text only goes to current watchers; a whole message becomes an event of the task. */
+async function publishEvents(context: RemoteContext, lease: Lease, events: readonly WorkerEvent[]): Promise<number> {
   const whole = events.filter(({ type }) => type === 'message')
   await underLease(context, lease, {}, async () => ({
     ...(whole.length > 0 && {

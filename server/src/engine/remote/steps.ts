@@ -11,6 +11,7 @@ import { agentHolds, failed, joined } from '../journal/endings.ts'
 import { addCall } from '../journal/task-usage.ts'
 import { noteWork } from '../journal/work.queries.ts'
 import { outOfCalls } from '../run/budget-guard.ts'
+import { stepsExceeded } from '../run/run.ts'
 import { withCalls } from '../run/run-task.ts'
 import { planCall, planned, stepEvents, type Planned } from '../run/tool-plan.ts'
 import { toolOutputMax, type Tool } from '../tools/tool.ts'
@@ -36,7 +37,7 @@ export interface AskedStep {
   safety: ToolSafety
 }
 
-/** What a worker is to do with a step. */
+/** What a worker must do with a step. */
 export interface StepAnswer {
   action: WorkStepAction
   step_id: string
@@ -48,12 +49,13 @@ export interface StepAnswer {
   wait?: { reason: WaitReason; approval_id: string | null }
 }
 
-/** Codes of steps that were refused before they began. */
+/** Codes of steps that were denied before they started. */
 const deniedCodes = new Set(['tool_denied', 'approval_rejected', 'approval_expired', 'approval_mismatch'])
 
 /**
- * Journals that a step begins, unless it is done, waits or is denied. The crash rule decides about one that a worker before began:
- * `safe` and `keyed` steps begin again, of an `unsafe` one a person says what became of it.
+ * Journals the start of a step, unless it is done, waits or is denied. If an earlier worker started it, its safety
+ * decides: `safe` and `keyed` steps start again; for an `unsafe` one, a person states the outcome.
+ * @throws `step_key_taken`, `task_already_finished` if the task failed at a limit, and the problems of `underLease`
  */
 export async function beginStep(context: RemoteContext, lease: Lease, asked: AskedStep): Promise<StepAnswer> {
   const answer = await underLease<StepAnswer | { ended: TaskError }>(
@@ -77,7 +79,7 @@ async function decideStep(held: Held, asked: AskedStep): Promise<Decision<StepAn
   const at = stateOf(mine)
   const { attempt } = task
   if (at.state === 'done') return { result: resultOf(mine) }
-  // The same request again, or one whose answer got lost: only this worker has started it.
+  // The same request again, or one whose response was lost: this lease has started the step.
   if (at.state === 'started' && inputOf(at.step).claim === attempt) return { result: begunAnswer(at.step) }
   if (agentHolds(task)) return waits(held, agentHolds(task)!, mine.at(-1))
   const tool = toolOf(asked)
@@ -117,7 +119,10 @@ async function decideStep(held: Held, asked: AskedStep): Promise<Decision<StepAn
   return { change, result: answerOf(step) }
 }
 
-/** A key names one step: what else is asked by it is a mistake of the worker's. */
+/**
+ * A key identifies one step. Another use of it is a mistake of the worker.
+ * @throws `step_key_taken`
+ */
 function requireSame(mine: readonly Step[], { name, key }: AskedStep): void {
   const other = mine.find((step) => step.name !== name)
   if (other)
@@ -126,7 +131,7 @@ function requireSame(mine: readonly Step[], { name, key }: AskedStep): void {
     })
 }
 
-/** The worker makes the call: of the tool only what decides about it is known here. */
+/** The worker makes the call, so only the members that decide about it are known here. */
 function toolOf({ name, type, safety }: AskedStep): Tool {
   return {
     name,
@@ -142,15 +147,10 @@ function stepOf(step: Step, { type }: AskedStep, claim: number): Step {
   return { ...step, input, type: step.type === 'tool_call' ? type : step.type }
 }
 
-function tooManySteps({ run, steps, task }: Held, { step }: Planned): TaskError | undefined {
+function tooManySteps({ run, steps }: Held, { step }: Planned): TaskError | undefined {
   const isNew = step.index === steps.length
   if (!isNew || steps.length + 1 <= run.stepsMax) return undefined
-  return {
-    code: 'max_steps_reached',
-    message: `The task ${task.id} took ${run.stepsMax} steps without coming to an end.`,
-    retryable: false,
-    step_id: steps.at(-1)?.id ?? null,
-  }
+  return stepsExceeded(run, steps)
 }
 
 function progressOf({ steps, task }: Held) {
@@ -185,7 +185,7 @@ function begunAnswer(step: Step): StepAnswer {
   }
 }
 
-/** The result of a step that is done: of the call itself, or of the leave that was refused. */
+/** The response for a step that is done: the result of the call, or its denial. */
 function resultOf(steps: readonly Step[]): StepAnswer {
   const step = steps.find(({ type }) => type !== 'approval') ?? steps[0]!
   const error = step.error && { code: step.error.code, message: step.error.message }
@@ -194,20 +194,23 @@ function resultOf(steps: readonly Step[]): StepAnswer {
   return { action: 'replay', ...of, output: error ? null : valueOf(step.output), error }
 }
 
-/** What a worker gave as a result, as it gave it; of a result that a person stated, its text. */
+/** A worker's result in its original form; for a result that a person stated, its text. */
 function valueOf(output: unknown): unknown {
   if (!isObject(output)) return output
   return 'value' in output ? output['value'] : output['content']
 }
 
-/** What a worker says became of a step. */
+/** The result of a step as the worker sends it. */
 export interface StepResult {
   output?: unknown
   error?: { code: string; message: string } | undefined
   usage?: { input_tokens: number; output_tokens: number; cached_tokens?: number } | undefined
 }
 
-/** Writes the result of a step that this lease began. The same result again changes nothing. */
+/**
+ * Writes the result of a step that this lease started. Repeating the same result changes nothing.
+ * @throws `step_not_found`, `step_already_finished` for another result, and the problems of `underLease`
+ */
 export async function finishStep(
   context: RemoteContext,
   lease: Lease,
@@ -229,7 +232,7 @@ export async function finishStep(
         })
       return { result: { step_id, status } }
     }
-    // A worker before began it, and the crash rule decides about it: this one has not asked.
+    // An earlier worker started the step, and this one has not asked what to do with it.
     if (inputOf(step).claim !== lease.attempt)
       throw new Problem('lease_lost', { resource_type: 'step', resource_id: step_id, current_status: step.status })
     return { change: joined(used(context, held, done, result), resultChange(done)), result: { step_id, status } }
@@ -259,7 +262,7 @@ function resultChange(step: Step): Change {
   }
 }
 
-/** What a call that the worker made is counted and charged as. */
+/** The usage and cost of a call that the worker made. */
 function used(
   { run: { prices } }: RemoteContext,
   { task }: Pick<Held, 'task'>,
@@ -277,7 +280,7 @@ function used(
   const cost = price && costOf(price, tokens)
   const cost_usd = cost === null ? null : dollarsOf(cost)
   const { input_tokens, output_tokens, cached_tokens } = tokens
-  // The step itself was counted when it began.
+  // The step was counted when it started.
   const sum = addCall({ ...task.usage, steps: task.usage.steps - 1 }, step.name, tokens, cost_usd)
   step.model = step.name
   step.usage = { input_tokens, output_tokens, cached_tokens, reasoning_tokens: 0, cost_usd }

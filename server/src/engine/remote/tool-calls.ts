@@ -8,7 +8,7 @@ import type { ToolCallOutput } from '../conversation/conversation.ts'
 import type { ModelTool } from '../models/model.ts'
 import { offered } from '../run/run-model.ts'
 import { withCalls } from '../run/run-task.ts'
-import type { Run } from '../run/run.ts'
+import { stepsExceeded, type Run } from '../run/run.ts'
 import { beginTaskSpan, endTaskSpan } from '../run/spans/spans.ts'
 import { planCall, planned, type Planned, type PlannedCall } from '../run/tool-plan.ts'
 import { runCalls } from '../run/tool-run.ts'
@@ -30,18 +30,18 @@ import {
 } from './lease.ts'
 import { digestOf } from './model-calls.ts'
 
-/** What a worker reads as the result of a call of one of its agent's tools. */
+/** The result of a tool call, as a worker reads it. */
 export interface ToolResult {
   content: string
   is_error: boolean
-  /** The worker has got it, or has not: see `CallAnswer`. */
+  /** Whether the worker has received it: see `CallAnswer`. */
   delivered(): Promise<void>
   dropped(): void
 }
 
-/** A call that waits is looked at so often. */
+/** Poll interval for a waiting call. */
 const look_ms = 500
-/** One that waits for a token is tried so often. */
+/** Retry interval of a call that waits for a token. */
 const tokenRetry_ms = 5000
 
 /** The tools of a task's agent that its worker may call. */
@@ -62,9 +62,9 @@ async function openRun(context: RemoteContext, lease: Lease): Promise<Run> {
 }
 
 /**
- * Makes a call of a tool as a step of the task, with the policies, approvals and the crash rule of calls that models make. Waits where
- * a person, a process of the caller or another agent has to answer, until `signal` aborts; the call goes on without its caller. One that
- * was made before is answered from the journal.
+ * Makes a tool call as a step of the task, with the same policies, approvals and crash rule as a model's tool calls. It
+ * waits while a person, another process or another agent must answer, until `signal` aborts; the call then continues
+ * without the request. A call that was made before is answered from the journal.
  */
 export async function callTool(
   context: RemoteContext,
@@ -121,11 +121,11 @@ interface AskedTool {
   argumentError: string | undefined
   digest: string
   signal: AbortSignal
-  /** Once it is known which call it is. */
+  /** Set once the key of the call is known. */
   mine: WaitedCall | undefined
 }
 
-/** What the call is at now, and what is done about it: its intent is written, it waits, or it is done. */
+/** Decides about a call by its state: writes its intent, waits, or returns its result. */
 async function takeTurn(
   { worker_id }: RemoteContext,
   calls: Calls,
@@ -160,13 +160,13 @@ async function takeTurn(
   )
   if (!plan) return { result: await waiting(held, last, mine) }
   if (plan.step.index === steps.length && steps.length + 1 > run.stepsMax) {
-    const error = tooManySteps(run, steps)
+    const error = stepsExceeded(run, steps)
     return {
       change: failed(task, error, { steps, usage: task.usage, unfinished: '' }),
       result: { is: 'ended', error, mine },
     }
   }
-  // Other processes leave a call alone that this process makes; any process may look after one that waits.
+  // Other processes leave a call of this process alone. Any process may handle a waiting one.
   const holder = plan.call ? worker_id : undefined
   const step: Step = { ...plan.step, input: { ...inputOf(plan.step), claim: task.attempt, holder } }
   const usage = withCalls({ usage: task.usage, steps }, [step])
@@ -211,16 +211,7 @@ function turnOf({ call }: Planned, step: Step, mine: WaitedCall): Turn {
   return { is: 'wait', step, mine }
 }
 
-function tooManySteps(run: Run, steps: readonly Step[]): TaskError {
-  return {
-    code: 'max_steps_reached',
-    message: `The task took ${run.stepsMax} steps without coming to an end.`,
-    retryable: false,
-    step_id: steps.at(-1)?.id ?? null,
-  }
-}
-
-/** Makes a call whose intent is committed, and writes its result under the lease. */
+/** Makes a call whose intent is committed, and writes its result. */
 async function make(context: RemoteContext, lease: Lease, run: Run, call: PlannedCall): Promise<void> {
   run.steps = [...run.steps]
   run.steps[call.step.index] = call.step
@@ -237,7 +228,7 @@ async function make(context: RemoteContext, lease: Lease, run: Run, call: Planne
   if (last) await write({ ...last, secrets: run.secrets })
 }
 
-/** Waits until a step may have changed; the lock of the task is not held meanwhile. */
+/** Polls until a step may have changed, without holding the lock of the task. */
 async function untilChanged(
   { sql }: RemoteContext,
   { task_id }: Lease,

@@ -7,19 +7,19 @@ import { isAnswerable } from '../run/run-task.ts'
 import type { LockedTask, Step, Wait } from '../task.ts'
 import type { Change } from './lease.ts'
 
-/** What the calls of a task wait for, the first of all first. */
+/** What the open calls of a task wait for, with the most urgent reason. */
 export interface OpenWait {
   reason: WaitReason
   approval_ids: string[]
   call_ids: string[]
-  /** Steps that a caller answers. */
+  /** Steps that the caller can answer. */
   step_ids: string[]
   child_ids: string[]
   credential_ids: string[]
   until: Date | undefined
 }
 
-/** What a task's open steps wait for; undefined where for nothing that others give. */
+/** What a task's open steps wait for; undefined if they wait for nothing from others. */
 export function openWait(steps: readonly Step[]): OpenWait | undefined {
   const open = steps.filter(
     (step) => (step.status === 'started' && isWaiting(step)) || (step.status === 'unknown' && isAsked(step)),
@@ -43,7 +43,7 @@ function isWaiting(step: Step): boolean {
   return step.type === 'approval' || step.type === 'wait' || inputOf(step).waits_for !== undefined
 }
 
-/** A person is asked what became of it, and has not said. */
+/** Whether a person was asked for the outcome and has not answered. */
 function isAsked(step: Step): boolean {
   const { approval_id, repeat } = inputOf(step)
   return approval_id !== undefined && repeat !== step.attempt
@@ -59,8 +59,8 @@ function reasonOf(open: readonly Step[]): WaitReason {
 }
 
 /**
- * Puts a task aside whose worker lets it go: until its agent works again, what its calls wait for is there, its budgets have room, or
- * `until`. Undefined where it waits for nothing.
+ * Defers a task that its worker releases: until its agent works again, its calls get what they wait for, its budgets
+ * have room, or `until`. Undefined if it waits for nothing.
  */
 export function parked(
   task: LockedTask,

@@ -3,7 +3,9 @@ import { writeAgentLog } from '../../events/agent-log.ts'
 import { emit } from '../../events/outbox.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 
-/** Failures of these kinds are the configuration's: every further task would fail alike (decision D36). */
+/**
+ * Failures with these codes come from the configuration: every further task would fail in the same way (decision D36).
+ */
 const configurationCodes = [
   'provider_credentials_refused',
   'model_not_found',
@@ -11,7 +13,7 @@ const configurationCodes = [
   'secret_unreadable',
 ]
 const configurationFailures = 3
-/** Failures of any kind within some minutes (decision D36). */
+/** Failures of any kind in a row, within the minutes below (decision D36). */
 const anyFailures = 5
 const anyFailures_minutes = 10
 
@@ -24,11 +26,11 @@ interface FinishedTask {
 }
 
 /**
- * Puts an agent into `error` when its last tasks failed one after the other (decision D36). Only tasks that finished
- * since the agent was last changed count, so a restart or an update starts the count anew. Gives whether it did.
+ * Moves an agent to `error` when its last tasks failed in succession (decision D36), and returns whether it did. Only
+ * tasks that finished after the last change of the agent count, so a restart or an update resets the count.
  *
- * Runs after the transaction in which a task failed; where the process dies between the two, the next failure counts
- * the same tasks again.
+ * Runs after the transaction in which a task failed. If the process dies in between, the next failure counts the same
+ * tasks again.
  */
 export async function checkFailurePolicy(sql: Sql, agent_id: string): Promise<boolean> {
   return sql.begin(async (tx) => {
@@ -80,7 +82,7 @@ export async function checkFailurePolicy(sql: Sql, agent_id: string): Promise<bo
   })
 }
 
-/** Why the agent is to stop, from its last tasks, the newest first; undefined while it is not. */
+/** Why the agent must stop, from its last tasks, newest first; undefined if it need not. */
 function verdict(last: readonly FinishedTask[]): string | undefined {
   const failed = (task: FinishedTask): boolean => task.status !== 'completed'
   const misconfigured = last.slice(0, configurationFailures)

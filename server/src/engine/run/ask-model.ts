@@ -7,8 +7,8 @@ import type { ModelError } from '../models/model.ts'
 import type { StartedCall, Run } from './run.ts'
 
 /**
- * Calls the model of a step once it may be asked, unless it is left alone: it asked for patience once more, or does not answer.
- * All others learn from how that ends.
+ * Calls the model of a step, after a cooldown if its provider asked for one, unless the circuit breaker is open. The
+ * outcome updates the model's cooldown and circuit breaker, which all calls share.
  */
 export async function askModel(
   run: Run,
@@ -17,14 +17,14 @@ export async function askModel(
 ): Promise<CallResult> {
   if (model === undefined) return callModel(run, step, { ...context, signal })
   const busy = await waitForCooldown(model, context, signal)
-  // The agent's own patience is not used up sooner by a model that is left alone for a moment.
+  // A call that is not made must not use up the agent's retries sooner than a failed one.
   if (busy) return notAsked(providerFailed(run, step, busy, context.random, 'least'))
   const entered = context.circuitBreaker.enter(model)
   if ('refusal' in entered) return notAsked(providerFailed(run, step, entered.refusal, context.random, 'least'))
   let end: CallEnd = 'cut'
   let hasStarted = false
   const onStarted = (): void => {
-    // Callers that wait for the first answer need not wait until a long answer ends.
+    // Callers that wait for the first answer need not wait for the end of a long one.
     if (!hasStarted) {
       entered.ended('answered')
       context.cooldown.answered(model)
@@ -38,7 +38,7 @@ export async function askModel(
       context.cooldown.answered(model)
     }
     if (result.outcome === 'failed') {
-      // A call that was not made tells nothing of the model.
+      // A call that was not made says nothing about the model.
       end = 'consumed' in result.change ? result.error : 'cut'
       if (end !== 'cut') noteCooldown(context.cooldown, model, result.error)
     }
@@ -48,7 +48,7 @@ export async function askModel(
   }
 }
 
-/** Where a provider said when it wants to be asked again, all other calls of that model know it from now on. */
+/** Records when the provider wants to be asked again, for all other calls of the model. */
 function noteCooldown(cooldown: Cooldown, model: string, { code, retry_after }: ModelError): void {
   const isBusy = code === 'provider_rate_limited' || code === 'provider_unavailable'
   if (isBusy && retry_after !== undefined) cooldown.note(model, retry_after, code)

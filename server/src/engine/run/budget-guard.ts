@@ -27,15 +27,14 @@ import type {
 } from '../task.ts'
 
 type Change = ReturnType<Decide>
-/** Whether a call of a model may begin: with what it holds, or what becomes of its task instead. */
+/** Whether a model call may start, with its reservation; otherwise the change of its task. */
 export type Room =
   | { begins: true; hold: Reservation | null; max_output_tokens: number | undefined }
   | { begins: false; change: Change; error?: TaskError }
 
 /**
- * Reserves what a call of a model may use of all budgets of its task. Seen under the locks of the task and its budgets, so
- * however many tasks share a budget, what they use together stays within it. `ended` are calls whose results are written
- * with this.
+ * Reserves the maximum cost and tokens of a model call in all budgets of its task. The task and its budgets are locked,
+ * so tasks that share a budget never exceed it together. `ended` are calls whose results are part of the same write.
  */
 export function askRoom(
   run: Run,
@@ -45,12 +44,12 @@ export function askRoom(
 ): Room {
   const models = run.models ?? ofService
   const price = priceOf(models, prices, step.name)
-  // The call itself tells what is wrong with the name, and costs nothing.
+  // The call itself fails with an error about the name, and costs nothing.
   if (price === undefined) return { begins: true, hold: null, max_output_tokens: undefined }
   const over = overLimit(task, run.usage, { steps: 1, tool_calls: 0 })
   if (over) return { begins: false, change: waitForOwn(task, run.usage, over, { steps: 1, tool_calls: 0 }) }
   const facts = factsOf(models, step.name)
-  // A summary is not an answer of the agent's: its dials do not count.
+  // A summary is not an answer of the agent, so the agent's settings do not apply.
   const { max_tokens, lowered } = answerTokens(step.type === 'compaction' ? {} : run.work.config, facts)
   const call: Need = {
     input_tokens: task.ledger && task.ledger.budgets.length > 0 ? estimateFor(run, step, facts) : 0,
@@ -67,13 +66,16 @@ export function askRoom(
   return { begins: false, change: waitForRoom(task, reserved, { steps: 1, tool_calls: 0, call }) }
 }
 
-/** Before calls of tools: what becomes of a task whose own limits do not allow so many; undefined where they do. */
+/**
+ * Checks the task's limits before tool calls. Returns the change of a task that would exceed one; undefined if all
+ * calls are allowed.
+ */
 export function outOfCalls(task: LockedTask, usage: TaskUsage, wanted: Omit<Needs, 'call'>): Change | undefined {
   const over = wanted.steps > 0 ? overLimit(task, usage, wanted) : undefined
   return over && waitForOwn(task, usage, over, wanted)
 }
 
-/** The limit of a task's own that does not allow so many further steps and calls of tools. */
+/** The limit of the task that would be exceeded by these further steps and tool calls; undefined for none. */
 export function overLimit(
   { budget }: Pick<LockedTask, 'budget'>,
   usage: TaskUsage,
@@ -85,7 +87,7 @@ export function overLimit(
   return undefined
 }
 
-/** What the agent did not get of its `max_tokens`, and why. */
+/** Warnings that the agent gets less than its `max_tokens`, with the reason. */
 function loweredWarnings(
   model: string,
   { max_tokens, max_output_tokens, lowered }: { max_tokens: number; max_output_tokens: number; lowered: boolean },
@@ -93,10 +95,14 @@ function loweredWarnings(
   const warning = (message: string): CallWarning => ({ model, feature: 'max_tokens', message })
   return [
     ...(lowered
-      ? [warning(`${model} gives at most ${max_tokens} tokens in one answer; max_tokens is lowered to that.`)]
+      ? [warning(`${model} gives at most ${max_tokens} tokens in one answer; max_tokens was lowered to that.`)]
       : []),
     ...(max_output_tokens < max_tokens
-      ? [warning(`A budget leaves ${model} less than max_tokens for an answer; it is bounded to what is left.`)]
+      ? [
+          warning(
+            `A budget leaves ${model} fewer than max_tokens tokens for an answer; max_tokens was lowered to the rest.`,
+          ),
+        ]
       : []),
   ]
 }
@@ -117,18 +123,22 @@ function estimateFor(run: Run, step: Step, facts: ModelFacts): number {
   })
 }
 
-/**
- * A limit in dollars cannot be kept for a call of unknown cost. Neither a higher limit nor the next window would change
- * that, so the task fails instead of waiting forever.
- */
 function unpriced(run: Run, task: LockedTask, { id, name }: Step): Room {
-  const error: TaskError = {
-    code: 'price_unknown',
-    message: unknownPrice(name),
-    retryable: false,
-    step_id: run.steps.some((step) => step.id === id) ? id : null,
-  }
+  const error = priceUnknown(name, run.steps.some((step) => step.id === id) ? id : null)
   return { begins: false, change: failed(task, error, run), error }
+}
+
+/**
+ * The error of a call of unknown cost under a budget in dollars. Neither a higher limit nor the next window would help,
+ * so the task fails instead of waiting forever.
+ */
+export function priceUnknown(model: string, step_id: string | null): TaskError {
+  return {
+    code: 'price_unknown',
+    message: unknownPrice(model),
+    retryable: false,
+    step_id,
+  }
 }
 
 function waitForRoom(
@@ -138,7 +148,7 @@ function waitForRoom(
 ): Change {
   const { by, passing, resets_at } = refused
   const change = waitForBudget(task, passing ? null : resets_at, needs)
-  // Other calls hold what is left: that is no news.
+  // Only calls in flight hold the rest, so no event is due.
   return passing ? change : withBudgetEvent(change, budgetFacts(by, tightestUnit(by, needs.call!)))
 }
 
@@ -148,7 +158,7 @@ function waitForOwn(task: LockedTask, usage: TaskUsage, unit: 'steps' | 'tool_ca
   return withBudgetEvent(waitForBudget(task, null, needs), { ...of, unit, limit, spent: usage[unit] })
 }
 
-/** Puts a task aside until its budgets have room: it is found by what it holds, which is nothing but what it needs. */
+/** Makes a task wait for its budgets. Its `hold` reserves nothing, and has what the task needs. */
 function waitForBudget(task: LockedTask, until: string | null, needs: Needs): Change {
   const wait: Wait = { reason: 'budget', since: task.now, until, approval_ids: [] }
   return {

@@ -13,31 +13,37 @@ export interface ClaimOptions {
   queue: Queue
   worker_id: string
   count: number
-  /** Active tasks of one project at most, over all processes. */
+  /** Maximum number of active tasks of one project, over all processes. */
   perProject: number
-  /** Projects whose tasks are taken only where those of all others are not enough. */
+  /** Projects whose tasks are claimed only if there are not enough others. */
   behind?: readonly number[]
-  /** An agent's environment variables; none where they cannot be read. */
+  /** Decrypts an agent's environment variables; undefined if they cannot be decrypted. */
   environmentOf: (agent_id: string, environment: Buffer | null) => Readonly<Record<string, string>> | undefined
-  /** What a taken task begins with in the same write, and undefined where its run decides that; waits for nothing. */
+  /**
+   * The start of a claimed task in the same write, such as its first model call; undefined if its run decides that
+   * later. It must not wait for the network.
+   */
   begin?: (run: Run, task: Workable) => Promise<Partial<TaskChange> | undefined>
 }
 
 export interface Claimed {
   runs: Run[]
-  /** Jobs that were fetched, whatever became of them: as many as asked for means that there are more. */
+  /**
+   * Number of fetched jobs, including those whose tasks were not claimed. If it is the number requested, there may be
+   * more.
+   */
   fetched: number
   published: PublishedEvents[]
-  /** Agents that tasks were put aside for: see `agentsWithDeferred`. */
+  /** Agents whose tasks were deferred: see `agentsWithDeferred`. */
   deferred: string[]
-  /** Some were of an agent that is deleted: they are canceled, and to be purged. */
+  /** Whether some tasks belonged to a deleted agent: they are canceled, and must be purged. */
   orphaned: boolean
 }
 
 /**
- * Takes tasks from the queue: fetching their jobs and taking the tasks is one transaction, so a job is never active
- * without a worker that knows of it. A job whose task may not run now is taken out of the queue instead: its task was
- * canceled, its agent is paused, its time is over.
+ * Claims tasks from the queue. Fetching the jobs and claiming the tasks is one transaction, so a job is never active
+ * without a worker that knows of it. If a task may not run now (it was canceled, its agent is paused, its time is
+ * over), its job is removed instead.
  */
 export async function claimTasks(options: ClaimOptions): Promise<Claimed> {
   const { sql, queue, worker_id, count, perProject, behind, environmentOf, begin } = options
@@ -72,8 +78,8 @@ export async function claimTasks(options: ClaimOptions): Promise<Claimed> {
 }
 
 /**
- * Claims tasks that this transaction has created, by their jobs, which it marks active; `begin` is called for each. Tasks that
- * may not run now are deferred, as where their jobs are fetched.
+ * Claims tasks that this transaction created, and marks their jobs active. `begin` is called for each. Tasks that may
+ * not run now are deferred, as if their jobs were fetched.
  */
 export async function claimCreated(
   tx: Sql,
@@ -104,11 +110,11 @@ export type CreatedJob = Pick<NewJob, 'id' | 'task_id' | 'project_id'>
 /** How tasks are claimed in the transaction that creates them. */
 interface CreatedOptions extends Pick<ClaimOptions, 'queue' | 'worker_id' | 'environmentOf'> {
   jobs: readonly CreatedJob[]
-  /** As in `ClaimOptions`; called for each task that is claimed. */
+  /** Like in `ClaimOptions`; called for each claimed task. */
   begin: NonNullable<ClaimOptions['begin']>
 }
 
-/** What becomes of tasks whose jobs were fetched: those that may run are claimed, with what they begin with. */
+/** The changes of tasks whose jobs were fetched: a claim, an offer to remote workers, or a deferral. */
 async function claimEach(
   tx: Sql,
   tasks: readonly Workable[],
@@ -129,7 +135,7 @@ async function claimEach(
   return changes
 }
 
-/** The offer of a task whose agent's code is elsewhere: it waits for a worker, and keeps its place among its agent's tasks. */
+/** The offer of a task that remote workers run: it waits for one, and keeps its slot of its agent. */
 function offered(task: Workable): TaskChange | undefined {
   const queue = remoteQueue(task.work.config)
   if (queue === undefined) return undefined
@@ -142,7 +148,7 @@ function offered(task: Workable): TaskChange | undefined {
   }
 }
 
-/** The claim of a task that may run, with what it begins with. */
+/** The claim of a task that may run, joined with its start. */
 export async function claimTask(
   task: Workable,
   {
@@ -154,7 +160,7 @@ export async function claimTask(
   },
 ): Promise<TaskChange> {
   const change = take(task, worker_id)
-  // Null is an answer: a task without a limit is not ended by that of its time in the queue.
+  // Null counts: after the claim, a task without a time limit is no longer ended by its time limit in the queue.
   const expires_at = change.expires_at === undefined ? task.expires_at : change.expires_at
   const run = new Run({
     claim: { task_id: task.id, worker_id, attempt: task.attempt + 1, writes: 0 },
@@ -167,13 +173,13 @@ export async function claimTask(
   return first ? { ...joined(change, first), task } : change
 }
 
-/** A task with what it is run with. */
+/** A task together with what its run needs. */
 export type Workable = LockedTask & { work: TaskWork }
 
-/** The task of a fetched job, with the attempt fetched; undefined where it no longer names this job. */
+/** The task of a fetched job, with the job's attempt; undefined if the task no longer names this job. */
 export function named(job: Job, task: Workable | undefined): Workable | undefined {
   if (!task || task.job_id !== job.id || isFinished(task.status) || job.attempt <= task.job_attempt) return undefined
-  // The queue itself gave the job back although its worker had not been found dead: its last resort.
+  // The queue itself requeued the job as a last resort, although its worker was not found dead.
   const crashes = task.status === 'running' && task.worker_id !== null ? task.crashes + 1 : task.crashes
   return { ...task, crashes, job_attempt: job.attempt }
 }
@@ -182,10 +188,10 @@ export function isOver({ expires_at, now }: LockedTask): boolean {
   return expires_at !== null && Date.parse(expires_at) <= Date.parse(now)
 }
 
-/** What becomes of a task that may not run now; undefined where it may. */
+/** The change of a task that may not run now; undefined if it may. */
 export async function deferTask(tx: Sql, task: LockedTask): Promise<TaskChange | undefined> {
   const job = { kind: 'end' } as const
-  // Created while its agent was being deleted: to be purged with the rest.
+  // Created while its agent was being deleted, so it must be purged with the rest.
   if (!task.agent)
     await tx`
       insert into removed_agent (agent_id) values (${task.agent_id})
@@ -199,10 +205,10 @@ export async function deferTask(tx: Sql, task: LockedTask): Promise<TaskChange |
     return { ...canceled(task, request, await readReceipt(tx, task.id)), job }
   }
   if (isOver(task)) return { ...expired(task), task, job }
-  // Before it could be put aside: a task that waits does not fail (task-lifecycle).
+  // Before the checks that make it wait, because a waiting task does not fail (see the life cycle of tasks).
   if (task.crashes >= task.max_attempts) {
     const died = task.crashes === 1 ? 'A worker' : `${task.crashes} workers`
-    const message = `${died} died while working on this task.`
+    const message = `${died} died while running this task.`
     const { events = [], ...end } = failed(task, {
       code: 'attempts_exhausted',
       message,
@@ -213,13 +219,13 @@ export async function deferTask(tx: Sql, task: LockedTask): Promise<TaskChange |
   }
   const held = agentHolds(task)
   if (held) return task.status === 'queued' ? { task, job } : { ...waiting(task, held, undefined), task }
-  // It goes on after a wait, or was sent before its agent had a limit: it gets its slot in turn.
+  // The task continues after a wait, or was sent before its agent had a limit. It waits for its turn for a slot.
   const isLimited = task.agent.max_concurrent_tasks !== null
   if (isLimited && task.slot !== 'held' && task.status !== 'running') return { task, job, slot: 'wanted' }
   return undefined
 }
 
-/** What becomes of a task that a worker takes: its next attempt, which alone may write from then on. */
+/** The change of a claim: the task's next attempt, which alone may write from now on. */
 export function take(task: Workable, worker_id: string): TaskChange {
   const { work } = task
   const attempt = task.attempt + 1

@@ -17,20 +17,23 @@ import { currentModel, offered } from './run-model.ts'
 import type { StoredMessage } from '../conversation/turns.ts'
 import type { Step } from '../task.ts'
 
-/** How often the text to sum up is halved before the task is given up: no more than so many compactions without progress. */
+/** Maximum number of times that the text to summarize is halved before the task fails: compactions without progress. */
 const halvedMax = 3
-/** What of the model's window the text to be summed up may fill; the rest is for the summary and for estimates. */
+/**
+ * Share of the model's context window for the text to summarize; the rest is for the summary and for errors of the
+ * estimate.
+ */
 const transcriptShare = 0.5
-/** Its tokens where the window is not known. */
+/** Tokens of the text to summarize if the window is unknown. */
 const transcriptTokens = 60_000
-/** Characters of one result of a tool where the whole does not fit. */
+/** Characters that are kept of each tool result if the whole text does not fit. */
 const resultMax = 2000
 /** Characters of the task's input that the summary request quotes. */
 const taskMax = 4000
 
 /**
- * What to sum up before the next call of the model, because the conversation has grown to `config.context`; undefined
- * where it has not, where there is nothing to sum up, or where that was done for this call already.
+ * What to summarize before the next model call, because the conversation has grown beyond `config.context`; undefined
+ * if it has not, if there is nothing to summarize, or if that was done for this call already (decision 0024).
  */
 export function compactionDue(run: Run, facts: ModelFacts): CompactionInput | undefined {
   const { compact_at_tokens } = run.work.config.context ?? {}
@@ -40,12 +43,12 @@ export function compactionDue(run: Run, facts: ModelFacts): CompactionInput | un
   return plan && nextInput(run) >= limit ? plan : undefined
 }
 
-/** What can be done for a call that the model refused because the conversation does not fit its window. */
+/** How to shorten a conversation that the model refused because it does not fit the context window. */
 export type Squeeze = { do: 'compact'; input: CompactionInput } | { do: 'leave_out'; before: number } | undefined
 
 /**
- * First the earlier part is summed up; if even that does not fit, the oldest results of tools are left out, half of those
- * that are left each time. Undefined where nothing is left to do.
+ * First, the earlier part is summarized. If the rest is still too long, half of the remaining tool results, the oldest,
+ * are left out each time. Undefined if nothing is left to shorten.
  */
 export function squeeze(run: Run): Squeeze {
   const input = isJustCompacted(run.steps) ? undefined : planCompaction(run)
@@ -57,15 +60,15 @@ export function squeeze(run: Run): Squeeze {
   return next && { do: 'leave_out', before: next.index + 1 }
 }
 
-/** Whether a compaction has finished since the last answer: another one would sum up nothing new. */
+/** Whether a compaction has completed since the last answer: another one would have nothing new to summarize. */
 function isJustCompacted(steps: readonly Step[]): boolean {
   const answered = steps.findLastIndex(({ type, status }) => type === 'model_call' && status === 'completed')
   return steps.slice(answered + 1).some(({ type, status }) => type === 'compaction' && status === 'completed')
 }
 
 /**
- * What the next call of the model would read, in tokens: by what its provider counted last, and never less than the text can
- * have. Some servers count wrongly, or only what they had not cached.
+ * Tokens of input of the next model call, by the last count of its provider, and never less than the text's minimum:
+ * some servers count wrongly, or count only uncached tokens.
  */
 function nextInput(run: Run): number {
   const messages = conversation({ ...run, input: run.work.input })
@@ -75,8 +78,8 @@ function nextInput(run: Run): number {
 }
 
 /**
- * All but the last steps, cut where the model's turn begins, never at the result of a tool. Before the task's own steps
- * there is the past of its thread, which is summed up in the same way.
+ * Plans to summarize everything but the last steps. The cut is always at the start of the model's turn, never at a tool
+ * result. The history of the thread, which precedes the task's steps, is summarized in the same way.
  */
 function planCompaction(run: Run): CompactionInput | undefined {
   const { keep_last_steps = contextDefaults.keep_last_steps } = run.work.config.context ?? {}
@@ -95,7 +98,10 @@ function planCompaction(run: Run): CompactionInput | undefined {
   return kept_history < run.history.length ? { before_step: 0, kept_history } : undefined
 }
 
-/** How many of the last messages of a thread's past are kept: so many steps, from a turn of the model or the user on. */
+/**
+ * Number of messages at the end of a thread's history to keep: this many steps, starting with a turn of the model or
+ * the user.
+ */
 function storedHistory(history: readonly StoredMessage[], keep: number): number {
   let at = history.length
   for (let steps = 0; at > 0 && steps < keep;) {
@@ -108,7 +114,7 @@ function storedHistory(history: readonly StoredMessage[], keep: number): number 
   return history.length - at
 }
 
-/** The intent of a compaction: a repeated one keeps its place and what it sums up. */
+/** The intent of a compaction. A repeated one keeps its place and what it summarizes. */
 export function beginCompaction(run: Run, input: CompactionInput): Step {
   const again = openCompaction(run.steps)
   return {
@@ -129,15 +135,15 @@ export function beginCompaction(run: Run, input: CompactionInput): Step {
   }
 }
 
-/** The compaction that was begun and is not finished; undefined where there is none. */
+/** The compaction in progress; undefined without one. */
 export function openCompaction(steps: readonly Step[]): Step | undefined {
   const last = steps.at(-1)
   return last?.type === 'compaction' && last.status !== 'completed' ? last : undefined
 }
 
 /**
- * What an open compaction sums up at its next try: half as much of the text where its model refused it as too long. Undefined
- * where that was done often enough.
+ * What an open compaction summarizes in its next attempt: half of the text if the model refused it as too long.
+ * Undefined if it was halved often enough.
  */
 export function retriedCompaction({ input, status, error }: Step): CompactionInput | undefined {
   const before = input as CompactionInput
@@ -150,7 +156,10 @@ const instruction = `You sum up the earlier part of the conversation of an AI ag
 Keep everything that it may still need: what was asked and decided, facts, names, numbers, identifiers, file names and addresses exactly as they are, what was done by which tool and with what result, what failed, and what is still to be done.
 Leave out greetings, repetitions and reasoning that led nowhere. Write plain text, in the language of the conversation, and nothing but the summary.`
 
-/** What the model of a compaction is asked: no tools, and the conversation as a text, so that any provider's model can do it. */
+/**
+ * The summary request: without tools, and with the conversation as one text, so that any provider's model can process
+ * it.
+ */
 export function compactionRequest(
   run: Run,
   step: Step,
@@ -173,18 +182,18 @@ export function compactionRequest(
   return { system_prompt: instruction, messages: [{ role: 'user', content }] }
 }
 
-/** A finished compaction stands for the steps that it summed up, wherever it is itself. */
+/** A completed compaction stands for the steps that it summarized, wherever it is in the journal. */
 function isEarlierCompaction(steps: readonly Step[], index: number, { index: own }: Step): boolean {
   const step = steps[index]
   return step?.type === 'compaction' && step.status === 'completed' && index < own
 }
 
-/** Messages as a text of so many bytes at most: results of tools are shortened first, then the middle is left out. */
+/** Messages as one text of at most `bytesMax` bytes. First tool results are shortened, then the middle is left out. */
 function transcript(messages: readonly StoredMessage[], bytesMax: number): string {
   const whole = messages.map((message) => lineOf(message, Infinity)).join('\n\n')
   if (Buffer.byteLength(whole) <= bytesMax) return whole
   const short = messages.map((message) => lineOf(message, message.role === 'tool' ? resultMax : Infinity)).join('\n\n')
-  // A character has three bytes at most in UTF-16 terms, and nearly always one.
+  // A UTF-16 code unit has at most three bytes in UTF-8, and nearly always one.
   return Buffer.byteLength(short) <= bytesMax ? short : shortened(short, Math.floor(bytesMax / 3))
 }
 
@@ -197,14 +206,14 @@ function lineOf({ role, content, tool_calls = [], tool_name }: StoredMessage, ma
   return `${who}: ${[said, ...calls].filter((text) => text !== '').join('\n')}`
 }
 
-/** A text of so many characters at most: its beginning and its end. */
+/** A text of about `max` characters: its beginning and its end. */
 function shortened(text: string, max: number): string {
   if (text.length <= max) return text
   const half = Math.floor(max / 2)
   return `${text.slice(0, half)}\n[… ${text.length - 2 * half} characters left out …]\n${text.slice(-half)}`.toWellFormed()
 }
 
-/** What a finished compaction leaves. */
+/** The output of a completed compaction. */
 export function compactionOutput(step: Step, summary: string): CompactionOutput {
   const { before_step, kept_history } = step.input as CompactionInput
   return { before_step, kept_history, summary }

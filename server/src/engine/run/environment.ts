@@ -1,7 +1,7 @@
 import type { Secrets } from '../../platform/crypto/secrets.ts'
 import { secretLabels } from '../../platform/crypto/secret-labels.ts'
 
-/** The environment variables of an agent, in the clear. Throws where the secret key is not the one they were kept with. */
+/** Decrypts the environment variables of an agent. Throws if they were encrypted with another secret key. */
 export function readEnvironment(
   secrets: Secrets,
   agent_id: string,

@@ -13,29 +13,29 @@ import { backoff } from '../../platform/backoff.ts'
 
 type Change = ReturnType<Decide>
 
-/** One call takes this long at most, whatever the provider's own limits are. */
+/** Maximum duration of one model call, whatever the provider's limits are. */
 export const modelCall_ms = 600_000
-/** However long a provider asks to wait, it is asked again after a day. */
+/** Maximum wait before a retry, even if the provider asks for a longer one. */
 const retryAfterMax_seconds = 86_400
-/** Text of one answer. */
+/** Maximum size of the text of one answer, in bytes. */
 export const outputBytesMax = 1_048_576
-/** A call is begun so often at most before the task fails. */
+/** Maximum number of failures of a call before the task fails. */
 const modelFailuresMax = 5
-/** Waits between tries where the provider says nothing: doubled each time, up to a bound, and spread by chance. */
+/** Delays between retries if the provider asks for none: doubled each time up to a maximum, with jitter. */
 const backoff_seconds = { first: 0.5, max: 30 }
 
-/** How a call ended: what it leaves for the journal, and how long to wait before it is tried again. */
+/** How a call ended: its change for the journal, and the wait before a retry. */
 export type CallResult =
   | { outcome: 'answered'; change: Change }
   | { outcome: 'interrupted'; change: Change }
   | { outcome: 'failed'; change: Change; error: ModelError; retry_after_seconds: number | undefined }
 
-/** The message that a step writes. */
+/** The id of the message that a step writes. */
 export function messageId(step: Step): string {
   return (step.input as { message_id: string }).message_id
 }
 
-/** Every call of a conversation gets a unique id, also where the provider gives none or the same twice. */
+/** Makes the ids of calls unique in the conversation, even if the provider sends none or repeats one. */
 function named(steps: readonly Step[], index: number, calls: readonly ModelToolCall[]): ModelToolCall[] {
   const taken = new Set(
     steps.flatMap((step) => (step.type === 'model_call' ? [] : [(step.input as CallInput).tool_call_id])),
@@ -48,16 +48,16 @@ function named(steps: readonly Step[], index: number, calls: readonly ModelToolC
   })
 }
 
-/** Whose answer it is, what it costs, and how its turn is kept. */
+/** The model and provider of an answer, its price, and how its turn is stored. */
 interface AnswerContext {
   provider: string
   asked: string
-  /** What `provider/model` costs at that provider; null where it is not known. */
+  /** The price of `provider/model` at that provider; null if unknown. */
   price: (provider_model: string) => ModelPrice | null
   turns: Turns
 }
 
-/** What an answer leaves: a finished step with what it used and cost, and its message. */
+/** The change of an answer: a completed step with its usage and cost, and its message. */
 export function answered(run: Run, step: Step, answer: ModelAnswer, context: AnswerContext): Change {
   const tool_calls = named(
     run.steps,
@@ -87,7 +87,7 @@ export function answered(run: Run, step: Step, answer: ModelAnswer, context: Ans
   ])
 }
 
-/** What a summary leaves: it takes the place of what it sums up from the next call on. */
+/** The change of a summary, which replaces what it summarizes from the next call on. */
 export function compacted(run: Run, step: Step, answer: ModelAnswer, context: AnswerContext): Change {
   const output = compactionOutput(step, cleanText(answer.text))
   const { before_step, kept_history } = output
@@ -96,7 +96,7 @@ export function compacted(run: Run, step: Step, answer: ModelAnswer, context: An
   ])
 }
 
-/** A call that a model answered, as it is journaled, published and charged for. */
+/** The change of a call that a model answered: its step, events, usage and cost. */
 function finishedCall(
   run: Run,
   step: Step,
@@ -106,7 +106,7 @@ function finishedCall(
 ): Change {
   const { input_tokens, output_tokens, cached_tokens, reasoning_tokens = 0 } = usage
   const model = `${provider}/${answering}`
-  // What was asked for is what was reserved for, and what its provider charges by.
+  // The requested model's price is what was reserved, and what its provider charges.
   const price = priceOf(asked) ?? priceOf(model)
   const cost = price && costOf(price, usage)
   const cost_usd = cost === null ? null : dollarsOf(cost)
@@ -143,10 +143,10 @@ function finishedCall(
   }
 }
 
-/** Characters of a summary of reasoning that are kept for people. */
+/** Maximum number of characters of a reasoning summary that are stored for people. */
 const summaryMax = 100_000
 
-/** A turn whose calls have the identifiers that the journal knows them by. */
+/** A turn whose calls have the ids that the journal has. */
 function withIds(turn: ProviderTurn, calls: readonly ModelToolCall[]): ProviderTurn {
   let at = 0
   return {
@@ -155,7 +155,10 @@ function withIds(turn: ProviderTurn, calls: readonly ModelToolCall[]): ProviderT
   }
 }
 
-/** What a provider's failure leaves: a failed step, and whether and when it is tried again. */
+/**
+ * The change of a provider's failure: a failed step, and whether and when it is retried. With `least`, the provider's
+ * wait is a lower bound of the delay.
+ */
 export function providerFailed(
   run: Run,
   step: Step,
@@ -170,7 +173,8 @@ export function providerFailed(
     cause: thrown,
     network: thrown.network,
   })
-  // A conversation that is too long is made shorter before it is sent again: that is no further try of the same call.
+  // A conversation that is too long is shortened before it is sent again, which is not another attempt of the same
+  // call.
   const failures = step.failures + (thrown.code === 'context_length_exceeded' ? 0 : 1)
   const { max_attempts = modelFailuresMax, ...delays } = run.work.config.retry ?? {}
   const again = thrown.retryable && failures < max_attempts
@@ -204,7 +208,7 @@ export function providerFailed(
   }
 }
 
-/** What a call leaves that the service cut: a failed step that will be begun again. */
+/** The change of a call that Cadre aborted: a failed step that will be repeated. */
 export function interrupted(run: Run, step: Step, thrown: unknown): Change {
   const reason = thrown instanceof Interrupted ? thrown.reason : 'agent'
   const stored = run.unfinished
@@ -214,12 +218,12 @@ export function interrupted(run: Run, step: Step, thrown: unknown): Change {
     { code: 'aborted', message: 'The call was aborted.', retryable: true },
     { reason, will_retry: true },
   )
-  // A task that is canceled or out of time keeps what there is of an answer.
+  // A task that is canceled or out of time keeps the text so far.
   run.unfinished = stored
   return change
 }
 
-/** What every call leaves that gave no answer: its step failed, and the text streamed so far is void. */
+/** The change of any call without an answer: its step failed, and the text streamed so far is discarded. */
 function unfinished(run: Run, step: Step, error: NonNullable<Step['error']>, more: Record<string, unknown>): Change {
   const done: Step = { ...step, status: 'failed', error }
   run.steps[step.index] = done
@@ -240,7 +244,10 @@ function unfinished(run: Run, step: Step, error: NonNullable<Step['error']>, mor
   }
 }
 
-/** Seconds before try `failures` + 1: exponential, half of it by chance, so that tasks do not come back together. */
+/**
+ * Seconds before the next attempt after `failures`: exponential, half of it jitter, so that tasks do not retry at the
+ * same time.
+ */
 function retryDelay(
   failures: number,
   random: () => number,
@@ -250,7 +257,7 @@ function retryDelay(
   return whole / 2 + (whole / 2) * random()
 }
 
-/** Whatever a call threw, as a failure of its model. */
+/** Any error of a call as a `ModelError`. */
 export function asModelError(thrown: unknown): ModelError {
   if (thrown instanceof ModelError) return thrown
   if (thrown instanceof Interrupted && thrown.reason === 'call_timeout') {
@@ -265,7 +272,7 @@ export function asModelError(thrown: unknown): ModelError {
       cause: thrown,
     })
   }
-  // A bug in a provider's adapter: it must not be retried five times and then look like an outage.
+  // A bug in a provider's adapter is not retried, because it would look like an outage.
   return new ModelError(
     'provider_bad_answer',
     `The model's answer could not be understood: ${thrown instanceof Error ? thrown.message : String(thrown)}`,

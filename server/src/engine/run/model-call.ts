@@ -34,24 +34,24 @@ import type { Caller, Step } from '../task.ts'
 
 type Change = ReturnType<Decide>
 
-/** What is known of a model by its name in a configuration; of one with nothing behind it, what its name tells. */
+/** What is known about a model by its name in a configuration; for an unknown name, what the name itself says. */
 export function factsOf(models: ModelSource, name: string): ModelFacts {
   return (models.facts ?? modelFacts)(resolved(models, name)?.name ?? name)
 }
 
-/** Under which key cooldowns and failures of a model are known; undefined for a name with nothing behind it. */
+/** The key of a model's cooldown and circuit breaker; undefined for an unknown name. */
 export function callKeyOf(models: ModelSource, name: string): string | undefined {
   const found = resolved(models, name)
   return found && callKey(found.name, found.own?.key)
 }
 
-/** What a model costs; null where it is not known, undefined for a name with nothing behind it. */
+/** The price of a model; null if it is unknown, undefined for an unknown name. */
 export function priceOf(models: ModelSource, prices: Prices, name: string): ModelPrice | null | undefined {
   const found = resolved(models, name)
   return found && prices.of(found.name, found.own)
 }
 
-/** `provider/model` as the provider knows it; undefined for a name with nothing behind it. */
+/** `provider/model` as the provider knows it; undefined for an unknown name. */
 function resolved(models: ModelSource, full: string): { name: string; own: OwnProvider | undefined } | undefined {
   try {
     const { model, name } = models.resolve(full)
@@ -63,7 +63,7 @@ function resolved(models: ModelSource, full: string): { name: string; own: OwnPr
 
 /**
  * The intent of a model call: the step as committed before the call. A repeated call keeps its place and its request;
- * `more` is what is added to the conversation.
+ * `more` adds to the conversation.
  */
 export function beginModelCall(run: Run, more: Pick<ModelCallInput, 'repair' | 'results_left_out_before'> = {}): Step {
   const last = run.steps.at(-1)
@@ -95,7 +95,7 @@ export function beginModelCall(run: Run, more: Pick<ModelCallInput, 'repair' | '
   }
 }
 
-/** The message that a started step was writing when its worker was lost; its text is void. */
+/** The id of the message that a step in progress was writing when its worker was lost. Its text is discarded. */
 export function discardedMessage(step: Step | undefined): string | undefined {
   return step?.type === 'model_call' && step.status === 'started' ? messageId(step) : undefined
 }
@@ -105,17 +105,17 @@ export interface CallContext {
   prices: Prices
   hub: Hub
   turns: Turns
-  /** Where files come from; without it parts that name files are named in words. */
+  /** Source of files; without it, parts with files are described in text. */
   fileSource?: FileSource | undefined
   random: () => number
   signal: AbortSignal
-  /** Called for every part of an answer that arrived. */
+  /** Called for every part of an answer that arrives. */
   onStarted?: () => void
 }
 
 /**
- * Makes the call of a step whose intent is committed, or is being stored: then its request is prepared meanwhile, and sent once it is.
- * Never throws for what a provider does wrong: that is a result.
+ * Makes the call of a step whose intent is committed. If the intent is still being stored, the request is prepared
+ * meanwhile, and sent once it is stored. An error of the provider is a result and is never thrown.
  */
 export async function callModel(
   run: Run,
@@ -165,12 +165,12 @@ export async function callModel(
         const clean = cleaner.push(text)
         bytes += Buffer.byteLength(clean)
         if (bytes > outputBytesMax) return ends.abort(new Interrupted('output_too_large'))
-        // A summary is no message of the task's.
+        // A summary is not a message of the task.
         if (!isTurn) return
         run.unfinished += clean
         hub.delta(run.claim.task_id, messageId(step), clean)
       },
-      // Its size is bounded with the whole answer's by the model.
+      // The model bounds the size of the whole answer, including its reasoning.
       on_reasoning: (text) => {
         if (aborted.aborted) return
         onStarted?.()
@@ -205,13 +205,13 @@ export async function callModel(
   }
 }
 
-/** A failure for which no request was made. */
+/** The result of a failure without a request to the provider. */
 export function notAsked(result: CallResult): CallResult {
   const { consumed: _consumed, ...change } = result.change
   return { ...result, change }
 }
 
-/** A file that could not be read for another reason than its own may be read later. */
+/** A file that could not be read for any other reason may be readable later. */
 function asFileError(error: unknown): never {
   if (error instanceof ModelError) throw error
   if (error instanceof Problem && error.kind === 'file_not_found')
@@ -222,12 +222,12 @@ function asFileError(error: unknown): never {
   })
 }
 
-/** Whether a call failed for what there is in its conversation, before it was made. */
+/** Whether a call failed because of its conversation, before a request was made. */
 function isOfParts({ code }: ModelError): boolean {
   return code === 'unsupported_input' || code === 'file_missing'
 }
 
-/** What the model of a task is asked at a step. */
+/** The request for the next turn of a task. */
 function turnRequest(run: Run, step: Step, turns: Turns): ModelAsk {
   const { config, input } = run.work
   const { effort, service_tier, temperature, system_prompt, prompt_cache = 'auto' } = config
@@ -246,7 +246,7 @@ function turnRequest(run: Run, step: Step, turns: Turns): ModelAsk {
   }
 }
 
-/** What the caller asked of the first call of a model since its request. */
+/** The caller's `tool_choice`, which applies to the first model call since its request. */
 function toolChoice({ work: { caller }, steps }: Run, { index }: Step): Caller['tool_choice'] {
   if (!caller?.tool_choice) return undefined
   const earlier = steps.slice(caller.from_step ?? 0, index)
@@ -254,7 +254,7 @@ function toolChoice({ work: { caller }, steps }: Run, { index }: Step): Caller['
   return isFirst ? caller.tool_choice : undefined
 }
 
-/** What a model is asked that sums up: neither tools nor the agent's dials, and nothing that is worth caching. */
+/** The request for a summary: without tools, without the agent's settings, and without caching. */
 function summaryRequest(run: Run, step: Step, facts: ModelFacts): ModelAsk {
   return {
     ...compactionRequest(run, step, facts),
@@ -266,8 +266,8 @@ function summaryRequest(run: Run, step: Step, facts: ModelFacts): ModelAsk {
 }
 
 /**
- * After a model has failed for good: the next of `fallback_models` takes over the same step, and what tools gave so far
- * stays. Undefined where there is none.
+ * After a model has failed for good: the next of `fallback_models` takes over the same step, with all tool results so
+ * far. Undefined if there is none.
  */
 export function fallBack(run: Run, result: Extract<CallResult, { outcome: 'failed' }>): Change | undefined {
   const step = run.steps.at(-1)!
@@ -278,7 +278,7 @@ export function fallBack(run: Run, result: Extract<CallResult, { outcome: 'faile
   const taken: Step = { ...step, name: next, failures: 0 }
   run.steps[step.index] = taken
   return joined(result.change, {
-    // The task may be put aside before the call is begun.
+    // The task may be deferred before the call starts.
     steps: [taken],
     events: [
       {

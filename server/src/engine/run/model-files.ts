@@ -4,29 +4,35 @@ import { readWhole, type Files } from '../files/file-store.ts'
 import { type LoadedFile, type Model, ModelError, type ModelMessage } from '../models/model.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 
-/** Bytes of all files of one call; providers take no more, and a process holds them while it sends them. */
+/**
+ * Maximum bytes of all files of one call. Providers accept no more, and a process holds them in memory while it sends
+ * them.
+ */
 export const callFilesMax = 32 * 1_048_576
 
-/** Where files come from. */
+/** Where files are read from. */
 export interface FileSource {
   sql: Sql
   files: Files
 }
 
-/** A part that names a file, with its place among the messages. */
+/** A part that names a file, and its place among the messages. */
 interface Named {
   type: 'image' | 'file'
   file_id: string
-  /** Which part of which message of the user it is, for people: both from 1. */
+  /** For people: which part of which message of the user, both counted from 1. */
   place: string
-  /** It is left out where it cannot be sent: a tool gave it, or a model has answered since, so that it was sent already. */
+  /**
+   * Whether the part may be left out if it cannot be sent: a tool made the file, or the model has answered since, so
+   * that it was sent already.
+   */
   mayLack: boolean
 }
 
 /**
- * Reads the files that messages name, as the model takes them: pictures and documents as bytes, text as text behind its name.
- * Throws `ModelError` `file_missing` or `unsupported_input` for a part that was not sent yet; one that was sent before is left
- * out where it is gone or not taken any more, with a note in its place.
+ * Reads the files that messages name, in the form that the model takes: pictures and documents as bytes, text with its
+ * file name. A part that was sent before and cannot be sent any more is replaced by a note.
+ * @throws ModelError `file_missing` or `unsupported_input` for a part that was not sent yet
  */
 export async function loadFiles(
   messages: readonly ModelMessage[],
@@ -43,7 +49,7 @@ export async function loadFiles(
   )
   const loaded = new Map<string, LoadedFile>()
   let left = callFilesMax
-  // The newest first: where not all fit, the oldest are left out.
+  // Newest first: if not all fit, the oldest are left out.
   for (const part of named.toReversed()) {
     if (loaded.has(part.file_id)) continue
     const row = rows.get(part.file_id)
@@ -96,7 +102,7 @@ function refusalOf(
   return isTaken ? undefined : fail('unsupported_input', `${what} is not taken by the model ${name}.`)
 }
 
-/** Models that say nothing take pictures: the built-in ones tell by a word that there is one. */
+/** A model without a declaration takes pictures: the built-in ones mention them in their answer. */
 function takes(model: Model, { media_type }: FileRow): boolean {
   return model.takes?.(media_type) ?? isImageType(media_type)
 }

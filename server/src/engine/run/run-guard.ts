@@ -11,32 +11,34 @@ import type { LockedTask, TaskOutput } from '../task.ts'
 
 type Change = ReturnType<Decide>
 
-/** What keeps tasks of a process from going on, beside themselves. */
+/** The parts of a process that can keep its tasks from continuing. */
 export interface StopContext {
-  /** Model tokens a credential may use an hour (decision D90). */
+  /** Model tokens that a credential may use per hour (decision D90). */
   tokens_per_hour: number
-  /** 0 to 1. */
+  /** Random number from 0 to 1. */
   random: () => number
-  /** Whether the process stops: no further step begins. */
+  /** Whether the process stops: no further step starts. */
   isClosing: () => boolean
-  /** When providers asked to be left alone. */
+  /** Cooldowns that providers asked for. */
   cooldown: Cooldown
-  /** Which models do not answer. */
+  /** Circuit breakers of models. */
   circuitBreaker: CircuitBreaker
 }
 
-/** A task is given back at a step's boundary after this long: others get their turn, and no lease grows old. */
+/** A task is requeued at the end of a step after this long, so that others get their turn and no lease grows old. */
 const claim_ms = 3_600_000
-/** Cooldowns up to this long keep the worker's slot; for longer ones the task is put aside. */
+/** A cooldown up to this long keeps the worker's slot; for a longer one the task is deferred. */
 const heldCooldown_ms = 2000
-/** How often such a wait checks whether it is over: the call that went first may be answered or refused earlier. */
+/**
+ * Interval at which such a wait checks whether it is over: the call that went first may be answered or refused earlier.
+ */
 const cooldownPoll_ms = 100
-/** After so many looks, ten seconds, it asks whatever is known: those that went before it are all silent. */
+/** After this many checks (ten seconds), the call is made in any case, because the calls before it got no response. */
 const cooldownPollsMax = 100
 
 /**
- * Why a task must not begin anything further, decided under its lock: it is being canceled, its time is over, its agent
- * may not work, or the process stops. Undefined where nothing prevents it.
+ * Why a task must not start another step, decided under its lock: it is being canceled, its time is over, its agent may
+ * not work, or the process stops. Undefined if nothing prevents it.
  */
 export function stopReason(run: Run, task: LockedTask, context: StopContext): Change | undefined {
   const change = findStopReason(run, task, context)
@@ -53,11 +55,11 @@ function findStopReason(run: Run, task: LockedTask, { isClosing }: StopContext):
   return undefined
 }
 
-/** Before a call of a model: whether its credential has tokens left in this hour (decision D90). */
+/** Before a model call: whether its credential has tokens left this hour (decision D90). */
 export function outOfTokens(task: LockedTask, { tokens_per_hour, random }: StopContext): Change | undefined {
   if (task.tokens_used < tokens_per_hour) return undefined
   const hour_ms = 3_600_000
-  // Spread over the first seconds of the hour, so that not all come back in the same moment.
+  // With jitter over the first seconds of the hour, so that tasks do not continue at the same time.
   const next = new Date((Math.floor(Date.parse(task.now) / hour_ms) + 1) * hour_ms + Math.floor(random() * 5000))
   return {
     ...waiting(task, 'budget', next),
@@ -72,23 +74,23 @@ export function outOfTokens(task: LockedTask, { tokens_per_hour, random }: StopC
 }
 
 /**
- * Before a model call: whether its provider asked for a long cooldown, or another call probes now whether it answers
- * again. Such a wait does not count as a failure of the task.
+ * Before a model call: whether its provider asked for a long cooldown, or another call is testing now whether the model
+ * answers again. Such a wait does not count as a failure of the task.
  */
 export function coolingDown(task: LockedTask, model: string | undefined, context: StopContext): Change | undefined {
   const tried_ms = model === undefined ? 0 : context.circuitBreaker.tried_ms(model)
   if (tried_ms > 0) return waiting(task, 'provider', new Date(Date.parse(task.now) + tried_ms * (1 + context.random())))
   const left_ms = cooldownLeft_ms(model, context)
   if (left_ms <= heldCooldown_ms) return undefined
-  // Spread over what follows, so that not all come back in the same moment.
+  // With jitter, so that tasks do not continue at the same time.
   const spread_ms = Math.max(1000, left_ms / 10) * context.random()
   return waiting(task, 'provider', new Date(Date.parse(task.now) + left_ms + spread_ms))
 }
 
 /**
- * Waits until the model may be asked, which is a moment after others made sure, and takes leave to ask it. Gives what the
- * call fails of instead where its provider asks for patience once more meanwhile: it counts as one of the task's tries, or
- * a task without a limit of time would never end. An abort ends the wait, and what it means is seen later.
+ * Waits for the end of a short cooldown: until another call has shown that the model answers, or the time is over. If
+ * the provider asks for another cooldown meanwhile, the result is the error of the call. It counts as one of the task's
+ * attempts; otherwise a task without a time limit would never end. An abort ends the wait, and the caller handles it.
  */
 export async function waitForCooldown(
   model: string | undefined,

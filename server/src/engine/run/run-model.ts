@@ -3,7 +3,7 @@ import type { Run } from './run.ts'
 import { policyOf } from './tool-policy.ts'
 import type { AgentConfig, Caller } from '../task.ts'
 
-/** The tools offered to the model: those that a policy denies or the caller left out are omitted. */
+/** The tools offered to the model: all but those that a policy denies or the caller excluded. */
 export function offered({ toolset, work: { config, caller } }: Run): ModelTool[] {
   return [...toolset.tools.values()].filter(({ name }) => policyOf(config, name) !== 'deny' && isAllowed(caller, name))
 }
@@ -14,13 +14,13 @@ export function isAllowed(caller: Pick<Caller, 'allowed_tools'> | null, name: st
   return allowed === undefined || allowed.includes(name) || allowed.includes(name.split('/', 1)[0]!)
 }
 
-/** The model that answers now: the one that took over last, as long as the configuration still names it. */
+/** The current model: the fallback that took over last, if the configuration still names it. */
 export function currentModel({ steps, work: { config } }: Run): string {
   const last = steps.findLast(({ type }) => type === 'model_call')?.name
   return last !== undefined && chainOf(config).includes(last) ? last : config.model
 }
 
-/** Each model once: one that is named again would take over from itself for ever. */
+/** The models in order, each once: a repeated one would take over from itself forever. */
 export function chainOf({ model, fallback_models = [] }: AgentConfig): string[] {
   return [...new Set([model, ...fallback_models])]
 }

@@ -15,7 +15,7 @@ import { beginModelCall, callKeyOf, discardedMessage, factsOf, fallBack } from '
 import type { ModelSource } from '../models/model.ts'
 import { messageId, type CallResult } from './model-call-result.ts'
 import type { Prices } from '../budgets/prices.ts'
-import type { StartedCall, Run } from './run.ts'
+import { stepsExceeded, type Run, type StartedCall } from './run.ts'
 import { judgeOutput, outputInvalid, outputSchema, prejudgeOutput, repairOf } from './task-output.ts'
 import { checkCalls, planCalls, planned, type PlannedCall } from './tool-plan.ts'
 import { policyOf } from './tool-policy.ts'
@@ -27,35 +27,36 @@ import type { LockedTask, Wait, TaskError, TaskOutput, Step } from '../task.ts'
 
 type Change = ReturnType<Decide>
 
-/** What running tasks needs; the same for all of a process. */
+/** What running a task needs; shared by all tasks of a process. */
 export interface RunContext extends StopContext {
   journal: Journal
-  /** Those of the service. */
+  /** The models of the service. */
   models: ModelSource
-  /** Reads the models of a run anew, after the model providers of its organization were changed. */
+  /** Reads the models of a run again, after its organization's model providers changed. */
   rereadModels: (run: Run, providers_version: number, sql?: Sql) => Promise<void>
   prices: Prices
   hub: Hub
-  /** How turns of models are kept. */
+  /** Encrypts and decrypts turns of models. */
   turns: Turns
-  /** Where files come from. */
+  /** Source of files. */
   fileSource?: FileSource | undefined
-  /** Where seconds of the sandbox come from. */
+  /** Budgets of sandbox seconds. */
   sandboxSeconds?: SandboxSeconds | undefined
-  /** Told after a task began to wait for a credential: it may have been connected meanwhile. */
+  /** Called after a task began to wait for a credential, because it may have been connected meanwhile. */
   onCredentialWait?: () => void
-  /** Reads the journal and the messages of a run anew, after others have written to them. */
+  /** Reads the journal and the messages of a run again, after others wrote to them. */
   reload: (run: Run) => Promise<void>
 }
 
-/** Waits up to this long keep the worker's slot; for longer ones the task is put aside. */
+/** A wait up to this long keeps the worker's slot; for a longer one the task is deferred. */
 const heldWait_seconds = 2
 
 /**
  * Alternates model and tool calls until the task ends or is deferred. The next step is derived from the journal, so a
- * task that another worker began continues in the same way. Every turn is two writes: the intent before the call, and
- * the result after it, joined with the next intent or the end. Throws `LeaseLost` where another worker owns the task.
- * Returns the error that the task failed with, if it did.
+ * task that another worker started continues in the same way (decision 0009). Every turn is two writes: the intent
+ * before the call, and the result after it, joined with the next intent or the end. Returns the error that the task
+ * failed with, if it did.
+ * @throws LeaseLost if another worker owns the task
  */
 export async function runTask(run: Run, context: RunContext): Promise<TaskError | undefined> {
   const { started: call } = run
@@ -66,9 +67,9 @@ export async function runTask(run: Run, context: RunContext): Promise<TaskError 
 }
 
 /**
- * The intent of a new task's first model call, written with its claim: one commit less before the first token.
- * Undefined where something must be checked or read first; then the run decides. The run is prepared, and no budget
- * limits its task.
+ * The intent of a new task's first model call, written with its claim, which saves a commit before the first token.
+ * Undefined if something must be checked or read first; the run decides then. The run is prepared, and no budget limits
+ * its task.
  */
 export function beginWithClaim(run: Run, task: LockedTask, context: RunContext): Change | undefined {
   const next = { do: 'ask', repair: undefined } as const
@@ -88,13 +89,13 @@ export function beginWithClaim(run: Run, task: LockedTask, context: RunContext):
 }
 
 /**
- * Prepares the first call of a run whose claim is about to be stored, so that its request needs only be sent once it is: see
- * `callModel`. Ends with the run where it is not.
+ * Prepares the first call of a run whose claim is being stored, so that its request can be sent as soon as the claim is
+ * stored: see `callModel`. If the claim is not stored, the call ends with the run.
  */
 export function prepareCall(run: Run, context: RunContext): void {
   if (!run.started) return
   run.storing = Promise.withResolvers()
-  // A call that ends before it waits for this is no fault.
+  // Handles the rejection of a claim whose call ended before it awaited the promise.
   run.storing.promise.catch(() => {})
   const call = askModel(run, run.started, context)
   call.catch(() => {})
@@ -104,7 +105,7 @@ export function prepareCall(run: Run, context: RunContext): void {
 /** First calls that were prepared while their intents were being stored. */
 const prepared = new WeakMap<Run, Promise<CallResult>>()
 
-/** How a turn ended: the task is over or put aside, or `pending` is to be written with what comes next. */
+/** How a turn ended: the task is over or deferred, or `pending` must be written together with the next change. */
 type Turn = { next: 'over'; error?: TaskError | undefined } | { next: 'turn'; pending: Change | undefined }
 
 const over = (error?: TaskError): Turn => ({ next: 'over', error })
@@ -125,7 +126,7 @@ async function takeTurn(run: Run, context: RunContext, pending: Change | undefin
   }
 }
 
-/** What comes after the calls of tools: the end with an answer or without a valid one, or a call of the model. */
+/** What follows tool calls: the end, with a valid or an invalid answer, or a model call. */
 type Next =
   | { do: 'tools' }
   | { do: 'finish'; output: TaskOutput; error?: TaskError | undefined }
@@ -142,7 +143,7 @@ function afterAnswer(run: Run): Exclude<Next, { do: 'tools' }> {
   return { do: 'finish', output: { content: text, data: null }, error: outputInvalid(answer, judged.fault) }
 }
 
-/** Before the model is asked: whether the conversation has to be made shorter, because it is long or was refused as too long. */
+/** Before a model call: shortens the conversation if it is long or was refused as too long. */
 async function askTurn(
   run: Run,
   context: RunContext,
@@ -174,7 +175,7 @@ async function askTurn(
 function exhausted({ id, name }: Step): TaskError {
   return {
     code: 'context_exhausted',
-    message: `The conversation does not fit the context window of ${name}, and cannot be made any shorter.`,
+    message: `The conversation does not fit the context window of ${name}, and cannot be shortened any further. Use a model with a larger window, or a smaller task.`,
     retryable: false,
     step_id: id,
   }
@@ -185,7 +186,10 @@ async function end(run: Run, { journal }: RunContext, pending: Change | undefine
   return over(error)
 }
 
-/** What an earlier attempt left unfinished: a message that its watchers should forget. */
+/**
+ * The change at the start of a run: logs tools that were left out, and discards the message that an earlier attempt
+ * left unfinished.
+ */
 function resumed(run: Run): Change | undefined {
   const { missing } = run.toolset
   const logs: Change['logs'] =
@@ -211,19 +215,14 @@ function resumed(run: Run): Change | undefined {
 }
 
 /**
- * Steps that a task may take at most, counting the calls that the model has just asked for. A call that needs approval
- * takes two, so no approval is requested for a call that could not be made.
+ * Checks the limit of steps, including the calls that the model has just requested. A call that needs approval takes
+ * two steps, so no approval is requested for a call that could not be made.
  */
 function tooManySteps(run: Run, open: readonly OpenCall[], next: Next): TaskError | undefined {
   const toCome = open.reduce((sum, one) => sum + stepsToCome(run, one), 0)
   const asksModel = next.do === 'ask' && nextModelCall(run) === run.steps.length
   if (run.steps.length + toCome + (asksModel ? 1 : 0) <= run.stepsMax) return undefined
-  return {
-    code: 'max_steps_reached',
-    message: `The task took ${run.stepsMax} steps without coming to an end.`,
-    retryable: false,
-    step_id: run.steps.at(-1)?.id ?? null,
-  }
+  return stepsExceeded(run, run.steps)
 }
 
 /** A task never runs without the secrets that its agent and its tools name. */
@@ -238,7 +237,7 @@ function unreadableSecrets({ unreadable, toolset, steps }: Run): TaskError | und
   }
 }
 
-/** Before a call of the model: whether there is more to read than a process can hold for each of its tasks. */
+/** Before a model call: checks the size of the conversation against what a process can hold for each of its tasks. */
 function tooLong(run: Run, next: Next): TaskError | undefined {
   if (next.do !== 'ask') return undefined
   if (conversationLength({ ...run, input: run.work.input }) <= conversationMax) return undefined
@@ -255,7 +254,7 @@ function stepsToCome({ work }: Run, { call, at }: OpenCall): number {
   return at.state === 'asked' || at.state === 'approved' ? 1 : 0
 }
 
-/** The index of the next model call: a repeated one keeps its place. */
+/** The index of the next model call; a repeated one keeps its place. */
 function nextModelCall({ steps }: Run): number {
   const last = steps.at(-1)
   const isOpen = last?.type === 'model_call' || last?.type === 'compaction'
@@ -272,7 +271,7 @@ async function finish(
   const holds = await context.journal.write(run.claim, (task) => {
     reads = task.unseen > 0
     if (run.expired) return joined(pending, stopReason(run, task, context)!)
-    // A message arrived just now: the answer is not the last one.
+    // A message arrived just now, so the answer is not the last one.
     if (reads) return joined(pending, read(run))
     return joined(pending, error ? { ...failed(task, error, run), secrets: run.secrets } : completed(task, run, output))
   })
@@ -281,12 +280,12 @@ async function finish(
   return { next: 'turn', pending: undefined }
 }
 
-/** What others wrote is read now; the conversation has it before the next call of the model. */
+/** Marks messages of others as read; the next model call has them in its conversation. */
 function read(run: Run): Change {
   return { read: { before_step: nextModelCall(run) } }
 }
 
-/** Writes the intent of a call of a model, for the next turn or for a summary, and makes the call. */
+/** Writes the intent of a model call, for a turn or a summary, and makes the call. */
 async function modelTurn(run: Run, context: RunContext, pending: Change | undefined, step: Step): Promise<Turn> {
   const { model: signal } = run.nextSignals()
   const model = callKeyOf(modelsOf(run, context), step.name)
@@ -300,7 +299,7 @@ async function modelTurn(run: Run, context: RunContext, pending: Change | undefi
     const held = stopReason(run, task, context) ?? outOfTokens(task, context) ?? coolingDown(task, model, context)
     if (held) return joined(pending, { secrets: run.secrets, ...held })
     if (reads) return joined(pending, read(run))
-    // Decided with providers that are not those of the organization any more: a call with the key before would begin.
+    // The decision used providers that the organization has changed since: the call would use an old key.
     if (task.providers_version !== run.modelScope.providers_version) {
       changed_to = task.providers_version
       return pending ?? {}
@@ -330,10 +329,10 @@ function modelsOf({ models }: Run, context: RunContext): ModelSource {
   return models ?? context.models
 }
 
-/** Makes the call of a model whose intent is committed. */
+/** Makes the model call of a committed intent. */
 async function makeCall(run: Run, context: RunContext, { step, model, signal }: StartedCall): Promise<Turn> {
   run.steps[step.index] = step
-  // It may wait for the provider first, but not before the write: that has results that a crash would lose.
+  // A call may wait for its provider only after the write, because a crash would lose the results in that write.
   const result = await (prepared.get(run) ?? askModel(run, { step, model, signal }, context))
   prepared.delete(run)
   if (result.outcome !== 'failed') return { next: 'turn', pending: result.change }
@@ -356,7 +355,7 @@ function startedStep(run: Run, step: Step): Change {
   }
 }
 
-/** Makes the calls of the last answer that can be made, or puts the task aside until one can. */
+/** Makes the open calls of the last answer that can be made, or defers the task until one can. */
 async function toolTurn(run: Run, context: RunContext, pending: Change | undefined): Promise<Turn> {
   const argumentErrors = await checkCalls(run)
   const { tools: signal, model: hold } = run.nextSignals()
@@ -367,7 +366,7 @@ async function toolTurn(run: Run, context: RunContext, pending: Change | undefin
     calls = []
     steps = []
     reads = task.unseen > 0
-    // The receipt tells what people said became of a call.
+    // Messages are read first: they may state the outcome of a call, which the receipt shows.
     if (task.cancel && reads) return joined(pending, read(run))
     const held = stopReason(run, task, context)
     if (held) return joined(pending, held)
@@ -377,7 +376,7 @@ async function toolTurn(run: Run, context: RunContext, pending: Change | undefin
     steps = plan.steps
     const usage = withCalls(run, plan.steps)
     const more = { steps: usage.steps - run.usage.steps, tool_calls: usage.tool_calls - run.usage.tool_calls }
-    // A caller's own bound ends no task: the plan has refused what is beyond it.
+    // The caller's `max_tool_calls` does not end the task: the plan has refused the calls beyond it.
     const isBounded = run.work.caller?.max_tool_calls !== undefined
     const tooMany = outOfCalls(task, run.usage, isBounded ? { ...more, tool_calls: 0 } : more)
     if (tooMany) {
@@ -409,7 +408,9 @@ function merged(before: readonly Step[], steps: readonly Step[]): Step[] {
   return all
 }
 
-/** A task's usage with the calls of a plan: those that are made, again or for the first time, and those refused. */
+/**
+ * The usage of a task with the calls of a plan: those that are made, for the first time or again, and those refused.
+ */
 export function withCalls(
   { usage, steps: before }: Pick<Run, 'usage' | 'steps'>,
   steps: readonly Step[],
@@ -421,7 +422,7 @@ export function withCalls(
   return { ...usage, steps: usage.steps + calls.length, tool_calls: usage.tool_calls + calls.length }
 }
 
-/** Whether a call was counted when it was tried first, and was not made for want of a token. */
+/** Whether a call was counted when it was first tried and not made for lack of a token. */
 function isCounted(step: Step | undefined): boolean {
   return step !== undefined && inputOf(step).waits_for !== undefined
 }
@@ -430,7 +431,7 @@ function isSettled(steps: readonly Step[]): boolean {
   return callsOf(steps).every(({ at }) => at.state === 'done')
 }
 
-/** Every call that is left waits: for people, for a message, for a moment. */
+/** Every open call waits: for a person, a message, or a time. */
 function deferred(run: Run, task: LockedTask, steps: readonly Step[]): Change {
   const all = callsOf(merged(run.steps, steps)).flatMap(({ at }) => ('step' in at ? [at] : []))
   const open = all.filter(({ step }) => !run.lacking.has(step.index))
@@ -455,14 +456,14 @@ function deferred(run: Run, task: LockedTask, steps: readonly Step[]): Change {
   return { ...change, events: [...expired, ...events], logs }
 }
 
-/** Whether the caller of a task can give the result of a step: one of its tools, or a question. */
+/** Whether the caller of a task can send the result of a step: a call of one of its tools, or a question. */
 export function isAnswerable(step: Step): boolean {
   return step.status === 'started' && (isCallers(step) || (step.type === 'wait' && step.name === 'request_input'))
 }
 
 /**
- * What a task waits for first of all: a person who knows what became of a call, leave for one, its caller's result, a task
- * that it delegated, a credential, a message, a moment.
+ * The most urgent reason of a wait. In order: a person who knows the outcome of a call, an approval, the caller's
+ * result, a delegated task, a credential, a message, a time.
  */
 function reasonOf(open: readonly { state: string; step: Step }[], lacksToken: boolean): Wait['reason'] {
   if (open.some(({ state }) => state === 'unknown')) return 'unknown_outcome'
@@ -473,7 +474,10 @@ function reasonOf(open: readonly { state: string; step: Step }[], lacksToken: bo
   return open.every(({ step }) => step.name === 'wait') ? 'timer' : 'input'
 }
 
-/** Writes the failure, and waits for the next try: a moment in this slot, or for longer without one. False: put aside. */
+/**
+ * Writes the failure and waits for the retry: in this slot if the wait is short, else as a deferred task. False if
+ * deferred.
+ */
 async function waitToRetry(
   run: Run,
   context: RunContext,
@@ -486,11 +490,11 @@ async function waitToRetry(
   const holds = await journal.write(run.claim, (task) => {
     if (short) return joined(failure, { events: [{ type: 'task.retrying', data: { retry_in_seconds: seconds } }] })
     const until = new Date(Date.parse(task.now) + seconds * 1000 * (1 + random() / 10))
-    // A cancellation now relies on this worker: no other process would look at a deferred task.
+    // A cancellation now relies on this worker, because no other process would look at a deferred task.
     return joined(failure, stopReason(run, task, context) ?? waiting(task, 'provider', until))
   })
   if (!holds) return false
-  // An interruption ends the wait; what it means is seen when the next step begins.
+  // An interruption ends the wait; the next step handles it.
   await delay(seconds * 1000, undefined, { signal }).catch(() => {})
   return true
 }

@@ -6,10 +6,10 @@ import type { CredentialUnavailable } from '../credentials/credential-unavailabl
 import type { ModelAsk, ModelSource, ProviderTurn } from '../models/model.ts'
 import type { ModelScope } from '../models/organization/organization-models.ts'
 import { noTools, type Toolset } from '../tools/tool.ts'
-import type { LockedTask, TaskWork, TaskUsage, Step, ReadMessage, CallWarning } from '../task.ts'
+import type { LockedTask, TaskWork, TaskUsage, Step, ReadMessage, CallWarning, TaskError } from '../task.ts'
 import type { Party } from '../../platform/fair-turns.ts'
 
-/** When its agent is stopped, or the process, a call of a tool in flight may go on for so long. */
+/** How long a tool call in flight may continue after its agent or the process stops. */
 const toolGrace_ms: Partial<Record<InterruptReason, number>> = { agent: 30_000, shutdown: 15_000 }
 
 /**
@@ -27,10 +27,10 @@ export class Interrupted extends Error {
   }
 }
 
-/** A call of a model whose intent is committed, and that is to be made. */
+/** A model call whose intent is committed, and that must be made. */
 export interface StartedCall {
   step: Step
-  /** `provider/model`; undefined where the name has nothing behind it. */
+  /** `provider/model`; undefined for an unknown name. */
   model: string | undefined
   /** Taken before its intent was written: see `nextSignals`. */
   signal: AbortSignal
@@ -41,59 +41,61 @@ export class Run {
   readonly claim: Claim
   readonly work: TaskWork
   readonly agent_id: string
-  /** Its agent as spans name it. */
+  /** Its agent, as spans name it. */
   readonly agent: { name: string; version: number }
   readonly project_id: number
-  /** Whose budgets it spends. */
+  /** Determines the budgets that it spends. */
   readonly spender: Spender
-  /** Whose model providers it may use, and which version of them was read last. */
+  /** Determines its model providers, with the version of them that was read last. */
   modelScope: ModelScope
-  /** The models of its project, with its organization's own providers; undefined for those of the service. */
+  /** The models of its project, with its organization's providers; undefined for those of the service. */
   models: ModelSource | undefined
-  /** Whose turns it takes. */
+  /** The organization and project that its turns and its schema checks belong to. */
   readonly party: Party & { project_id: number }
-  /** The task at the root of its tree: all of a tree are in one trace. */
+  /** The root of the task's tree: all tasks of a tree are in one trace. */
   readonly root_task_id: string
-  /** Whose task it is: files that its tools make are theirs. */
+  /** The creator of the task, who owns the files that its tools make. */
   readonly created_by: string
-  /** What is traced of this attempt. */
+  /** The span of this attempt. */
   span: Span = noSpan
-  /** There may be steps of it already, which are read before it goes on: here or elsewhere it was begun, or it is a retry. */
+  /** Whether there may be steps already, which must be read first: the task was started before, or it is a retry. */
   readonly hasJournal: boolean
-  /** The journal as this attempt knows it. Others write it too where people answer: then `unseen` of the task tells. */
+  /**
+   * The journal as this attempt knows it. Others write to it when people answer; then the task's `unseen` is raised.
+   */
   steps: Step[]
-  /** Messages that were sent to the task and that it has read. */
+  /** Messages to the task that it has read. */
   messages: readonly ReadMessage[]
-  /** What earlier tasks of its thread said. */
+  /** Messages of earlier tasks of its thread. */
   history: readonly StoredMessage[] = []
-  /** Turns of models that this attempt has made or decrypted: every call of a model has all that came before it. */
+  /** Turns that this attempt has received or decrypted, because each model call needs all earlier ones. */
   readonly known_turns = new Map<string, ProviderTurn>()
-  /** What its agent may call. */
+  /** The tools that its agent may call. */
   toolset: Toolset = noTools
   usage: TaskUsage
-  /** Output that the next call may have at most, where its budgets say so. */
+  /** Maximum output of the next call, as far as budgets limit it. */
   max_output_tokens: number | undefined
-  /** What the next call of a model is known not to get as its agent asks: see `takeWarnings`. */
+  /** Settings that the next model call cannot fulfil: see `takeWarnings`. */
   warnings: CallWarning[] = []
-  /** Calls that this attempt could not make for want of a token, by the index of their step: the task waits for it. */
+  /** Calls that were not made for lack of a token, by the index of their step; the task waits for the credential. */
   readonly lacking = new Map<number, CredentialUnavailable>()
-  /** Text of the message that is being written. */
+  /** The text of the unfinished message. */
   unfinished = ''
-  /** That message, or the last one. */
+  /** The id of the unfinished or the last message. */
   message_id: string | undefined
-  /** The agent's environment variables; none where they cannot be read. */
+  /** The agent's environment variables; empty if they cannot be decrypted. */
   readonly environment: Readonly<Record<string, string>>
-  /** Secrets that calls could not be made without and that cannot be read: the task fails. */
+  /** Secrets that the task needs and that cannot be decrypted: the task fails. */
   readonly unreadable: string[]
   readonly claimed_at = performance.now()
   expired = false
-  /** Its tools and its past are there. */
+  /** Whether its tools and its history are loaded. */
   isPrepared = false
-  /** What the model is asked, where a remote worker says that; else what the journal says. */
+  /** The model request of a remote worker; else the request is made from the journal. */
   asked: ModelAsk | undefined
-  /** The first call of its model, where the claim has written the intent already. */
+  /** The first model call, if the claim wrote its intent. */
   started: StartedCall | undefined
-  /** While the claim is being stored: resolves once it is, and rejects where it is not. */
+  /** While the claim is being stored: resolves once it is stored, and rejects if it is not. */
   storing: PromiseWithResolvers<void> | undefined
   #abort = new AbortController()
   #toolAbort = new AbortController()
@@ -107,7 +109,7 @@ export class Run {
     steps?: Step[]
     messages?: readonly ReadMessage[]
     expires_at: string | null
-    /** Undefined where they cannot be read. */
+    /** Undefined if they cannot be decrypted. */
     environment: Readonly<Record<string, string>> | undefined
   }) {
     const { claim, task, work, steps = [], messages = [], expires_at, environment } = options
@@ -129,15 +131,15 @@ export class Run {
     this.environment = environment ?? {}
     this.unreadable = environment ? [] : ['environment variables of the agent']
     if (expires_at !== null) {
-      // By the database's clock: ours only measures how long from now.
+      // `expires_at` is by the database's clock; this process only measures the time left.
       const left_ms = Math.max(0, Date.parse(expires_at) - Date.parse(task.now))
       this.#deadline = setTimeout(() => this.interrupt('timeout'), left_ms)
     }
   }
 
   /**
-   * Aborts the call that is in flight, or the one that is about to begin. A stopped agent's calls of tools have a while
-   * to end: what they began has effects, and a call of a model has none.
+   * Aborts the call in flight, or the next one. After a stop of the agent or the process, tool calls get some time to
+   * end, because they have effects; model calls have none.
    */
   interrupt(reason: InterruptReason): void {
     if (reason === 'timeout') this.expired = true
@@ -148,7 +150,7 @@ export class Run {
     else this.#abortToolsAfter(grace_ms, why)
   }
 
-  /** Of two interruptions the one that leaves less time counts: a process that stops waits for no agent's. */
+  /** Of two interruptions, the one with the earlier deadline counts. */
   #abortToolsAfter(grace_ms: number, why: Interrupted): void {
     const at = performance.now() + grace_ms
     if (this.#toolGrace && this.#toolGrace.at <= at) return
@@ -157,8 +159,8 @@ export class Run {
   }
 
   /**
-   * The signals for the next calls: of a model, and of tools. Taken before the write of their intents: an interruption
-   * that comes while that write is under way is not lost.
+   * The signals for the next calls, of a model and of tools. They are taken before the write of the intents, so that an
+   * interruption during that write is not lost.
    */
   nextSignals(): { model: AbortSignal; tools: AbortSignal } {
     if (!this.expired) {
@@ -170,7 +172,7 @@ export class Run {
     return { model: this.#abort.signal, tools: this.#toolAbort.signal }
   }
 
-  /** Takes the warnings to be logged with the model call, and clears them. */
+  /** Returns the warnings to log with the model call, and clears them. */
   takeWarnings(model: string): CallWarning[] {
     const warnings = this.warnings.filter((warning) => warning.model === model)
     this.warnings = []
@@ -194,5 +196,15 @@ export class Run {
   }
 }
 
-/** Steps of one task where its agent's configuration says nothing. */
+/** Maximum number of steps of a task if its agent's configuration has none. */
 export const defaultStepsMax = 50
+
+/** The error of a task that would exceed its maximum number of steps. */
+export function stepsExceeded({ stepsMax }: Run, steps: readonly Step[]): TaskError {
+  return {
+    code: 'max_steps_reached',
+    message: `The task reached its limit of ${stepsMax} steps. Raise max_steps of the agent, or give it a smaller task.`,
+    retryable: false,
+    step_id: steps.at(-1)?.id ?? null,
+  }
+}

@@ -4,15 +4,15 @@ import type { Sql } from '../../platform/postgres/database.ts'
 import { ToolError, type SandboxAllowance } from '../tools/tool.ts'
 import { subjectsOf, type Spender } from '../budgets/budget-rows.ts'
 
-/** A program that has less could do nothing in it. */
+/** A program with less time could do nothing. */
 const leastSeconds = 0.05
 
-/** The seconds of the sandbox that a program of a task may take of the task's budgets. */
+/** The sandbox seconds that a program of a task may take from the task's budgets. */
 export type SandboxSeconds = (spender: Spender) => SandboxAllowance
 
 /**
- * A program takes all the seconds that it may run before it begins, and gives back those that it did not need. So a budget is a
- * limit for programs that run at once too, and what a crash leaves is counted as used, in its period.
+ * Reserves sandbox seconds in budgets. A program takes the maximum before it starts, and returns the rest afterwards.
+ * So the limit also holds for programs that run at once, and after a crash the seconds count as used in their period.
  */
 export function sandboxSeconds(sql: Sql, log: Logger): SandboxSeconds {
   return (spender) => {
@@ -28,9 +28,9 @@ export function sandboxSeconds(sql: Sql, log: Logger): SandboxSeconds {
       async settle(used) {
         const unused = taken ? taken.seconds - used : 0
         if (!taken || unused <= 0) return
-        // The answer of the program is worth more than the exact count: without this the seconds count as used.
+        // The program's result matters more than the exact count: without this write the seconds count as used.
         await giveBack(sql, taken, unused).catch((error: unknown) =>
-          log.warn({ err: error }, 'unused seconds of the sandbox were not given back to budgets; they count as used'),
+          log.warn({ err: error }, 'unused sandbox seconds could not be returned to budgets; they count as used'),
         )
       },
     }
@@ -39,7 +39,7 @@ export function sandboxSeconds(sql: Sql, log: Logger): SandboxSeconds {
 
 interface Taken {
   budget_ids: string[]
-  /** The period of each, in that order. */
+  /** The start of each budget's period, in the same order. */
   starts: string[]
   seconds: number
 }
@@ -47,7 +47,7 @@ interface Taken {
 interface Found {
   budget_ids: string[]
   starts: string[]
-  /** Null where there is no room. */
+  /** Null if there is no room. */
   taken: number | null
   /** The fullest budget. */
   id: string
@@ -55,7 +55,9 @@ interface Found {
   max_sandbox_seconds: number
 }
 
-/** One statement, so that programs that begin at once share what is left. Undefined where no budget limits the sandbox. */
+/**
+ * A single statement, so that programs that start at once share the rest. Undefined if no budget limits the sandbox.
+ */
 async function takeSeconds(sql: Sql, subjects: readonly string[], seconds: number): Promise<Found | undefined> {
   const [found] = await sql<Found>`
     with mine as materialized (
@@ -80,7 +82,7 @@ async function takeSeconds(sql: Sql, subjects: readonly string[], seconds: numbe
   return found
 }
 
-/** What was taken in a period that is over is not given back to the next. */
+/** Returns unused seconds, except to budgets whose period has ended since. */
 async function giveBack(sql: Sql, { budget_ids, starts }: Taken, seconds: number): Promise<void> {
   await sql`
     update budget b set spent_sandbox_seconds = greatest(0, b.spent_sandbox_seconds - ${seconds}::float8)
@@ -93,6 +95,6 @@ async function giveBack(sql: Sql, { budget_ids, starts }: Taken, seconds: number
 function nothingLeft({ id, scope, max_sandbox_seconds }: Found): ToolError {
   return new ToolError(
     'sandbox_budget_spent',
-    `The program was not run: the ${max_sandbox_seconds} seconds of the sandbox that budget ${id} (${scope.replace('_', ' ')}) allows are used.`,
+    `The program was not run: budget ${id} (${scope.replace('_', ' ')}) has used all of its ${max_sandbox_seconds} sandbox seconds.`,
   )
 }

@@ -7,20 +7,20 @@ import { dataError } from '../tools/arguments.ts'
 import type { TaskError, Step } from '../task.ts'
 import { parseJson } from '../../platform/parse-json.ts'
 
-/** Further calls of the model to mend an answer that is not valid. */
+/** Maximum number of further model calls to repair an invalid answer. */
 const repairsMax = 2
 
-/** What a text is as the answer of a task: its value, or what is wrong with it. */
+/** The result of checking an answer: its value, or what is wrong with it. */
 export type JudgedOutput = { data: Record<string, unknown> | null } | { fault: string }
 
-/** The schema that a task's output must meet: its own, or that of its agent. */
+/** The schema for a task's output: the task's, or its agent's. */
 export function outputSchema({ work }: Run): Record<string, unknown> | undefined {
   const schema = work.output_schema ?? work.config.output_schema
-  // An agent that was stored before the member had a meaning may have anything there.
+  // An agent stored by an older version may have any value here.
   return isObject(schema) && schema['type'] === 'object' ? schema : undefined
 }
 
-/** Lets the thread for schemas judge the last answer of a task with a schema, so that `judgeOutput` need not. */
+/** Validates the last answer in the schema worker, so that `judgeOutput` uses the cached verdict. */
 export async function prejudgeOutput(run: Run, answer: Step | undefined): Promise<void> {
   const schema = outputSchema(run)
   if (!schema || !answer) return
@@ -30,7 +30,7 @@ export async function prejudgeOutput(run: Run, answer: Step | undefined): Promis
   await judgeValue(schema, value, run.party)
 }
 
-/** Judges an answer: a text where the task has no schema, else JSON that meets it. */
+/** Checks an answer: any text without a schema, else JSON that matches it. */
 export function judgeOutput(schema: Record<string, unknown> | undefined, answer: Step): JudgedOutput {
   if (!schema) return { data: null }
   const { text, finish_reason } = answer.output as ModelCallOutput
@@ -48,7 +48,7 @@ export function judgeOutput(schema: Record<string, unknown> | undefined, answer:
     : { fault: 'it has characters that cannot be stored, or is nested too deeply' }
 }
 
-/** The message to the model about an invalid answer; undefined once it has been sent often enough. */
+/** The message to the model about an invalid answer; undefined if the maximum number of repairs was sent. */
 export function repairOf(run: Run, fault: string): string | undefined {
   const repairs = run.steps.filter(
     ({ type, status, input }) =>
@@ -58,7 +58,7 @@ export function repairOf(run: Run, fault: string): string | undefined {
   return `Your answer is not valid: ${fault}. Give the whole answer again, as a JSON object that meets the schema.`
 }
 
-/** What a task fails with whose answers stay invalid. */
+/** The error of a task whose answers stay invalid. */
 export function outputInvalid(answer: Step, fault: string): TaskError {
   return {
     code: 'output_invalid',
@@ -68,7 +68,7 @@ export function outputInvalid(answer: Step, fault: string): TaskError {
   }
 }
 
-/** The value of a text that is JSON, or a block of code with nothing but JSON in it. */
+/** The value of a text that is JSON, or one code block of JSON. */
 function readJson(text: string): unknown {
   const [, fenced] = /^\s*```(?:json)?\s*\n([\s\S]*?)\n?\s*```\s*$/.exec(text) ?? []
   return parseJson(fenced ?? text)

@@ -24,38 +24,38 @@ import type { LockedTask, Step, CallInput, NewApproval, NewDelegation, NewToolCa
 
 type Change = ReturnType<Decide>
 
-/** A call that is made as soon as its intent is committed. */
+/** A tool call that is made as soon as its intent is committed. */
 export interface PlannedCall {
   tool: Tool
   step: Step
   arguments: Record<string, unknown>
 }
 
-/** What is to happen with the calls of the last answer, as one change: intents, questions to people, refusals. */
+/** The plan for the tool calls of the last answer, written as one change: intents, approvals, refusals. */
 export interface Plan {
-  /** Steps as they will be, new ones and begun ones. */
+  /** Steps as they will be, new and changed ones. */
   steps: Step[]
   calls: PlannedCall[]
   approvals: NewApproval[]
-  /** Calls that the task's caller is to make. */
+  /** Calls that are made outside the engine. */
   tool_calls: NewToolCall[]
   /** Calls that become tasks of other agents. */
   delegations: NewDelegation[]
 }
 
-/** An answer may ask for so many calls; those beyond are refused. */
+/** Maximum number of calls in one answer; further ones are refused. */
 export const callsMax = 64
-/** Where an agent's configuration says nothing: how long a person has to answer. */
+/** Default time for a person to answer. */
 const approvalTimeout_seconds = 7 * 86_400
-/** After a check that took longer than this, others get their turn. */
+/** After a check that took longer than this, other work of the process gets its turn. */
 const slowCheck_ms = 5
 
-/** What is wrong with the arguments of calls that may begin, by the names of the calls. */
+/** Errors in the arguments of calls that may start, by the ids of the calls. */
 export type CallProblems = ReadonlyMap<string, string>
 
 /**
- * Checks the arguments of calls that may begin, before their intents are written: a check may take a while, and must
- * block neither the task's lock nor this process.
+ * Checks the arguments of calls that may start, before their intents are written. A check may take long, and must block
+ * neither the task's lock nor the process.
  */
 export async function checkCalls({ steps, toolset, party }: Run): Promise<CallProblems> {
   const argumentErrors = new Map<string, string>()
@@ -73,7 +73,7 @@ export async function checkCalls({ steps, toolset, party }: Run): Promise<CallPr
   return argumentErrors
 }
 
-/** Plans every call that can go on; those that wait for a person, a moment or a message are left as they are. */
+/** Plans every call that can continue. Calls that wait for a person, a time or a message stay as they are. */
 export function planCalls(run: Run, task: LockedTask, argumentErrors: CallProblems): Plan {
   const plan: Plan = { steps: [], calls: [], approvals: [], tool_calls: [], delegations: [] }
   let index = run.steps.length
@@ -101,7 +101,7 @@ function newToolCall(step: Step): NewToolCall {
   return { id: callId(step), step_index: step.index, name: step.name, safety, expires_at: until }
 }
 
-/** What becomes of one call. */
+/** The plan for one call. */
 export interface Planned {
   step: Step
   call?: PlannedCall
@@ -109,16 +109,16 @@ export interface Planned {
   delegation?: NewDelegation
 }
 
-/** Which call of its answer it is, and which step it would be. */
+/** The position of a call in its answer, and the index of its step. */
 export interface Place {
   index: number
   position: number
   argumentError: string | undefined
-  /** The caller of the task allows no further call. */
+  /** Whether the caller's `max_tool_calls` is reached. */
   isBeyond?: boolean
 }
 
-/** Plans one call; undefined where it waits for a person, a moment or a message. */
+/** Plans one call; undefined if it waits for a person, a time or a message. */
 export function planCall(run: Run, task: LockedTask, { call, at }: OpenCall, place: Place): Planned | undefined {
   if ('step' in at && run.lacking.has(at.step.index)) return undefined
   if (at.state === 'fresh') return freshCall(run, task, call, place)
@@ -156,7 +156,7 @@ function beyondWords({ work: { caller } }: Run): string {
   return `The caller of this task set max_tool_calls to ${caller?.max_tool_calls}; this call was not made. Answer without it.`
 }
 
-/** Leave was given for exactly this call: whatever else the journal says, no other is made. */
+/** An approval permits exactly one call, with these arguments; no other is made. */
 function approvedCall(
   run: Run,
   task: LockedTask,
@@ -178,12 +178,12 @@ function approvedCall(
   return begin(tool, newStep(run, 'tool_call', approved, index), args)
 }
 
-/** These make no call: they make the task wait. */
+/** Calls of these tools are not made by the engine: they make the task wait. */
 function isEngineAnswered({ name, kind }: Tool): boolean {
   return kind === 'client' || (engineTools as readonly string[]).includes(name)
 }
 
-/** A call that becomes a task of another agent; a tool error where the tree is as deep as it may be. */
+/** A call that becomes a task of another agent; a tool error if the tree has its maximum depth. */
 function delegated(run: Run, { depth }: LockedTask, { delegate }: Tool, call: ModelToolCall, index: number): Planned {
   const { config, caller } = run.work
   const depth_max = caller?.depth_max ?? config.max_depth ?? bounds.config_max_depth_default
@@ -208,14 +208,16 @@ function delegated(run: Run, { depth }: LockedTask, { delegate }: Tool, call: Mo
   }
 }
 
-/** A call that an attempt began and did not finish: the crash rule. */
+/** A call that an earlier attempt started and did not complete: repeats it if that is safe, else asks a person. */
 function startedCall(run: Run, task: LockedTask, step: Step): Planned | undefined {
   const { safety = 'unsafe' } = inputOf(step)
   if (safety === 'unsafe') return unknownCall(run, task, { ...step, status: 'unknown' })
   return again(run, task, step)
 }
 
-/** Its outcome is unknown: a person states it, once an attempt. Undefined until then. */
+/**
+ * A call of unknown outcome: asks a person to state the outcome, once per attempt. Undefined until the person answers.
+ */
 function unknownCall(run: Run, task: LockedTask, step: Step): Planned | undefined {
   const { repeat, approval_id, arguments: args } = inputOf(step)
   if (repeat === step.attempt) return again(run, task, step)
@@ -229,13 +231,13 @@ function unknownCall(run: Run, task: LockedTask, step: Step): Planned | undefine
 function again(run: Run, task: LockedTask, step: Step): Planned {
   const tool = run.toolset.tools.get(step.name)
   if (!tool) return { step: failedStep(step, 'tool_not_found', `There is no tool named ${step.name} any more.`) }
-  // It is offered again, with as much time as before.
+  // The call is offered again, with the full time.
   if (isCallers(step)) {
     const input = { ...inputOf(step), until: timeoutOf(run, task, tool) }
     return { step: { ...step, status: 'started', attempt: step.attempt + 1, input } }
   }
   const { waits_for, ...input } = inputOf(step)
-  // One that waited for a token was not made.
+  // A call that waited for a token was not made, so this is not another attempt.
   const attempt = waits_for === undefined || step.status === 'unknown' ? step.attempt + 1 : step.attempt
   return begin(tool, { ...step, attempt, input }, input.arguments as Record<string, unknown>)
 }
@@ -282,7 +284,7 @@ function deferredCall(run: Run, task: LockedTask, tool: Tool, call: ModelToolCal
   return { ...step, input: { ...inputOf(step), until: later(task, seconds) } }
 }
 
-/** Until when a call waits for the result of its caller. */
+/** The deadline of a call that is made outside the engine. */
 function timeoutOf(run: Run, task: LockedTask, { timeout_seconds }: Tool): string {
   const { approval_timeout_seconds = approvalTimeout_seconds } = run.work.config
   return later(task, timeout_seconds ?? approval_timeout_seconds)
@@ -336,7 +338,7 @@ function failedStep(step: Step, code: string, message: string): Step {
   return { ...step, status: 'failed', output: { content: message }, error: { code, message, retryable: false } }
 }
 
-/** The plan as a change: what is written before any of its calls is made. */
+/** The plan as a change, which is written before any of its calls is made. */
 export function planned({ steps, approvals, tool_calls, delegations }: Plan): Change {
   return {
     steps,
@@ -354,7 +356,7 @@ export function planned({ steps, approvals, tool_calls, delegations }: Plan): Ch
   }
 }
 
-/** A call that is refused was never begun; still the model called it. */
+/** A refused call was never started, but the model called it, so it has the event. */
 function called(step: Step): NonNullable<Change['events']> {
   if (step.type !== 'tool_call' || step.status !== 'failed') return []
   const { id, index, name, attempt } = step
@@ -373,7 +375,7 @@ function approvalEvent({ id, step_id, kind, tool, arguments: args, expires_at }:
   }
 }
 
-/** The event of a step's new state. */
+/** The events of a step's new state. */
 export function stepEvents(step: Step): NonNullable<Change['events']> {
   const { id, index, type, name, attempt, status, error } = step
   const of = { step_id: id, index, type, name }

@@ -19,21 +19,22 @@ import type { CallInput, Step } from '../task.ts'
 
 type Change = ReturnType<Decide>
 
-/** One call takes this long at most, whatever the tool's own limits are. */
+/** Maximum duration of one tool call, whatever the tool's limits are. */
 export const toolCall_ms = 600_000
-/** Calls of one answer that are made at the same time. */
+/** Maximum number of calls of one answer that run at the same time. */
 const parallelMax = 16
 
-/** How a call went wrong, in words for the model and for the journal. */
+/** The error of a call, for the model and for the journal. */
 interface Failure {
   code: string
   message: string
 }
 
 /**
- * Makes the calls of a plan whose intents are committed, several at a time, and hands each result to `write` as soon as
- * it is there, so that a crash loses only what had not ended. The last result is given back instead, to be written
- * together with what comes next. `signal` aborts calls; once `hold` is aborted no further one is begun. Never throws for what a tool does wrong; throws what `write` throws.
+ * Makes the calls of a plan whose intents are committed, several at a time. Each result is passed to `write` as soon as
+ * it is there, so that a crash loses only calls in flight. The last result is returned instead, so that it can be
+ * written together with the next change. `signal` aborts calls; after `hold` is aborted, no further call starts. An
+ * error of a tool is a result; only errors of `write` are thrown.
  */
 export async function runCalls(
   run: Run,
@@ -54,9 +55,9 @@ export async function runCalls(
   const waiting = [...calls]
   let open = calls.length
   let last: Change | undefined
-  // Writes of one task are made one after the other: each is numbered.
+  // Writes of one task are numbered, so they run in sequence.
   let writing: Promise<unknown> = Promise.resolve()
-  const lane = async (): Promise<void> => {
+  const makeNext = async (): Promise<void> => {
     for (let call = waiting.shift(); call; call = waiting.shift()) {
       const change =
         hold.aborted || signal.aborted ? notMade(run, call.step) : await runCall(run, call, signal, sources)
@@ -66,15 +67,15 @@ export async function runCalls(
       else await (writing = writing.then(() => write(change)))
     }
   }
-  const concurrency = Array.from({ length: Math.min(parallelMax, calls.length) }, lane)
-  const results = await Promise.allSettled(concurrency)
+  const loops = Array.from({ length: Math.min(parallelMax, calls.length) }, makeNext)
+  const results = await Promise.allSettled(loops)
   for (const result of results) if (result.status === 'rejected') throw result.reason
   return last
 }
 
 /**
- * Makes one call. Undefined where it was aborted and may simply be made again: its step stays as it was begun, and the
- * crash rule repeats it.
+ * Makes one call. Undefined if it was aborted and may simply be repeated: its step stays in progress, and the next
+ * attempt repeats it.
  */
 async function runCall(
   run: Run,
@@ -173,7 +174,7 @@ function finished(run: Run, step: Step, answer: ToolAnswer | undefined): Change 
   }
 }
 
-/** The event of an artifact is written with the step that made it: once, however often its call was repeated. */
+/** The event of an artifact is written with the step that made it: once, even if its call was repeated. */
 function artifactEvents({ id, output }: Step): NonNullable<Change['events']> {
   return ((output as ToolCallOutput | null)?.artifacts ?? []).map((artifact) => ({
     type: 'artifact.created',
@@ -181,7 +182,7 @@ function artifactEvents({ id, output }: Step): NonNullable<Change['events']> {
   }))
 }
 
-/** A call that was aborted: its outcome is unknown, unless repeating it does no harm. */
+/** An aborted call: its outcome is unknown, unless it is safe to repeat. */
 function interrupted(run: Run, step: Step): Change | undefined {
   if (inputOf(step).safety !== 'unsafe') return undefined
   const unknown: Step = { ...step, status: 'unknown' }
@@ -190,8 +191,8 @@ function interrupted(run: Run, step: Step): Change | undefined {
 }
 
 /**
- * A call whose intent is written and that was not made: no person need be asked about it, and no receipt names it.
- * Where an earlier attempt had made it, its outcome stays unknown.
+ * A call whose intent is written and that was not made: no person is asked about it, and no receipt names it. If an
+ * earlier attempt made the call, its outcome stays unknown.
  */
 function notMade(run: Run, step: Step): Change | undefined {
   if (step.attempt > 1) return interrupted(run, step)
@@ -202,14 +203,14 @@ function notMade(run: Run, step: Step): Change | undefined {
 }
 
 /**
- * A call that was not made because a credential has no good token: its task waits for that. Where an earlier attempt had made
- * it, a person has allowed to repeat it, which holds for the next try.
+ * A call that was not made because its credential has no valid token; the task waits for the credential. If an earlier
+ * attempt made the call, a person has allowed to repeat it, and that permission stays valid for the next attempt.
  */
 function lacksToken(run: Run, step: Step, lack: CredentialUnavailable): Change {
   run.lacking.set(step.index, lack)
   const input = { ...inputOf(step), waits_for: lack.credential_id }
   const wasMade = step.attempt > 1 && input.safety === 'unsafe'
-  // No receipt names a call that was never made.
+  // No receipt must name a call that was never made.
   const unmade: CallInput = step.attempt > 1 ? input : { ...input, safety: 'safe' }
   const open: Step = wasMade
     ? { ...step, status: 'unknown', input: { ...input, repeat: step.attempt } }
@@ -229,6 +230,6 @@ function failureOf(thrown: unknown, step: Step): Failure {
     return { code: safe ? 'tool_timeout' : uncertainCode, message }
   }
   if (thrown instanceof SecretUnreadable) return { code: 'secret_unreadable', message: thrown.message }
-  // A bug in Cadre: the model does not see its message.
+  // A bug in Cadre, so the model does not see its message.
   return { code: 'tool_failed', message: 'The tool failed.' }
 }

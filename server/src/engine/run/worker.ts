@@ -28,59 +28,62 @@ import { LiveList } from '../../platform/memory/live-list.ts'
 import { LiveMap } from '../../platform/memory/live-map.ts'
 import { backoff } from '../../platform/backoff.ts'
 
-/** How long an idle worker sleeps without a signal: a lost signal costs no more than this. */
+/** Poll interval of an idle worker: the longest delay that a lost signal causes. */
 const poll_ms = 500
-/** After a failure of the database; doubled up to the most. */
+/** Delays after failed fetches: doubled up to a maximum. */
 const backoff_ms = { first: 100, max: 5000 }
-/** While there is a backlog, freed slots gather this long, so that one fetch fills several. */
+/** While there is a backlog, freed slots accumulate this long, so that one fetch fills several. */
 const gather_ms = 2
-/** At a stop: how long calls of models in flight may go on before they are aborted; calls of tools have longer. */
+/** After a stop, model calls in flight get this long before they are aborted; tool calls get longer. */
 const grace_ms = 5000
-/** Of all slots of all workers, what one project may take at most (fairness behind a backlog). */
+/** The share of all workers' slots that one project may use, so that others do not wait behind its backlog. */
 const projectShare = 0.75
-/** The same in slots, of so many. */
+/** The share as a number of slots. */
 const shareOf = (slots: number): number => Math.max(1, Math.ceil(slots * projectShare))
-/** Behind a backlog so often at most, the projects that it did not serve last come first: fetching so costs more. */
+/** Minimum interval between fetches that prefer other projects behind a backlog, because such a fetch costs more. */
 const othersFirst_ms = 50
-/** Beside other workers, one with so much of its slots in use looks for more whenever one is freed. */
+/** If other workers exist, a worker with this share of its slots in use fetches again whenever a slot is freed. */
 const busyShare = 0.25
 
 export interface WorkerOptions extends Pick<ClaimOptions, 'sql' | 'queue' | 'environmentOf'> {
   id: string
-  /** Tasks that run at the same time. */
+  /** Maximum number of tasks that run at the same time. */
   slots: number
   bus: Bus
   context: Omit<RunContext, 'isClosing'>
   meter: UsageMeter
   log: Logger
-  /** Told after each claim of the events that it made. */
+  /** Called after each claim with its events. */
   publish: (published: Claimed['published']) => void
   onDeferred: (agent_ids: readonly string[]) => void
-  /** Told after a claim that found tasks of deleted agents. */
+  /** Called after a claim that found tasks of deleted agents. */
   onOrphaned: () => void
   tracing: Tracing
-  /** Sets on a run the models of its project where they are known; false where they must be read. */
+  /** Assigns the models of a run's project if they are cached; false if they must be read. */
   takeModels: (run: Run) => boolean
-  /** Gets what a claimed task is run with beyond its own row: tools, its thread's past. */
+  /** Loads what a claimed task needs beyond its row: tools and the history of its thread. */
   prepare: (run: Run) => Promise<void>
 }
 
 /**
- * Runs tasks: one loop fetches as many as there are free slots, woken by signals, by freed slots, and by a poll as the
- * backstop. What a task needs beyond that is in the database, so a worker that is killed loses nothing.
+ * Runs tasks. One loop fetches as many as there are free slots. Signals, freed slots and a poll wake it. All state of a
+ * task is in the database, so a killed worker loses nothing.
  */
 export class Worker {
   readonly #options: WorkerOptions
   readonly #runs = new LiveMap<Run>()
-  /** The last claim could not be written, and not because the database was away. */
+  /**
+   * Whether the last claim failed for another reason than the database: then tasks are claimed without their first
+   * step.
+   */
   #claimsAlone = false
-  /** Those of claims that are under way: of the fetch, and of transactions that create tasks. */
+  /** Runs whose claims are not committed yet, by task. */
   readonly #claimed = new LiveMap<Run>()
-  /** Transactions that claim what they create. */
+  /** Transactions in flight that claim tasks which they create. */
   readonly #creating = new LiveList<Promise<void>>()
   /** Slots that such transactions have reserved, by project. */
   readonly #reserved = new Map<number, number>()
-  /** Looks that are under way or waiting: see `withTasks`. */
+  /** Number of `withTasks` calls that run or wait. */
   #looks = 0
   #isStarted = false
   #isDraining = false
@@ -89,16 +92,16 @@ export class Worker {
   readonly #leave: (() => void)[]
   #wake = Promise.withResolvers<void>()
   #isWoken = false
-  /** The last fetch was full, so there is more. */
+  /** The last fetch was full, so there may be more. */
   #hasMore = false
-  /** The last look may have left tasks in the queue, because no slot was free, or because a project had its share of them. */
+  /** The last fetch may have left tasks in the queue, because no slot was free, or because a project had its share. */
   #isWithheld = false
-  /** Projects that the last claim took tasks of. */
+  /** Projects of the tasks of the last claim. */
   #served: ReadonlySet<number> = new Set()
   #othersFirst_at = -Infinity
   #loop: Promise<void> = Promise.resolve()
   #claiming: Promise<unknown> = Promise.resolve()
-  /** Slots of all workers that live. */
+  /** Slots of all living workers. */
   #slotsOfAll: number
 
   constructor(options: WorkerOptions) {
@@ -109,7 +112,7 @@ export class Worker {
       bus.on('jobs', () => this.wake()),
       bus.onGap(() => this.wake()),
       bus.on('agent', (agent_id) => void this.#agentChanged(agent_id)),
-      // Also where it is started again at once: a restart aborts the calls in flight, and they are made again.
+      // Also when the agent starts again at once: a restart aborts the calls in flight, which are then repeated.
       bus.on('stop', (agent_id) => this.#interruptAgent(agent_id)),
       bus.on('cancel', (task_id) => this.#find(task_id)?.interrupt('cancel')),
     ]
@@ -120,7 +123,7 @@ export class Worker {
     this.#loop = this.#fetchLoop()
   }
 
-  /** There may be something to fetch. */
+  /** There may be jobs to fetch. */
   wake(): void {
     this.#isWoken = true
     this.#wake.resolve()
@@ -134,12 +137,14 @@ export class Worker {
     return this.#isDraining
   }
 
-  /** A draining worker claims nothing more and finishes what it runs. */
+  /** A draining worker claims no more tasks and completes those that it runs. */
   setDraining(isDraining: boolean): void {
     if (isDraining === this.#isDraining) return
     this.#isDraining = isDraining
     this.#hasMore = false
-    this.#options.log.info(isDraining ? 'the worker drains; it takes no more tasks' : 'the worker takes tasks again')
+    this.#options.log.info(
+      isDraining ? 'the worker is draining; it claims no more tasks' : 'the worker claims tasks again',
+    )
     this.wake()
   }
 
@@ -147,7 +152,7 @@ export class Worker {
     this.#slotsOfAll = Math.max(slots, this.#options.slots)
   }
 
-  /** Runs `look` with the tasks that this worker works on, while it claims no others. */
+  /** Runs `look` with the ids of this worker's tasks, while no claim is in flight. */
   async withTasks<T>(look: (task_ids: string[]) => Promise<T>): Promise<T> {
     this.#looks += 1
     const before = Promise.all([this.#claiming, ...this.#creating.values()])
@@ -156,17 +161,17 @@ export class Worker {
     return looked
   }
 
-  /** Calls in flight are aborted: whatever those of lost tasks give could not be written. */
+  /** Aborts calls in flight. Results for lost tasks could not be written anyway. */
   interrupt(tasks: readonly { id: string; reason: InterruptReason }[]): void {
     for (const { id, reason } of tasks) this.#find(id)?.interrupt(reason)
   }
 
-  /** A signal may come before the claim's own commit is known here. */
+  /** A signal may arrive before this process knows that the claim committed. */
   #find(task_id: string): Run | undefined {
     return this.#claimed.get(task_id) ?? this.#runs.get(task_id)
   }
 
-  /** Stops claiming, lets calls in flight end for a while, then aborts them; every task is ended or given back. */
+  /** Stops claiming, and aborts calls that do not end in time. Every task is ended or requeued. */
   async stop(): Promise<void> {
     for (const leave of this.#leave) leave()
     this.#closing.abort()
@@ -186,7 +191,7 @@ export class Worker {
         await this.#fetch()
         failures = 0
       } catch (error) {
-        this.#options.log.warn({ err: error }, 'tasks could not be fetched; trying again')
+        this.#options.log.warn({ err: error }, 'tasks could not be fetched; retrying')
         failures += 1
         await delay(backoff(failures, backoff_ms), undefined, { signal: this.#closing.signal }).catch(() => {})
       }
@@ -197,7 +202,7 @@ export class Worker {
   async #sleep(): Promise<void> {
     const free = this.#free
     if (this.#hasMore && free > 0 && !this.#isDraining) {
-      // In saturation a fetch for each freed slot would cost more than the task.
+      // Under saturation, a fetch for each freed slot would cost more than the task.
       if (free < Math.min(fetchMax, this.#options.slots) / 4) await delay(gather_ms)
       return
     }
@@ -233,7 +238,7 @@ export class Worker {
     }
   }
 
-  /** Adds to `claimed` what it claims, also where the claim then fails. */
+  /** Claims tasks. Adds their runs to `claimed`, even if the claim then fails. */
   async #take(count: number, claimed: Run[]): Promise<void> {
     const { sql, queue, id, environmentOf, publish, onDeferred, onOrphaned } = this.#options
     const perProject = shareOf(this.#slotsOfAll)
@@ -258,15 +263,15 @@ export class Worker {
     if (orphaned) onOrphaned()
     if (runs.length > 0) this.#served = new Set(runs.map(({ project_id }) => project_id))
     for (const run of runs) this.#begin(run)
-    // Fewer than were asked for are all that there were, unless they were asked for in two parts, or a share kept others back.
+    // A fetch that was not full had all there was, unless it had two parts, or a project's share held tasks back.
     const isShareTaken = this.#isShareTaken()
     this.#isWithheld = wasShareTaken || isShareTaken
     this.#hasMore = fetched > 0 && (fetched >= fetchSize(count) || behind.length > 0 || isShareTaken)
   }
 
   /**
-   * Claims tasks that `tx` has just created, with their first calls, where slots are free and no job waits for them. They begin
-   * after the commit. Returns the ids of the claimed tasks; the others are fetched as usual.
+   * Claims tasks that `tx` created, with their first calls, if slots are free and no job waits for them (decision
+   * 0028). They start after the commit. Returns the ids of the claimed tasks; the others are fetched as usual.
    */
   async claimCreated(tx: Sql, jobs: readonly CreatedJob[]): Promise<ReadonlySet<string>> {
     const chosen = this.#chooseCreated(jobs)
@@ -297,9 +302,10 @@ export class Worker {
   }
 
   /**
-   * Claims new tasks before they are stored, where slots are free and no job waits for them; `store` stores them with their claims and
-   * first calls in one statement, and gives when it stored which of them. Returns those that are stored; the others are as if they had
-   * not been given. `opensTools` where no transaction waits for what their tools have to read.
+   * Claims new tasks before they are stored, if slots are free and no job waits for them. `store` stores them with
+   * their claims and first calls in one statement, and returns when it stored which of them. Returns the ids of the
+   * stored tasks; the others are unchanged. With `opensTools`, tools that must read the database may be opened, because
+   * no transaction waits for that.
    */
   async claimUnstored(
     sql: Sql,
@@ -321,7 +327,7 @@ export class Worker {
     let changes: TaskChange[]
     let stored: ReadonlyMap<string, StoredClaim>
     try {
-      // None may still begin when the slots are given up.
+      // No claim may still be in progress when the slots are released.
       await Promise.allSettled(claims)
       changes = await Promise.all(claims)
       for (const run of runs) prepareCall(run, this.#context)
@@ -350,7 +356,10 @@ export class Worker {
     return new Set(stored.keys())
   }
 
-  /** Holds slots for new tasks until their claims are known to be stored (`release`) or not (`giveUp`); `runs` are those begun. */
+  /**
+   * Reserves slots for new tasks until it is known that their claims are stored (`release`) or not (`giveUp`). `runs`
+   * are the started ones.
+   */
   #holdSlots(
     chosen: readonly { project_id: number }[],
     runs: readonly Run[],
@@ -371,7 +380,9 @@ export class Worker {
     return { release, giveUp }
   }
 
-  /** Of new tasks those that this worker may take now: nothing waits for its slots, and no project takes all of them. */
+  /**
+   * The new tasks that this worker may claim now: no other task waits for its slots, and no project exceeds its share.
+   */
   #chooseCreated<T extends { project_id: number }>(jobs: readonly T[]): T[] {
     const mayClaim = this.#isStarted && !this.#isDraining && !this.#closing.signal.aborted
     if (!mayClaim || this.#looks > 0 || this.#claimsAlone || this.#hasMore) return []
@@ -385,7 +396,7 @@ export class Worker {
       used.set(project_id, of + 1)
       return true
     })
-    // The others wait in the queue: what is created after them must not pass them.
+    // The others wait in the queue, and later tasks must not overtake them.
     if (chosen.length < jobs.length) this.#hasMore = true
     return chosen
   }
@@ -397,7 +408,10 @@ export class Worker {
     return used
   }
 
-  /** Whether what other workers run of a project may have kept its tasks from this one; what they run is not known here. */
+  /**
+   * Whether other workers' tasks of a project may have kept this worker from fetching more of them. It does not know
+   * what others run.
+   */
   #mayOthersWithhold(): boolean {
     const { slots } = this.#options
     return this.#slotsOfAll > slots && this.#runs.size >= slots * busyShare
@@ -424,8 +438,8 @@ export class Worker {
   }
 
   /**
-   * Projects whose backlog must not keep others waiting: those that tasks run of, and those that were served last. So a
-   * project that has nothing running gets the next slot that is freed, however much of others is in front of it.
+   * Projects that must not keep others waiting behind a backlog: those with running tasks, and those of the last claim.
+   * So a project without running tasks gets the next free slot, however many jobs of others precede its own.
    */
   #projectsBehind(): number[] {
     const now = performance.now()
@@ -434,9 +448,9 @@ export class Worker {
     return [...new Set([...this.#served, ...this.#runs.values().map(({ project_id }) => project_id)])]
   }
 
-  /** A new task of which all is known already begins its first call with the claim. */
+  /** Starts the first call of a new task with its claim, if everything that it needs is known. */
   async #beginEarly(run: Run, task: Workable, opensTools = false): ReturnType<NonNullable<ClaimOptions['begin']>> {
-    // A first step that cannot be written fails its own task, which its run does, and must not keep others from being claimed.
+    // If a first step cannot be written, only its task must fail, by its run, and not the claim of the others.
     if (this.#claimsAlone) return undefined
     const { config } = run.work
     if (task.has_budget || run.hasJournal || run.work.thread_id !== null) return undefined
@@ -452,7 +466,7 @@ export class Worker {
 
   #begin(run: Run): void {
     const { task_id } = run.claim
-    // Others took this worker for dead, and gave the task back: what it began before can no longer be written.
+    // Other processes took this worker for dead and requeued the task; the earlier run can write nothing more.
     this.#runs.get(task_id)?.interrupt('lost')
     this.#runs.set(task_id, run)
     this.#options.meter.begin(run.agent_id)
@@ -485,15 +499,18 @@ export class Worker {
           { task_id: run.claim.task_id, attempt: run.claim.attempt },
           'lease lost; another worker owns the task',
         )
-      log.error({ err: error, task_id: run.claim.task_id }, 'a task could not be run')
-      // Where the database is away the lease tells others, or the next heartbeat gives the task back.
+      log.error(
+        { err: error, task_id: run.claim.task_id },
+        'a run failed with an unexpected error; its task fails or is requeued',
+      )
+      // If the database is unavailable, the lease expires, or the next heartbeat requeues the task.
       if (!isTransient(error)) await this.#failInternally(run)
     } finally {
       endTaskSpan(run.span, before, run.usage, error_type)
     }
   }
 
-  /** A bug in Cadre fails the task with a clear code instead of being retried forever. */
+  /** A bug in Cadre fails the task with a clear code, instead of being retried forever. */
   async #failInternally(run: Run): Promise<void> {
     const error: TaskError = {
       code: 'internal_error',
@@ -505,11 +522,14 @@ export class Worker {
       .write(run.claim, (task) => failed(task, error, run))
       .catch((cause: unknown) => {
         if (!(cause instanceof LeaseLost))
-          this.#options.log.error({ err: cause, task_id: run.claim.task_id }, 'a task could not be failed')
+          this.#options.log.error(
+            { err: cause, task_id: run.claim.task_id },
+            'could not mark a task as failed; it will be requeued',
+          )
       })
   }
 
-  /** Calls of a stopped or deleted agent are aborted; those of a paused agent finish. */
+  /** Aborts the calls of a stopped or deleted agent; those of a paused agent complete. */
   async #agentChanged(agent_id: string): Promise<void> {
     const runs = this.#allRuns()
     if (!runs.some((run) => run.agent_id === agent_id)) return
@@ -528,7 +548,7 @@ export class Worker {
   }
 }
 
-/** When a claim was stored with its task, and the version of its row. */
+/** When a claim was stored with its task, and the version of the task's row. */
 export interface StoredClaim {
   at: string
   row_version: string
@@ -536,7 +556,7 @@ export interface StoredClaim {
 
 function knownOfClaim(change: TaskChange, { at, row_version }: StoredClaim): KnownTask {
   const { task: workable, expires_at } = change
-  // What it is run with need not be known twice.
+  // The known task does not need what the run has read.
   const { work: _work, ...task } = workable as Workable
   // The claim was decided by this process's clock, and stored by the database's.
   const ends_at = expires_at && new Date(Date.parse(at) + Date.parse(expires_at) - Date.parse(task.now)).toISOString()
@@ -544,7 +564,7 @@ function knownOfClaim(change: TaskChange, { at, row_version }: StoredClaim): Kno
   return knownAfter({ ...change, task: asStored, expires_at: ends_at ?? null }, row_version)
 }
 
-/** What the claim of a task publishes, where it was stored. */
+/** The events of a claim that was stored. */
 function publishedOnce(change: TaskChange, stored: ReadonlyMap<string, StoredClaim>): PublishedEvents[] {
   const claimed = stored.get(change.task.id)
   return claimed === undefined ? [] : [publishedAt(change, claimed.at)]

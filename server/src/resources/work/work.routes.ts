@@ -76,7 +76,7 @@ export function workRoutes(app: FastifyInstance, http: HttpContext, { engine, sq
 
   handle(app, http, operations.recordWorkEvents, {
     load: requireLease,
-    run: async ({ loaded, body }) => ({ recorded: await work.tell(loaded, body.events) }),
+    run: async ({ loaded, body }) => ({ recorded: await work.publish(loaded, body.events) }),
   })
 
   handle(app, http, operations.completeWork, {

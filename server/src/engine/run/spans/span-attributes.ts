@@ -1,7 +1,7 @@
 /**
- * Names of what spans tell: those of OpenTelemetry's conventions for generative AI where there is one, ours below
- * `cadre.` for the rest. All of it is names and figures, but for the last five: what people, models and tools write goes out
- * only where the operator has switched that on, because traces go to systems with other readers and other retention than tasks.
+ * Names of span attributes: those of OpenTelemetry's conventions for generative AI, and names under `cadre.` for the
+ * rest. All have names and numbers as values, except the last five. Content of people, models and tools is exported
+ * only if the operator enables it, because traces go to systems with other readers and another retention than tasks.
  */
 export const attribute = {
   operation: 'gen_ai.operation.name',

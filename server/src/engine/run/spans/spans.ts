@@ -9,8 +9,8 @@ import { attribute } from './span-attributes.ts'
 import type { TaskUsage, Step } from '../../task.ts'
 
 /**
- * Begins the span of one attempt at a task: `invoke_agent <name>`. All attempts at a task are in one trace, below the
- * caller where the task came with a `traceparent`.
+ * Begins the span of one attempt at a task: `invoke_agent <name>`. All attempts at a task are in one trace, under the
+ * caller's span if the request had a `traceparent`.
  */
 export function beginTaskSpan(tracing: Tracing, run: Run): Span {
   const { claim, work, agent, agent_id, project_id, root_task_id } = run
@@ -27,7 +27,7 @@ export function beginTaskSpan(tracing: Tracing, run: Run): Span {
   }))
 }
 
-/** Ends it, with the tokens of this attempt. */
+/** Ends the span of an attempt, with the tokens that the attempt used. */
 export function endTaskSpan(span: Span, before: TaskUsage, after: TaskUsage, error_type: string | undefined): void {
   if (span.isRecording) {
     span.set({
@@ -38,7 +38,7 @@ export function endTaskSpan(span: Span, before: TaskUsage, after: TaskUsage, err
   span.end(error_type)
 }
 
-/** Begins the span of a call of a model: `chat <model>`. */
+/** Begins the span of a model call: `chat <model>`. */
 export function beginChatSpan(run: Run, step: Step, { provider, model }: { provider: string; model: string }): Span {
   const { span, work } = run
   if (!span.isRecording) return span
@@ -52,7 +52,7 @@ export function beginChatSpan(run: Run, step: Step, { provider, model }: { provi
   })
 }
 
-/** Adds what a call of a model is asked, where the operator wants that. */
+/** Adds the request of a model call, if the operator enabled content. */
 export function noteRequest(
   run: Run,
   span: Span,
@@ -70,21 +70,21 @@ export function noteRequest(
   })
 }
 
-/** Adds what a tool is called with and what it gave, where the operator wants that. */
+/** Adds the arguments and the result of a tool call, if the operator enabled content. */
 export function noteToolContent(run: Run, span: Span, args: unknown, result: string): void {
   if (!span.capturesContent) return
   span.set({ [attribute.tool_arguments]: contentOf(run, args), [attribute.tool_result]: contentOf(run, result) })
 }
 
-/** Characters of one attribute with content. */
+/** Maximum characters of an attribute with content. */
 const contentMax = 16_384
 
-/** Content as an attribute: JSON, without secrets of the run, cut to its bound. */
+/** Content as an attribute: JSON, without the run's secrets, cut to its bound. */
 function contentOf({ secrets }: Run, value: unknown): string {
   return redact(JSON.stringify(value) ?? '', secrets).slice(0, contentMax)
 }
 
-/** A message in the parts of OpenTelemetry's conventions. Files are named, and not sent. */
+/** The parts of a message, by OpenTelemetry's conventions, without files. */
 function partsOf({ content, tool_calls = [], tool_call_id, role }: ModelMessage): object[] {
   if (role === 'tool') return [{ type: 'tool_call_response', id: tool_call_id, response: content }]
   return [
@@ -110,7 +110,7 @@ export function noteAnswer(run: Run, span: Span, answer: ModelAnswer): void {
   })
 }
 
-/** Begins the span of a call of a tool: `execute_tool <name>`. */
+/** Begins the span of a tool call: `execute_tool <name>`. */
 export function beginToolSpan(run: Run, step: Step): Span {
   const { span } = run
   if (!span.isRecording) return span
