@@ -198,7 +198,7 @@ describe('a provider that fails', () => {
       assert.equal(failures.length, 2, 'its own bound ends it')
       received.push(...failures.map(({ data }) => data.error.message))
     }
-    const spared = received.filter((message) => message.startsWith(`${name} was not asked: its last `))
+    const spared = received.filter((message) => message.startsWith(`${name} was not called, because its last `))
     assert.ok(spared.length > 0, 'some were refused without a request')
     const requests = inputs.reduce((sum, input) => sum + asked(input).length, 0)
     assert.equal(requests + spared.length, received.length)

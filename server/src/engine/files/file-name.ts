@@ -12,6 +12,7 @@ export function fileName(given: string | undefined): string {
     .toWellFormed()
     .normalize('NFC')
     // Includes marks that change the direction of text, which could hide a name's extension.
+    // oxlint-disable-next-line no-control-regex -- control characters are what it removes
     .replaceAll(/[\u0000-\u001f\u007f-\u009f/\\\u2028\u2029\u202a-\u202e\u2066-\u2069]/g, '')
     .trim()
   const cut = cutBytes(clean, fileBounds.name_bytes).trim()

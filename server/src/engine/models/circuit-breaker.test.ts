@@ -35,7 +35,7 @@ describe('a model that does not answer', () => {
     fail(circuitBreaker, 10)
     const { code, retryable, retry_after, message } = refusal(circuitBreaker)
     assert.deepEqual([code, retryable, retry_after], ['provider_unavailable', true, 1])
-    assert.match(message, /^a\/b was not asked: its last 10 calls failed\. .*it answered 500/)
+    assert.match(message, /^a\/b was not called, because its last 10 calls failed\. .*it answered 500/)
     call(circuitBreaker, 'answered', 'a/c')
     now += 400
     assert.equal(refusal(circuitBreaker).retry_after, 0.6)

@@ -86,7 +86,7 @@ for (const kind of providerKinds) {
       server.next({ do: 'answer', tool_calls })
       await assert.rejects(
         makeModel(kind, server.base_url).call(modelRequest('Hello?')),
-        failsWith('provider_bad_answer', false, ({ message }) => message.includes('128 calls')),
+        failsWith('provider_bad_answer', false, ({ message }) => message.includes('128 tool calls')),
       )
     })
   })

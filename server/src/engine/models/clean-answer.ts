@@ -1,23 +1,23 @@
 import { cleanText, cleanValue } from '../../platform/clean-text.ts'
 import { type ModelAnswer, ModelError, type ModelToolCall, type ModelUsage } from './model.ts'
 
-/** Characters of a name that a provider gives: of its model, of a tool. */
+/** Maximum characters of a name from a provider: of its model, of a tool. */
 const nameMax = 200
-/** Characters of the identifier of a call. Providers refuse long ones when the conversation comes back. */
+/** Maximum characters of a call's id. Providers reject longer ones when the conversation is sent again. */
 const idMax = 64
-/** Calls of one answer. */
+/** Maximum number of calls in one answer. */
 const callsMax = 128
-/** Tokens of one call, up to the highest believable count. */
+/** Maximum token count of one call; higher ones are not plausible. */
 const tokensMax = 1_000_000_000
 
 /**
  * An answer that can be stored: texts that PostgreSQL accepts, names of bounded length, valid counts, and a unique id
- * for every call, because some servers omit or repeat them. Throws `provider_bad_answer` for more calls than an answer
- * may ask for.
+ * for every call, because some servers omit or repeat them.
+ * @throws ModelError `provider_bad_answer` for too many calls
  */
 export function cleanAnswer(answer: ModelAnswer): ModelAnswer {
   if (answer.tool_calls.length > callsMax) {
-    throw new ModelError('provider_bad_answer', `The answer asks for more than ${callsMax} calls of tools.`, {
+    throw new ModelError('provider_bad_answer', `The answer has more than ${callsMax} tool calls.`, {
       retryable: false,
       network: answer.network,
     })
@@ -57,7 +57,7 @@ function optional(name: string, count: number): Record<string, number> {
   return count > 0 ? { [name]: count } : {}
 }
 
-/** A count that is none is 0: it is never guessed. */
+/** An invalid count becomes 0; counts are never guessed. */
 function cleanCount(count: unknown): number {
   if (typeof count !== 'number' || !(count > 0)) return 0
   return Math.min(Math.round(count), tokensMax)

@@ -3,49 +3,50 @@ import { ModelError } from './model.ts'
 import { nameOfKey } from './organization/call-key.ts'
 
 /**
- * Cooldowns that providers asked for. One refused call informs all others: calls of the same model wait until the
- * cooldown ends instead of being refused as well. Other processes are notified; a lost notification costs one refused
- * call.
- * After a cooldown the waiting calls do not start together. In each process one goes first. The others follow once an
- * answer has begun, or one a second while none has (decision 0019).
+ * Cooldowns that providers asked for (decision 0019). One refused call informs all others: calls of the same model wait
+ * for the end of the cooldown instead of being refused as well. Other processes are notified; a lost notification costs
+ * one refused call.
+ *
+ * After a cooldown, the waiting calls do not start at once. In each process one goes first. The others follow once an
+ * answer has begun, or one per second until then.
  */
 export interface Cooldown {
-  /** The moment (ms since 1970) until which `provider/model` is not to be asked; undefined where it may be. */
+  /** The end of the cooldown of `provider/model` in ms since 1970; undefined without one. */
   until(provider_model: string): number | undefined
-  /** Asks to call `provider/model` now. Permission is taken when it is granted: the caller then makes the call. */
+  /** Requests permission to call `provider/model` now. The caller must then make the call. */
   enter(provider_model: string): { mayAsk: true } | CooldownWait
   /**
-   * `provider/model` answered that it is to be asked again after so many seconds. A later moment replaces an earlier
-   * one, never the other way round. The built-in test models are left out: their errors are each script's own.
+   * Records that `provider/model` asked for a cooldown of this many seconds. A later end replaces an earlier one, never
+   * the other way round. The built-in models are excluded, because their errors belong to each script.
    */
   note(provider_model: string, retry_after_seconds: number, code?: BusyCode): void
-  /** `provider/model` began to answer, or failed otherwise than by a 429 or 503: no call is the first one any more. */
+  /** `provider/model` began to answer, or failed with another error than 429 or 503: other calls may follow. */
   answered(provider_model: string): void
 }
 
-/** Why a model is not to be asked now. */
+/** Why a model must not be called now. */
 interface CooldownWait {
   mayAsk: false
-  /** Milliseconds until it is worth asking for leave again. */
+  /** Milliseconds until another request for permission is useful. */
   left_ms: number
-  /** The moment that the provider named last, in ms since 1970: another one than before means one more refusal. */
+  /** The end of the cooldown that the provider asked for last, in ms since 1970. A change means another refusal. */
   asked_until: number
-  /** What the call fails of that is not made: as those that were refused, to be tried again when the time is over. */
+  /** The error for a call that is not made, like that of the refused calls, to retry after the cooldown. */
   refusal: ModelError
 }
 
-/** What providers that ask for patience answer: 429 or 503. */
+/** The error codes of a provider that asks for a cooldown: 429 or 503. */
 type BusyCode = 'provider_rate_limited' | 'provider_unavailable'
 
-/** How long the first call goes alone while neither an answer nor a refusal comes: a model may think for minutes. */
+/** How long the first call goes alone without an answer or a refusal, because a model may think for minutes. */
 const lead_ms = 1000
 
-/** After this long one call is made despite the cooldown: a key may have been replaced or a quota raised. */
+/** After this long, one call is made despite the cooldown: a key may have been replaced or a quota raised. */
 const cooldownMax_ms = 3_600_000
-/** Models that are remembered; one more pushes out the one that was noted first. */
+/** Maximum number of models; the oldest cooldown is removed first. */
 const entriesMax = 1000
 
-/** Without a bus the knowledge stays in this process. `now` gives ms since 1970. */
+/** Without a bus, cooldowns are known to this process only. `now` returns ms since 1970. */
 export function makeCooldown({
   bus,
   now = Date.now,
@@ -55,7 +56,7 @@ export function makeCooldown({
 }): Cooldown {
   const rests = new Map<string, Rest>()
 
-  /** Whether it was news. */
+  /** Stores a cooldown. Returns whether it is new or longer. */
   const keep = (provider_model: string, asked_until: number, code: BusyCode): boolean => {
     const bounded = Math.min(asked_until, now() + cooldownMax_ms)
     if (!(bounded > now()) || bounded <= (rests.get(provider_model)?.asked_until ?? 0)) return false
@@ -90,7 +91,7 @@ export function makeCooldown({
       return { mayAsk: true }
     },
     answered(provider_model) {
-      // One that was under way when another was refused knows nothing newer.
+      // A call that started before the cooldown says nothing about its end.
       if ((rests.get(provider_model)?.asked_until ?? Infinity) <= now()) rests.delete(provider_model)
     },
     note(provider_model, retry_after_seconds, code = 'provider_rate_limited') {
@@ -102,27 +103,27 @@ export function makeCooldown({
 }
 
 interface Rest {
-  /** When it is to be asked again, in ms since 1970. */
+  /** End of the cooldown, in ms since 1970. */
   asked_until: number
-  /** Until when the first call goes alone; 0 while there is none. */
+  /** Until when the first call goes alone; 0 before it. */
   lead_until: number
   code: BusyCode
 }
 
 function refusal(provider_model: string, { code }: Rest, left_ms: number): ModelError {
-  return new ModelError(code, `${nameOfKey(provider_model)} was not asked: it has just asked another call to wait.`, {
+  return new ModelError(code, `${nameOfKey(provider_model)} was not called: it asked for a pause just now.`, {
     retryable: true,
     retry_after: left_ms / 1000,
   })
 }
 
-/** `provider/model@ms`, in ASCII, as ids of signals are; with a `!` behind it where it was unavailable (503). */
+/** `provider/model@ms` in ASCII, because it is the id of a signal; followed by `!` for a 503. */
 function writeSignal(provider_model: string, timestamp: number, code: BusyCode): string {
   const mark = code === 'provider_unavailable' ? '!' : ''
   return `${encodeURIComponent(provider_model.toWellFormed())}@${timestamp}${mark}`
 }
 
-/** Undefined for an invalid signal: any client of the database may send one. */
+/** Undefined for an invalid signal, because any client of the database may send one. */
 function readSignal(id: unknown): { provider_model: string; timestamp: number; code: BusyCode } | undefined {
   const [, name, timestamp, mark] = /^([^@]{1,2000})@(\d{1,15})(!?)$/.exec(String(id)) ?? []
   if (name === undefined) return undefined

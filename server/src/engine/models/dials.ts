@@ -6,24 +6,24 @@ import type { ModelRequest, ModelWarning } from './model.ts'
 import { thinkingTokens } from './providers/thinking-tokens.ts'
 import type { Provider } from './providers/provider.ts'
 
-/** What a request's dials are set to, in the provider's own words. */
+/** The dials of a request in the provider's terms. */
 export interface Dials {
   effort: string | undefined
-  /** Of models whose thinking is bounded by a number of tokens: that number, which is part of `max_tokens`. */
+  /** For models with a numeric thinking budget: the tokens, which are part of `max_tokens`. */
   thinking_tokens: number | undefined
   temperature: number | undefined
   service_tier: string | undefined
   max_tokens: number | undefined
 }
 
-/** Output tokens that the Responses protocol takes at least. */
+/** Minimum output tokens of the Responses protocol. */
 const responsesOutputMin = 16
 
 type Asked = Pick<ModelRequest, 'model' | 'effort' | 'temperature' | 'service_tier' | 'max_tokens' | 'tools'>
 
 /**
- * Sets the dials of a request for one model: what it does not have is mapped to the nearest that it has, or left out, and
- * each change is a warning.
+ * Sets the dials of a request for one model. A value that the model does not have is mapped to the nearest one or left
+ * out, with a warning for each change.
  */
 export function setDials(
   asked: Asked,
@@ -39,7 +39,7 @@ export function setDials(
   const temperature = setTemperature(asked, provider, effort, facts, warn)
   return {
     dials: {
-      // Temperature is accepted where reasoning is off; some models need that stated explicitly.
+      // Some models accept a temperature only if `none` is explicit.
       effort: needsNone(temperature, effort, facts) ? 'none' : isBudgetOnly ? undefined : effort,
       thinking_tokens,
       temperature,
@@ -51,8 +51,8 @@ export function setDials(
 }
 
 /**
- * Tokens of one answer at most: what the agent says, within what the model can, or the default. `reasons` where the
- * answer includes reasoning.
+ * Maximum tokens of one answer: the agent's, within the model's maximum, or the default, which depends on whether the
+ * model reasons.
  */
 export function answerTokens(
   config: { max_tokens?: number; effort?: string },
@@ -63,14 +63,14 @@ export function answerTokens(
   return { max_tokens, lowered: config.max_tokens !== undefined && max_tokens < config.max_tokens }
 }
 
-/** Whether the model reasons with this effort, unset where that is undefined. */
+/** Whether the model reasons with this effort; undefined for an unset one. */
 export function reasonsNow(effort: string | undefined, facts: ModelFacts): boolean {
   if (!facts.reasons) return false
   if (effort === 'none') return !canSwitchOff(facts)
   return effort === undefined ? facts.reasons_by_default : true
 }
 
-/** Whether a model answers without reasoning when asked to. A model whose efforts are unknown is assumed to. */
+/** Whether a model can answer without reasoning. A model of unknown efforts is assumed to. */
 function canSwitchOff({ efforts: known, thinking, thinking_can_be_off }: ModelFacts): boolean {
   if (thinking !== undefined) return thinking_can_be_off === true
   return known === undefined || known.includes('none')
@@ -80,10 +80,7 @@ type Warn = (feature: string, message: string) => void
 
 function setMaxTokens({ max_tokens }: Asked, { protocol }: Provider, warn: Warn): number | undefined {
   if (protocol !== 'responses' || max_tokens === undefined || max_tokens >= responsesOutputMin) return max_tokens
-  warn(
-    'max_tokens',
-    `max_tokens is raised from ${max_tokens} to ${responsesOutputMin}, the least that the provider takes.`,
-  )
+  warn('max_tokens', `max_tokens is raised from ${max_tokens} to ${responsesOutputMin}, the minimum of the provider.`)
   return responsesOutputMin
 }
 
@@ -93,7 +90,7 @@ function setEffort(
   facts: ModelFacts,
   warn: Warn,
 ): string | undefined {
-  // An agent that was stored before the member had a meaning may have anything there.
+  // An agent stored by an older version may have any value here.
   const wanted = asked !== undefined && efforts.includes(asked) ? asked : undefined
   if (!facts.reasons) {
     if (wanted !== undefined && wanted !== 'none') warn('effort', `${model} does not reason; effort is left out.`)
@@ -101,7 +98,7 @@ function setEffort(
   }
   const isChat = kind === 'openai' && protocol === 'chat'
   const known = isChat ? facts.efforts?.filter((level) => level !== 'max') : facts.efforts
-  // OpenAI's Chat Completions takes tools only where the model does not reason.
+  // OpenAI's Chat Completions accepts tools only without reasoning.
   if (isChat && tools.length > 0 && known?.includes('none') === true && wanted !== 'none') {
     warn('effort', `${model} takes tools by Chat Completions only without reasoning; effort none is used.`)
     return 'none'
@@ -129,7 +126,8 @@ function setThinking(
   if (facts.thinking !== 'budget' || effort === undefined || effort === 'none' || max_tokens === undefined)
     return undefined
   const tokens = thinkingTokens(asked ?? effort, max_tokens)
-  if (tokens === undefined) warn('effort', `max_tokens ${max_tokens} leaves ${model} no room to think; it does not.`)
+  if (tokens === undefined)
+    warn('effort', `max_tokens ${max_tokens} leaves ${model} no room for thinking; it answers without.`)
   return tokens
 }
 

@@ -7,30 +7,30 @@ import { ProviderRefusal, statusOfErrorBody } from './model-errors.ts'
 import type { ProviderNetwork, ReadBody } from './providers/adapter.ts'
 import { readUpTo } from '../../platform/read-up-to.ts'
 
-/** The network of one model call, and what it cost. */
+/** The network of one model call, and its use. */
 export interface ModelCallConnection extends ProviderNetwork {
-  /** Bytes that crossed the network since the call began. */
+  /** Bytes that crossed the network since the call started. */
   use(): NetworkUse
-  /** Returns the connection to the pool if its answer was read to the end; ends it otherwise. */
+  /** Returns the connection to the pool if its response was read completely; closes it otherwise. */
   end(): Promise<void>
 }
 
-/** Bound of resolving, connecting and TLS together. */
+/** Timeout for resolving, connecting and TLS together. */
 const connectTimeout_ms = 10_000
-/** Idle connections kept for the next call, for each origin. They close after 4 s. */
+/** Maximum number of idle connections per origin. They close after 4 s. */
 const idleMax = 16
-/** A provider that answers with JSON in place of a stream is read up to here, to learn what it complains about. */
+/** Maximum bytes of an error response that are read. */
 const errorBodyMax = 64 * 1024
 
-/** Addresses that an origin may be reached at; undefined where nothing is judged. Throws where it may not be reached. */
+/** The addresses at which an origin may be reached; undefined for any. Throws if it may not be reached. */
 export type JudgeOrigin = (origin: string) => Promise<readonly string[] | undefined>
 
 const trusted: JudgeOrigin = async () => undefined
 
 /**
- * Makes the way to providers. Those that the operator configured are trusted, so nothing is judged and they may be on this machine;
- * for those of organizations `judge` decides, before each connection. There is no proxy from the environment, no redirect is
- * followed, and every byte is counted. A call has a connection to itself while it lasts.
+ * Connects to providers. Those of the operator are trusted and may be on this machine; for those of organizations,
+ * `judge` decides before each connection. No proxy of the environment is used, no redirect is followed, and every byte
+ * is counted. A call has a connection to itself while it lasts.
  */
 export function makeModelConnections(judge: JudgeOrigin = trusted): {
   /** Nothing is sent before `ready` resolves. */
@@ -42,7 +42,7 @@ export function makeModelConnections(judge: JudgeOrigin = trusted): {
       const used: { connection: UpstreamConnection; origin: string; before: NetworkUse }[] = []
       const connect = async ({ origin }: URL): Promise<UpstreamConnection> => {
         const kept = idle.get(origin)?.pop()
-        // One that was closed would connect to addresses that were judged long ago.
+        // A closed connection would reconnect to addresses that were checked long ago.
         const isOpen = kept?.client.stats.connected === true
         if (kept && !isOpen) await kept.destroy()
         const connection = kept && isOpen ? kept : await open(origin, judge)
@@ -50,7 +50,7 @@ export function makeModelConnections(judge: JudgeOrigin = trusted): {
         return connection
       }
       return {
-        // The libraries hand over a string and the members of `init` that both kinds of fetch know.
+        // The libraries pass a string, and only members of `init` that both kinds of fetch know.
         fetch: (async (input: string | URL, { method, headers, body, signal }: RequestInit = {}) => {
           if (ready) await ready
           const url = new URL(input)
@@ -97,8 +97,8 @@ async function open(origin: string, judge: JudgeOrigin): Promise<UpstreamConnect
 }
 
 /**
- * Sends a request as `fetch` does, for what the libraries use of it: a URL, headers by name, a text as the body, a signal. The
- * whole of `fetch` costs twice the processor time of the request itself.
+ * Sends a request like `fetch`, with what the libraries use of it: a URL, headers, a text body, a signal. `fetch`
+ * itself would cost twice the CPU time of the request.
  */
 async function send(
   { client }: UpstreamConnection,
@@ -117,24 +117,27 @@ async function send(
   })
 }
 
-/** A response as the libraries take it. */
+/** A response in the form of `fetch`. */
 async function toResponse(answer: Incoming): Promise<Response> {
   const { status, headers } = answer
   if (bodiless.includes(status)) {
     await answer.read(() => {})
     return new Response(null, { status, headers })
   }
-  const complaint = isOk(status) ? await readComplaint(answer) : undefined
-  if (!complaint) return new Response(webStream(plain(answer)), { status, headers })
-  return new Response(complaint.text, { status: complaint.status, headers: { 'content-type': 'application/json' } })
+  const error = isOk(status) ? await readErrorBody(answer) : undefined
+  if (!error) return new Response(webStream(plain(answer)), { status, headers })
+  return new Response(error.text, { status: error.status, headers: { 'content-type': 'application/json' } })
 }
 
-/** The body of a response that is a stream. Throws `ProviderRefusal` for any other. */
+/**
+ * The body of a streamed response.
+ * @throws ProviderRefusal for any other response
+ */
 async function readerOf(answer: Incoming): Promise<ReadBody> {
   const { status, headers } = answer
   if (!isOk(status)) throw new ProviderRefusal(status, headers, await readText(answer))
-  const complaint = await readComplaint(answer)
-  if (complaint) throw new ProviderRefusal(complaint.status, {}, complaint.text)
+  const error = await readErrorBody(answer)
+  if (error) throw new ProviderRefusal(error.status, {}, error.text)
   if (decoderOf(answer) === undefined) return (take) => answer.read(take)
   return async (take) => {
     for await (const chunk of plain(answer)) take(chunk as Buffer)
@@ -149,7 +152,7 @@ async function readText(answer: Incoming): Promise<string> {
   return (await readUpTo(plain(answer), errorBodyMax)).read.toString('utf8')
 }
 
-/** Statuses of answers that have no body. */
+/** Statuses of responses without a body. */
 const bodiless = [204, 205, 304]
 
 const decoders: Record<string, () => Transform> = {
@@ -165,14 +168,14 @@ function decoderOf({ headers }: Incoming): (() => Transform) | undefined {
   return Object.hasOwn(decoders, encoding) ? decoders[encoding] : undefined
 }
 
-/** A body as it was before its server compressed it, as some do although they are asked not to. */
+/** The decompressed body: some servers compress although they are asked not to. */
 function plain(answer: Incoming): Readable {
   const decoder = decoderOf(answer)
-  // The last of the two fails for both.
+  // An error of either stream reaches the last one.
   return decoder ? pipeline(answer.stream(), decoder(), () => {}) : answer.stream()
 }
 
-/** The body of an answer as the libraries read it. What is cut off fails as in `fetch`. */
+/** A body as a web stream. A body that is cut off fails like in `fetch`. */
 function webStream(body: Readable): ReadableStream<Uint8Array> {
   let isOver = false
   return new ReadableStream({
@@ -199,16 +202,17 @@ function webStream(body: Readable): ReadableStream<Uint8Array> {
 }
 
 /**
- * Some servers complain with status 200, and a wrong base URL often answers with a page: neither is a stream. A body
- * that names an error gets the status that it should have had; undefined where the answer is a stream.
+ * Some servers send errors with status 200, and a wrong base URL often answers with a web page. A body with an error
+ * gets the status that it should have had; undefined for a stream.
+ * @throws ModelError for another JSON body or a web page
  */
-async function readComplaint(answer: Incoming): Promise<{ status: number; text: string } | undefined> {
+async function readErrorBody(answer: Incoming): Promise<{ status: number; text: string } | undefined> {
   const type = (answer.headers['content-type'] ?? '').split(';')[0]?.trim().toLowerCase() ?? ''
   if (type !== 'text/html' && !type.endsWith('json')) return undefined
   const text = await readText(answer)
   const status = statusOfErrorBody(text)
   if (status !== undefined) return { status, text }
-  const hint = type === 'text/html' ? ' Is the base URL the one that ends in /v1?' : ''
+  const hint = type === 'text/html' ? ' Check that the base URL ends in /v1.' : ''
   throw new ModelError('provider_bad_answer', `The provider answered with ${type} instead of a stream.${hint}`, {
     retryable: false,
   })

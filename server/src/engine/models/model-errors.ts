@@ -2,7 +2,7 @@ import { UpstreamError } from '../../platform/egress/connect.ts'
 import { ModelError, type ModelErrorCode } from './model.ts'
 import { parseJson } from '../../platform/parse-json.ts'
 
-/** Characters of a provider's own words that a message repeats. */
+/** Maximum characters of a provider's message that an error repeats. */
 const wordsMax = 500
 
 /** Codes after which the same call may succeed later. */
@@ -13,12 +13,12 @@ const retryableCodes = new Set<ModelErrorCode>([
   'provider_bad_answer',
 ])
 
-/** Whether a failed call with this code is worth repeating, where nothing more is known. */
+/** Whether a failed call with this code is worth a retry, if nothing more is known. */
 export function isRetryable(code: ModelErrorCode): boolean {
   return retryableCodes.has(code)
 }
 
-/** An answer that refuses a request, as the provider sent it. */
+/** A provider's error response. */
 export class ProviderRefusal extends Error {
   readonly statusCode: number
   readonly responseHeaders: Record<string, string>
@@ -32,15 +32,15 @@ export class ProviderRefusal extends Error {
   }
 }
 
-/** Something in a provider's answer that its protocol does not have. */
-export class NotTheProtocol extends Error {
+/** A response that violates the provider's protocol. */
+export class ProtocolViolation extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options)
-    this.name = 'NotTheProtocol'
+    this.name = 'ProtocolViolation'
   }
 }
 
-/** What a provider said about a failure, in whatever form its library reports it. */
+/** A provider's error message, independent of the library that reports it. */
 interface ProviderMessage {
   status: number | undefined
   message: string
@@ -50,8 +50,8 @@ interface ProviderMessage {
 }
 
 /**
- * Turns whatever a provider's library throws, or puts into its stream, into a `ModelError`. `name` is the provider's,
- * for the message; the error carries the provider's words, but neither the request nor its headers.
+ * Converts an error of a provider's library, or an error within a stream, into a `ModelError`. `name` is the
+ * provider's, for the message. The error has the provider's message, but neither the request nor its headers.
  */
 export function toModelError(error: unknown, name: string): ModelError {
   if (error instanceof ModelError) return error
@@ -60,29 +60,29 @@ export function toModelError(error: unknown, name: string): ModelError {
 
   const links = chain(error)
   const isOne = (...names: string[]): boolean => links.some((link) => names.includes(link.name))
-  if (isOne('AI_JSONParseError', 'AI_TypeValidationError', 'NotTheProtocol')) {
-    return fail('provider_bad_answer', `${name} sent something that is not its protocol.`)
+  if (isOne('AI_JSONParseError', 'AI_TypeValidationError', 'ProtocolViolation')) {
+    return fail('provider_bad_answer', `The response of ${name} violates its protocol.`)
   }
   if (isOne('AI_UnsupportedFunctionalityError', 'AI_InvalidPromptError', 'AI_InvalidArgumentError')) {
-    return fail('provider_refused_request', `${name} cannot be asked this: ${said.message}`)
+    return fail('provider_refused_request', `${name} does not support the request: ${said.message}`)
   }
   if (isOne('AI_InvalidResponseDataError', 'AI_EmptyResponseBodyError')) return cutOff(name)
   const network = networkError(links, name)
   if (network) return network
-  // A said without a status, in the middle of a stream.
+  // An error without a status, in the middle of a stream.
   if (said.kind !== '') return byStatus(said, statusOfKind(said.kind) ?? 500, name)
   // The cause may be a bug in Cadre. A library's error would repeat the whole request.
   const cause = links.some((link) => link.name.startsWith('AI_')) ? undefined : error
-  const message = `${name} failed in an unknown way: ${said.message}`
+  const message = `${name} failed with an unknown error: ${said.message}`
   return new ModelError('provider_bad_answer', message, { retryable: true, cause })
 }
 
-/** The answer ended before it said that it was finished. */
+/** The answer ended without its end marker. */
 export function cutOff(name: string): ModelError {
   return fail('provider_unavailable', `The answer of ${name} was cut off before its end.`)
 }
 
-/** The status that a JSON body with an `error` in it stands for; undefined where it is no such body. */
+/** The status that corresponds to a JSON body with an `error`; undefined for any other body. */
 export function statusOfErrorBody(text: string): number | undefined {
   const body = parseJson(text)
   if (!isRecord(body) || body['error'] === undefined || body['error'] === null) return undefined
@@ -90,7 +90,7 @@ export function statusOfErrorBody(text: string): number | undefined {
   return status ?? statusOfKind(kind) ?? 500
 }
 
-/** Seconds that the headers of an answer ask to wait: `retry-after-ms`, or `retry-after` in seconds or as a date. */
+/** Seconds to wait, from the headers of a response: `retry-after-ms`, or `retry-after` in seconds or as a date. */
 function readRetryAfter(headers: Record<string, string>): number | undefined {
   const milliseconds = headers['retry-after-ms']
   if (milliseconds !== undefined && /^\d+(\.\d+)?$/.test(milliseconds)) return Number(milliseconds) / 1000
@@ -102,7 +102,7 @@ function readRetryAfter(headers: Record<string, string>): number | undefined {
 }
 
 function byStatus({ message, kind, headers }: ProviderMessage, given: number, name: string): ModelError {
-  // In the middle of a stream there is no status, and a library that makes one up says 400 for all that it does not know.
+  // A stream has no status after its start, and one library reports 400 for every error that it does not know.
   const status = given === 400 ? (statusOfKind(kind) ?? given) : given
   const said = `${name} answered ${status}${message === '' ? '.' : `: ${message}`}`
   const retry_after = readRetryAfter(headers)
@@ -110,27 +110,27 @@ function byStatus({ message, kind, headers }: ProviderMessage, given: number, na
   if (status === 404 || kind.includes('model_not_found')) return fail('model_not_found', said)
   if (isTooLong(status, kind, message)) return fail('context_length_exceeded', said)
   if (status === 408 || status === 504) return fail('provider_timeout', said, { retry_after })
-  // A spent quota is answered 429 too, and does not come back by waiting.
+  // A spent quota is also answered with 429, but waiting does not help.
   if (status === 429) {
     return fail('provider_rate_limited', said, { retry_after, retryable: !kind.includes('insufficient_quota') })
   }
   if (status >= 500) return fail('provider_unavailable', said, { retry_after })
   if (status < 400) {
-    return fail('provider_bad_answer', `${name} redirects to another address; its base URL must be the final one.`, {
+    return fail('provider_bad_answer', `${name} redirects to another address. Set its base URL to the final one.`, {
       retryable: false,
     })
   }
   return fail('provider_refused_request', `${said}${otherProtocol(message, name)}`)
 }
 
-/** What to set where a server says that it takes this request by the Responses protocol alone. */
+/** The setting that helps if a server accepts this request only by the Responses protocol. */
 function otherProtocol(message: string, name: string): string {
   if (!message.includes('/v1/responses')) return ''
   const setting = name === 'openai' ? 'OPENAI_PROTOCOL' : `CADRE_PROVIDER_${name.toUpperCase()}_PROTOCOL`
-  return ` Cadre speaks it with ${setting}=responses.`
+  return ` Set ${setting}=responses.`
 }
 
-/** Words by which providers and servers refuse a conversation that does not fit the context window. */
+/** Messages with which providers refuse a conversation that does not fit the context window. */
 const tooLong =
   /context[_ ](length|window|size)|maximum context|prompt is too long|too many (input )?tokens|input (is|length).{0,40}(too long|exceed)|exceeds? (the )?(available )?context|reduce the length/i
 
@@ -152,7 +152,7 @@ function fail(
 
 function readProviderMessage(error: unknown): ProviderMessage {
   const outer = isRecord(error) ? error : {}
-  // The libraries keep the body as text, also where it does not have the form that they know.
+  // The libraries keep the body as text, even if they do not know its form.
   const body = typeof outer['responseBody'] === 'string' ? parseJson(outer['responseBody']) : undefined
   const inner = isRecord(body) ? body['error'] : isRecord(outer['error']) ? outer['error'] : outer
   const facts = isRecord(inner) ? inner : outer
@@ -166,7 +166,7 @@ function readProviderMessage(error: unknown): ProviderMessage {
   }
 }
 
-/** Kinds of complaints of OpenAI, Anthropic and the servers that follow them, and the statuses they are sent with. */
+/** Kinds of errors of OpenAI, Anthropic and compatible servers, and their statuses. */
 const kinds: [RegExp, number][] = [
   [/rate_?limit|quota|too_many/, 429],
   [/authentication|api_key|unauthorized/, 401],
@@ -182,7 +182,7 @@ function statusOfKind(kind: string): number | undefined {
   return kinds.find(([pattern]) => pattern.test(kind))?.[1]
 }
 
-/** The failure of the connection, where that is what went wrong. */
+/** The error of the connection, if it caused the failure. */
 function networkError(links: readonly Error[], name: string): ModelError | undefined {
   for (const link of links) {
     if (link instanceof UpstreamError) {
@@ -197,7 +197,7 @@ function networkError(links: readonly Error[], name: string): ModelError | undef
   return undefined
 }
 
-/** An error and its causes, from the outside in. */
+/** An error and its causes, outermost first. */
 function chain(error: unknown): Error[] {
   const links: Error[] = []
   for (let link = error; link instanceof Error && !links.includes(link); link = link.cause) links.push(link)
@@ -208,7 +208,7 @@ function isWord(value: unknown): value is string | number {
   return typeof value === 'string' || typeof value === 'number'
 }
 
-/** Whether it may have members: an object, or an array. */
+/** Whether the value can have members: an object or an array. */
 function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null
 }

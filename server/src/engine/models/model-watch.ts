@@ -1,15 +1,15 @@
 import { abortWith } from '../../platform/abort-signals.ts'
 import { ModelError } from './model.ts'
 
-/** How long, and how much, one call may take. */
+/** Limits of time and size for one call. */
 export interface CallLimits {
-  /** Until the answer begins: a model may think, or be loaded first. */
+  /** Until the answer begins: a model may think, or must be loaded first. */
   start_ms: number
   /** Without a single byte, once the answer has begun. */
   idle_ms: number
   /** The whole call. */
   total_ms: number
-  /** Bytes that cross the network towards us. */
+  /** Maximum bytes received. */
   bytesMax: number
 }
 
@@ -20,22 +20,22 @@ export const callLimits: CallLimits = {
   bytesMax: 64 * 1024 * 1024,
 }
 
-/** Watches over one call; `signal` aborts when a limit is passed or the caller gives up. */
+/** Watches one call; `signal` aborts when a limit is exceeded or the caller aborts. */
 export interface CallWatch {
   signal: AbortSignal
   /** The answer has begun; may be called again. */
   started(): void
-  /** The limit that was passed, if one was. */
+  /** The error of the exceeded limit, if any. */
   failure(): ModelError | undefined
   end(): void
 }
 
-/** How often the clock and the counter are looked at. */
+/** Interval of the checks. */
 const pollInterval_ms = 1000
 
 /**
- * Begins to watch. Silence is measured where it happens, on the network: a provider that sends comments to keep the
- * connection open is not silent, and nothing is done for each piece of text.
+ * Watches a call. Silence is measured on the network: a provider that sends comments to keep the connection open is not
+ * silent, and no work is done for each piece of text.
  */
 export function watchCall(limits: CallLimits, caller: AbortSignal, bytesIn: () => number): CallWatch {
   const ends = new AbortController()
@@ -59,7 +59,7 @@ export function watchCall(limits: CallLimits, caller: AbortSignal, bytesIn: () =
       return late(`No answer began within ${seconds(limits.start_ms)}.`)
     }
     if (hasStarted && now_ms - heard_ms >= limits.idle_ms) {
-      return late(`The answer stopped for ${seconds(limits.idle_ms)}.`)
+      return late(`The answer paused for more than ${seconds(limits.idle_ms)}.`)
     }
     return undefined
   }

@@ -4,91 +4,97 @@ import type { ModelProtocol } from '#contract/models/native-providers.ts'
 import type { PriceTable } from '#contract/models/price-table.ts'
 
 /**
- * A model as the engine sees it: one call, one answer. The loop around it, its journal and its limits are the
- * engine's; wire formats are the provider libraries'.
+ * A model as the engine sees it: one call, one answer. The engine has the loop, the journal and the limits; the
+ * provider libraries have the wire formats.
  */
 export interface Model {
-  /** Name of the provider that answers, for the journal: `openai`, `anthropic`, `builtin`. */
+  /** Name of the provider, for the journal: `openai`, `anthropic`, `builtin`. */
   provider: string
-  /** Of an organization's own provider. */
+  /** Set for an organization's provider. */
   own?: OwnProvider
   /** Whether it takes files of a media type as they are: pictures, PDF. */
   takes?: (media_type: string) => boolean
-  /** It makes a request while `ready` of that is pending; others are called once it has resolved. */
+  /** Whether it can prepare a request while `ready` is pending. Other models are called after `ready` has resolved. */
   preparesEarly?: true
   /**
-   * Makes one call. `on_delta` gets text as it arrives, in order. Throws `ModelError` for everything that a provider
-   * or the network does wrong; an abort of `signal` is thrown as its reason.
+   * Makes one call. `on_delta` gets text in order, as it arrives.
+   * @throws ModelError for errors of the provider and the network; the reason of `signal` after an abort
    */
   call(request: ModelRequest): Promise<ModelAnswer>
 }
 
-/** What the engine knows of an organization's own provider. */
+/** What the engine knows about an organization's provider. */
 export interface OwnProvider {
-  /** Names it in the state of its settings: cooldowns and failures of calls are its alone, and end with another key. */
+  /**
+   * Identifies the provider and the revision of its settings. Cooldowns and circuit breakers have this key, so they are
+   * not shared, and end with a change of the settings.
+   */
   key: string
-  /** It has a price list under its name, and is reached at another address than that list is for. */
+  /** Whether its name has a price list that is for another address. */
   is_elsewhere: boolean
   /** Prices that the organization gave, by `provider/model`. */
   prices: PriceTable
 }
 
-/** Where models come from. */
+/** Source of models. */
 export interface ModelSource {
-  /** The model behind a name, and its name at the provider. Throws `ModelError` for a name with nothing behind it. */
+  /**
+   * The model for a name, and its name at the provider.
+   * @throws ModelError for an unknown name
+   */
   resolve(name: string): { model: Model; name: string }
-  /** What is known of `provider/model`; the built-in list where it is left out. */
+  /** Facts about `provider/model`; by default from the built-in list. */
   facts?: (provider_model: string) => ModelFacts
-  /** The same with an organization's own providers in front of those of the service. */
+  /** The same source, with an organization's providers in front of those of the service. */
   with?: (own: OwnModels) => ModelSource
 }
 
-/** The own providers of an organization, for one of its projects. */
+/** The providers of an organization, for one of its projects. */
 export interface OwnModels {
-  /** Those that the project may use, by name. */
+  /** The providers that the project may use, by name. */
   models: ReadonlyMap<string, Model>
-  /** Names of those that it may not. */
+  /** Names of the providers that it may not use. */
   disabled: readonly string[]
 }
 
-/** A part of a user's message: text, or a file by its identifier. */
+/** A part of a user's message: text, or a file by its id. */
 export type MessagePart =
   | { type: 'text'; text: string }
-  /** `of_tool`: a tool gave it, so it is left out where a model does not take it. */
+  /** `of_tool`: a tool made it, so it is left out if the model does not take it. */
   | { type: 'image' | 'file'; file_id: string; of_tool?: true }
 
-/** A file as it goes to a model: a text in place of its bytes where it is text, or where it is gone. */
+/** A file as it is sent to a model. A text file is sent as text, and so is the note about a missing file. */
 export type LoadedFile =
   | { kind: 'text'; text: string }
   | { kind: 'data'; media_type: string; name: string; data: Uint8Array }
 
-/** A message of a conversation, stored as it is in `task.input`, the journal and threads. */
+/** A message of a conversation, in the form of `task.input`, the journal and threads. */
 export interface ModelMessage {
   role: 'system' | 'user' | 'assistant' | 'tool'
   content: string
-  /** For `user`: what it says in parts, where files are among them; `content` stands for them where only text can. */
+  /** For `user`: its parts, if it has files; `content` is then its text for readers that take only text. */
   parts?: MessagePart[]
-  /** The calls that an assistant asked for. */
+  /** For `assistant`: its tool calls. */
   tool_calls?: ModelToolCall[]
-  /** For `tool`: which call this is the result of. */
+  /** For `tool`: the id of the call. */
   tool_call_id?: string
   tool_name?: string
-  /** For `tool`: the call failed, or was refused. */
+  /** For `tool`: the call failed or was refused. */
   is_error?: boolean
-  /** Of a summary: how many answers of the assistant it takes the place of. No provider is sent it. */
+  /** For a summary: the number of assistant's messages that it replaces. It is not sent to providers. */
   stands_for?: number
-  /** For `assistant`: the whole turn, for the provider that wrote it. To any other goes what stands above. */
+  /** For `assistant`: the whole turn, for the provider that wrote it. Other providers get the members above. */
   turn?: ProviderTurn
 }
 
-/** How many answers of the assistant there are, those that a summary stands for among them. */
+/** Number of the assistant's messages, including those that a summary replaces. */
 export function answersIn(messages: readonly ModelMessage[]): number {
   return messages.reduce((sum, { role, stands_for = 0 }) => sum + stands_for + (role === 'assistant' ? 1 : 0), 0)
 }
 
 /**
  * An assistant's turn as its provider wrote it, with reasoning and other parts that only that provider understands. It
- * is sent back to the same provider byte by byte at its place, and is never shown.
+ * is sent back to that provider unchanged, and is never shown.
  */
 export interface ProviderTurn {
   provider: string
@@ -96,7 +102,7 @@ export interface ProviderTurn {
   parts: TurnPart[]
 }
 
-/** `metadata` is the provider's own: signatures, encrypted reasoning, identifiers of items. */
+/** `metadata` belongs to the provider: signatures, encrypted reasoning, ids of items. */
 export type TurnPart = { metadata?: TurnMetadata } & (
   | { type: 'text' | 'reasoning'; text: string }
   /** `input` is the text that the model wrote. */
@@ -108,7 +114,7 @@ export type TurnMetadata = Record<string, Record<string, unknown>>
 export interface ModelToolCall {
   id: string
   name: string
-  /** JSON as the model wrote it, parsed where it could be; text that could not be parsed stays a string. */
+  /** JSON as the model wrote it, parsed if possible; text that is not JSON stays a string. */
   arguments: unknown
 }
 
@@ -120,42 +126,44 @@ export interface ModelTool {
 }
 
 export interface ModelRequest {
-  /** The name as the provider knows it, without the provider's part. */
+  /** The model's name at the provider, without the provider's name. */
   model: string
   system_prompt: string | undefined
   messages: ModelMessage[]
-  /** The files that parts of messages name, by their identifiers. */
+  /** The files that parts of messages name, by id. */
   files?: ReadonlyMap<string, LoadedFile>
   tools: ModelTool[]
-  /** Whether the model must, may or may not call tools, or which one it must; undefined leaves it to the model. */
+  /**
+   * Whether the model must, may or must not call tools, or which one it must call; undefined leaves it to the model.
+   */
   tool_choice?: 'none' | 'auto' | 'required' | { name: string } | undefined
-  /** False: at most one call in the answer. The provider is asked for it; what it then does is taken as it is. */
+  /** False: requests at most one call in the answer. If the provider returns more, they are accepted. */
   parallel_tool_calls?: false | undefined
   /** 0 to 2; undefined leaves it to the provider. */
   temperature: number | undefined
-  /** Bound of the answer with its reasoning. */
+  /** Maximum tokens of the answer with its reasoning. */
   max_tokens: number | undefined
   effort?: Effort | undefined
   service_tier?: ServiceTier | undefined
-  /** Names what stays the same from call to call, where the provider is asked to cache it; undefined: it is not asked. */
+  /** Identifies the part that is the same in every call, if the provider should cache it; undefined for no caching. */
   cache_key?: string | undefined
-  /** The answer is to be a summary of a conversation; of interest to the built-in models alone. */
+  /** Whether the answer is a summary of a conversation; only the built-in models read this. */
   is_summary?: boolean
-  /** JSON Schema of the answer, an object; undefined: the answer is a text. */
+  /** JSON Schema of the answer, an object; undefined for a text. */
   output_schema?: Record<string, unknown> | undefined
   signal: AbortSignal
-  /** Where there is one, nothing is sent before it resolves, and nothing at all where it rejects. */
+  /** If set, nothing is sent before it resolves, and nothing at all if it rejects. */
   ready?: Promise<void> | undefined
   on_delta?: (text: string) => void
-  /** Gets what the model thinks before it answers, where its provider tells; it is no part of the answer. */
+  /** Called with the reasoning before the answer, if the provider returns it; it is not part of the answer. */
   on_reasoning?: (text: string) => void
-  /** Gets what is changed or left out of the request because the model does not take it. */
+  /** Called with each setting that is changed or left out because the model does not support it. */
   on_warning?: (warning: ModelWarning) => void
-  /** Which try of this call this is, from 1. Only `builtin/script` looks at it: its errors may pass after some tries. */
+  /** The number of this attempt, from 1. Only `builtin/script` reads it: its errors may stop after some attempts. */
   attempt?: number
 }
 
-/** What a model is asked, whichever it is and however long its answer may be. */
+/** The part of a request that does not depend on the model and the call. */
 export type ModelAsk = Omit<
   ModelRequest,
   'model' | 'max_tokens' | 'signal' | 'ready' | 'files' | 'on_delta' | 'on_reasoning' | 'on_warning' | 'attempt'
@@ -164,22 +172,22 @@ export type ModelAsk = Omit<
 export interface ModelAnswer {
   text: string
   tool_calls: ModelToolCall[]
-  /** Why the model stopped: `stop`, `length`, `tool_calls`, `content_filter`, `other`. */
+  /** Why the model stopped. */
   finish_reason: 'stop' | 'length' | 'tool_calls' | 'content_filter' | 'other'
   /** The model that answered, as the provider names it. */
   model: string
-  /** What the provider counted; 0 where it does not say. */
+  /** The provider's counts; 0 for a missing one. */
   usage: ModelUsage
   network: NetworkUse
-  /** The summary of its reasoning that the provider gives for people; empty where it gives none. */
+  /** A summary of its reasoning for people; empty if the provider returns none. */
   reasoning_summary?: string
-  /** The whole turn, where it has more in it than text and calls; see `ProviderTurn`. */
+  /** The whole turn, if it has more than text and calls; see `ProviderTurn`. */
   turn?: ProviderTurn | undefined
 }
 
-/** Something that was asked for and that a model does not take as it was asked. */
+/** A setting that a model does not support as it was requested. */
 export interface ModelWarning {
-  /** The member of the configuration, or the provider library's name of a feature: `temperature`. */
+  /** The member of the configuration (`temperature`), or the name that the provider's library has for the feature. */
   feature: string
   message: string
 }
@@ -187,15 +195,15 @@ export interface ModelWarning {
 export interface ModelUsage {
   input_tokens: number
   output_tokens: number
-  /** Input tokens that the provider had kept. */
+  /** Input tokens that the provider read from its cache. */
   cached_tokens: number
-  /** Input tokens that it keeps from now on, where it charges for that. */
+  /** Input tokens that it wrote to its cache, if it charges for that. */
   cache_write_tokens?: number
-  /** Output tokens that went into reasoning. */
+  /** Output tokens of reasoning. */
   reasoning_tokens?: number
 }
 
-/** Bytes that crossed the network for one call, headers and bodies, measured on the socket. */
+/** Bytes of one call on the network, headers and bodies, measured on the socket. */
 export interface NetworkUse {
   bytes_in: number
   bytes_out: number
@@ -203,7 +211,7 @@ export interface NetworkUse {
 
 export type ModelErrorCode =
   | 'provider_not_configured'
-  /** The key of an organization's provider was stored with another secret key: no request was made. */
+  /** The key of an organization's provider was encrypted with another secret key; no request was made. */
   | 'secret_unreadable'
   | 'provider_credentials_refused'
   | 'model_not_found'
@@ -213,17 +221,17 @@ export type ModelErrorCode =
   | 'provider_refused_request'
   | 'provider_bad_answer'
   | 'context_length_exceeded'
-  /** A part of the conversation that the model does not take, or whose file is gone: no request was made. */
+  /** The model does not take a part of the conversation, or its file was deleted; no request was made. */
   | 'unsupported_input'
   | 'file_missing'
 
-/** What went wrong with a call, and whether the same call may succeed later. */
+/** The error of a call, and whether the same call may succeed later. */
 export class ModelError extends Error {
   readonly code: ModelErrorCode
   readonly retryable: boolean
-  /** Seconds that the provider asked us to wait; undefined where it did not. */
+  /** Seconds of the cooldown that the provider asked for; undefined for none. */
   readonly retry_after: number | undefined
-  /** What the failed call cost in network. */
+  /** Network use of the failed call. */
   readonly network: NetworkUse
 
   constructor(

@@ -93,7 +93,7 @@ describe('a model name', () => {
     const { resolve: find } = makeModels({ openai: openrouter, anthropic: key, default_model: 'x' })
     assert.throws(
       () => find('antropic/claude-opus-5'),
-      /"antropic" .* is not configured; perhaps "anthropic" is meant\. Configured/,
+      /"antropic" .* is not configured; "anthropic" may be meant\. Configured/,
     )
   })
 

@@ -18,33 +18,35 @@ import { type FactsOf, ollamaBaseUrl } from './providers/providers.ts'
 import type { Provider } from './providers/provider.ts'
 
 export interface ModelSettings extends Partial<Record<NativeProviderName, ProviderSettings>> {
-  /** Further servers that speak a protocol of OpenAI's, by name. One named `ollama` replaces the default one. */
+  /** Further servers with a protocol of OpenAI, by name. One named `ollama` replaces the default one. */
   providers?: readonly { name: string; base_url: string; api_key?: string; protocol?: ModelProtocol }[]
   /** The model of agents that name none. */
   default_model: string
-  /** What models can hold, where the operator says so, by `provider/model`. */
+  /** The operator's facts about models, by `provider/model`. */
   limits?: ReadonlyMap<string, { context?: number; output?: number; reasons?: boolean }>
 }
 
-/** A native provider is there by a key, a base URL or both; another base URL than its own needs no key. */
+/**
+ * A native provider is configured by a key, a base URL, or both. Only another base URL than its own works without a
+ * key.
+ */
 interface ProviderSettings {
   api_key?: string | undefined
   base_url?: string | undefined
   protocol?: ModelProtocol | undefined
 }
 
-/** Where models come from. */
+/** The models of the service. */
 export interface Models extends ModelSource {
   default_model: string
   /**
-   * The model behind a name, and its name at the provider. `provider/model` names both; the model's part may contain
-   * slashes. A name without a slash goes to the default provider: the first native one that is configured, whatever its
-   * base URL, otherwise the first of `providers`; see `defaultProvider`.
-   * Throws `ModelError` `provider_not_configured` or `model_not_found`. Only a call shows whether a provider has a
-   * model. Nothing is connected or loaded here.
+   * The model for a name, and its name at the provider. In `provider/model`, the model's part may contain slashes. A
+   * name without a slash is of the default provider: see `defaultProvider`. Only a call shows whether a provider has a
+   * model: nothing is connected or loaded here.
+   * @throws ModelError `provider_not_configured` or `model_not_found`
    */
   resolve(name: string): { model: Model; name: string }
-  /** What is known of `provider/model`. */
+  /** Facts about `provider/model`. */
   facts: FactsOf
   with(own: OwnModels): ModelSource
 }
@@ -57,7 +59,7 @@ const builtins = new Map<string, Model>([
 export const builtinModels = [...builtins.keys()].map((name) => `builtin/${name}`)
 const builtinNames = builtinModels.join(' and ')
 
-/** Makes the models that the settings open. `builtin/…` and `ollama/…` are always there. */
+/** Makes the models of the settings. `builtin/…` and `ollama/…` always exist. */
 export function makeModels(settings: ModelSettings, { limits = callLimits }: { limits?: CallLimits } = {}): Models {
   const connections = makeModelConnections()
   const facts = makeFacts(settings)
@@ -81,12 +83,12 @@ export function makeModels(settings: ModelSettings, { limits = callLimits }: { l
   }
 }
 
-/** What names are resolved by. */
+/** The providers for resolving names. */
 interface Resolving {
   models: ReadonlyMap<string, Model>
   /** The provider of names without one. */
   byDefault: Fallback | undefined
-  /** Names of providers that the organization has for other projects. */
+  /** Names of the organization's providers for other projects only. */
   disabled: readonly string[]
 }
 
@@ -98,17 +100,20 @@ function makeResolve(resolving: Resolving): Models['resolve'] {
     const [provider, name] = split(full)
     if (provider === 'builtin') {
       const model = builtins.get(name)
-      if (!model) throw fail('model_not_found', `There is no built-in model ${full}; ${builtinNames} are there.`)
+      if (!model) throw fail('model_not_found', `There is no built-in model ${full}. Use ${builtinNames}.`)
       return { model, name }
     }
-    if (full === '' || name === '') throw fail('model_not_found', `"${full}" names no model.`)
+    if (full === '' || name === '') throw fail('model_not_found', `"${full}" names no model. Write provider/model.`)
     const model = models.get(provider ?? byDefault?.name ?? '')
     if (!model) throw notConfigured(full, provider, resolving)
     return { model, name }
   }
 }
 
-/** The list's facts with what the operator says instead: a model that reasons does so by default. */
+/**
+ * The facts of the built-in list, overridden by the operator's. A model that the operator declares to reason does so by
+ * default.
+ */
 function makeFacts({ limits }: ModelSettings): FactsOf {
   return (provider_model) => {
     const facts = modelFacts(provider_model)
@@ -133,8 +138,8 @@ export interface OwnSettings {
 }
 
 /**
- * A provider of an organization as one of the service with the same settings would be; undefined where its address is neither given
- * nor known. Its protocol may be one that it cannot be spoken to in: see `protocolsOf`.
+ * A provider with an organization's settings, like one of the service; undefined if its address is neither given nor
+ * known. Its protocol may be one that it does not support: see `protocolsOf`.
  */
 export function ownProvider({ name, base_url, api_key, protocol }: OwnSettings): Provider | undefined {
   if (isNative(name)) return nativeProvider(name, { base_url, api_key, protocol })
@@ -142,7 +147,7 @@ export function ownProvider({ name, base_url, api_key, protocol }: OwnSettings):
   return address === undefined ? undefined : compatible(name, address, api_key, protocol)
 }
 
-/** The protocols that a provider of a name can be spoken to in. */
+/** The protocols of a provider with this name. */
 export function protocolsOf(name: string): readonly ModelProtocol[] {
   return isNative(name) ? nativeProviders[name].protocols : ['responses', 'chat']
 }
@@ -160,7 +165,7 @@ function compatible(
   return { name, kind: 'openai_compatible', base_url, api_key, protocol }
 }
 
-/** The providers that the settings open, `ollama` among them. */
+/** The providers of the settings, including `ollama`. */
 export function listProviders(settings: ModelSettings): Provider[] {
   const list = new Map<string, Provider>()
   list.set('ollama', compatible('ollama', ollamaBaseUrl, undefined))
@@ -180,8 +185,8 @@ function nativeProvider(name: NativeProviderName, { api_key, base_url, protocol 
   const spoken = protocol ?? (isHome ? protocols[0] : protocols.at(-1)!)
   return {
     name,
-    // A provider's own models have rules that its library knows. So has whatever speaks its own protocol: a gateway in front of
-    // it. Every other server gets the plain protocol.
+    // A native provider's models have rules that its library knows, and so has a gateway with the provider's native
+    // protocol. Any other server gets the plain protocol.
     kind: kind_follows_address && !isHome && spoken !== protocols[0] ? 'openai_compatible' : name,
     base_url: address,
     api_key: api_key || undefined,
@@ -189,13 +194,13 @@ function nativeProvider(name: NativeProviderName, { api_key, base_url, protocol 
   }
 }
 
-/** Whether an address is a provider's own, or one of its regions. */
+/** Whether an address belongs to a provider itself, or one of its regions. */
 function isSameHost(address: string, home: string): boolean {
   const [host, own] = [URL.parse(address)?.hostname ?? '', URL.parse(home)?.hostname ?? '']
   return host === own || host.endsWith(`.${own}`)
 }
 
-/** Where models go whose name has no provider: OpenAI where it is configured, else the first of `providers`, else Anthropic. */
+/** The provider of names without one: OpenAI if it is configured, else the first of `providers`, else Anthropic. */
 export function defaultProvider(settings: ModelSettings, providers: readonly Provider[]): Provider | undefined {
   const [first, ...others] = nativeProviderNames
   const order = [first, settings.providers?.[0]?.name, ...others]
@@ -207,7 +212,7 @@ export function defaultProvider(settings: ModelSettings, providers: readonly Pro
 function notConfigured(full: string, provider: string | undefined, resolving: Resolving): ModelError {
   const there = ['builtin', ...resolving.models.keys()].toSorted().join(', ')
   if (provider === undefined) {
-    const message = `The model "${full}" names no provider, and there is no default one. Set OPENAI_API_KEY or OPENAI_BASE_URL, or use builtin/echo. Configured: ${there}.`
+    const message = `The model "${full}" names no provider, and there is no default provider. Set OPENAI_API_KEY or OPENAI_BASE_URL, or use builtin/echo. Configured: ${there}.`
     return fail('provider_not_configured', message)
   }
   return fail(
@@ -216,13 +221,13 @@ function notConfigured(full: string, provider: string | undefined, resolving: Re
   )
 }
 
-/** What to do about a provider that is not there: enable it, give its key, correct its name, or name the one that is meant. */
+/** How to fix an unknown provider: enable it, set its key, correct its name, or write the provider that was meant. */
 function hintFor(full: string, provider: string, { models, byDefault, disabled }: Resolving): string {
   if (disabled.includes(provider))
     return ' for this project; enable it for the project in the model providers of the organization'
   if (isNative(provider)) return `; set ${provider.toUpperCase()}_API_KEY, or add the provider to the organization`
   const meant = nearest(provider, [...models.keys()])
-  if (meant !== undefined) return `; perhaps "${meant}" is meant`
+  if (meant !== undefined) return `; "${meant}" may be meant`
   if (byDefault?.kind !== 'openai_compatible') return ''
   return `; for a model of ${byDefault.name} with that name, write "${byDefault.name}/${full}"`
 }

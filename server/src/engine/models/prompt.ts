@@ -16,21 +16,21 @@ type PromptMessage = CallOptions['prompt'][number]
 type AssistantPart = Extract<PromptMessage, { role: 'assistant' }>['content'][number]
 type Metadata = NonNullable<AssistantPart['providerOptions']>
 
-/** What a request is put into: whose it is, the names of its tools, and the tool that takes the answer, where one does. */
+/** The context of a request: its provider, the names of its tools, and the answer tool, if there is one. */
 export interface PromptContext {
   provider: Provider
   names: WireNames
   signal: AbortSignal
-  /** Undefined where the answer is a text, or its provider enforces the schema. */
+  /** Undefined if the answer is a text, or if its provider enforces the schema. */
   answer_tool: ModelTool | undefined
   /** Files that messages name. */
   files?: ReadonlyMap<string, LoadedFile> | undefined
 }
 
 /**
- * A request in the form that the provider libraries take. All system messages come first, as one: not every provider
- * takes them in the middle. An assistant's turn with neither text nor calls is left out, as providers refuse it, and so is
- * text that the provider counts as none.
+ * Converts a request to the form of the provider libraries. All system messages are joined at the start, because not
+ * every provider accepts them elsewhere. An assistant's turn without text and calls is left out, because providers
+ * reject it, and so is text that the provider rejects as empty.
  */
 export function toCallOptions(request: ModelRequest, given: PromptContext): CallOptions {
   const context = { ...given, files: request.files }
@@ -65,7 +65,7 @@ export function toCallOptions(request: ModelRequest, given: PromptContext): Call
   }
 }
 
-/** What the model must do about tools, where the request says so. */
+/** The tool choice of the request, if it has one. */
 function toolChoice({ tool_choice }: ModelRequest, names: WireNames): Pick<CallOptions, 'toolChoice'> {
   if (tool_choice === undefined) return {}
   if (typeof tool_choice === 'string') return { toolChoice: { type: tool_choice } }
@@ -73,8 +73,8 @@ function toolChoice({ tool_choice }: ModelRequest, names: WireNames): Pick<CallO
 }
 
 /**
- * A schema that says what is in every array and every object, as OpenAI wants it: anything, where it said nothing. It means
- * the same as before.
+ * Adds `items` to arrays and `properties` to objects without them, as OpenAI requires. The schema's meaning is
+ * unchanged.
  */
 export function completeSchema(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(completeSchema)
@@ -89,7 +89,7 @@ export function completeSchema(schema: unknown): unknown {
   }
 }
 
-/** Words whose value is no schema, whatever it looks like. */
+/** Keywords whose value is not a schema. */
 function isLiteral(word: string): boolean {
   return ['const', 'enum', 'default', 'examples', 'required'].includes(word)
 }
@@ -110,7 +110,7 @@ function toPromptMessage(message: ModelMessage, context: PromptContext): PromptM
 
 type UserPart = Extract<PromptMessage, { role: 'user' }>['content'][number]
 
-/** What a user says, with the bytes of files in their places. */
+/** The parts of a user's message, with the bytes of files in their places. */
 function userParts({ content, parts }: ModelMessage, { files, provider }: PromptContext): UserPart[] {
   if (!parts) return [{ type: 'text', text: content }]
   const said = parts.filter((part) => part.type !== 'text' || !isNoText(part.text, provider))
@@ -124,17 +124,20 @@ function userParts({ content, parts }: ModelMessage, { files, provider }: Prompt
   })
 }
 
-/** Whether a provider refuses a text as empty: Anthropic also one of white space alone, which its models write before calls of tools. */
+/**
+ * Whether a provider rejects a text as empty. Anthropic also rejects white space, which its models write before tool
+ * calls.
+ */
 function isNoText(text: string, { protocol }: Provider): boolean {
   return (protocol === 'messages' ? text.trim() : text) === ''
 }
 
-/** Whether a provider wrote a turn itself, in the protocol that it is spoken to in now. */
+/** Whether the current provider wrote the turn, in the current protocol. */
 function isOwnTurn(turn: ProviderTurn, provider: Provider): boolean {
   return turn.provider === turnOwner(provider) && turn.protocol === provider.protocol
 }
 
-/** A turn as it was written. Calls that have no result any more are left out, as providers demand. */
+/** A turn as it was written, without calls that have no result, as providers require. */
 function turnParts(
   { parts }: ProviderTurn,
   { tool_calls = [] }: ModelMessage,
@@ -156,7 +159,7 @@ function callPart({ id, name, input }: Extract<TurnPart, { type: 'tool_call' }>,
     type: 'tool-call' as const,
     toolCallId: id,
     toolName: names.toWire(name),
-    // Protocols that carry arguments as a text get the text that the model wrote.
+    // Protocols with arguments as text get the text that the model wrote.
     input: isObject(parsed) && provider.protocol !== 'messages' && input.trim() !== '' ? input : asObject(parsed),
   }
 }
@@ -180,12 +183,12 @@ function toolResult({ content, tool_call_id, tool_name, is_error }: ModelMessage
   }
 }
 
-/** Providers want an object; what the model once wrote instead is shown to it inside of one. */
+/** Providers require an object; anything else that the model wrote is wrapped in one. */
 function asObject(given: unknown): Record<string, unknown> {
   return isObject(given) ? given : { invalid_arguments: given }
 }
 
-/** Arguments as the model wrote them: parsed, or the text itself where it is not JSON; nothing at all is `{}`. */
+/** Parses arguments that the model wrote. Text that is not JSON is returned unchanged, and an empty text as `{}`. */
 export function readArguments(input: string): unknown {
   if (input.trim() === '') return {}
   try {

@@ -193,7 +193,7 @@ for (const kind of providerKinds) {
     it(`a model of kind ${kind} ends when the provider never begins to answer, or stops in the middle, or takes too long on the whole`, async () => {
       const cases: [FakeBehaviour, Partial<CallLimits>, RegExp][] = [
         [{ do: 'stall', pieces: 0 }, { start_ms: 300 }, /No answer began/],
-        [{ do: 'stall', pieces: 4, text: 'a b c' }, { idle_ms: 300 }, /stopped for/],
+        [{ do: 'stall', pieces: 4, text: 'a b c' }, { idle_ms: 300 }, /paused for more than/],
         [{ do: 'stall', pieces: 4, text: 'a b c' }, { total_ms: 400, idle_ms: 5000 }, /took longer/],
       ]
       for (const [behaviour, limits, message] of cases) {

@@ -22,9 +22,10 @@ import { makeWireNames } from './wire-names.ts'
 import type { Provider } from './providers/provider.ts'
 
 /**
- * A provider's models. A call is exactly one request: the libraries' own loops, retries and tool execution are not
- * used, because the loop and its journal are the engine's. Its stream is read part by part from the provider's library, without the library's `streamText` above it, which costs four times the CPU a piece of text and reports
- * a failure as one more part of a stream that ends well.
+ * A provider's models. A call is exactly one request: the libraries' loops, retries and tool execution are not used,
+ * because the engine has the loop and its journal. Cadre reads the stream of the provider's library without the
+ * library's `streamText` above it. That costs four times the CPU time per piece of text, and reports a failure as one
+ * more part of a successful stream.
  */
 export function makeProviderModel(
   provider: Provider,
@@ -74,7 +75,7 @@ export function makeProviderModel(
   }
 }
 
-/** What the engine knows of an organization's own provider. */
+/** What the engine knows about an organization's provider. */
 function ownFacts({ owner, name, base_url }: Provider): OwnProvider {
   const home = Object.hasOwn(nativeProviders, name)
     ? nativeProviders[name as NativeProviderName].base_url
@@ -83,12 +84,12 @@ function ownFacts({ owner, name, base_url }: Provider): OwnProvider {
   return { key: `${owner!.id}@${owner!.revision}`, is_elsewhere, prices: owner!.prices }
 }
 
-/** Models of a provider that are kept: one more takes the place of the oldest. */
+/** Maximum number of cached models of a provider; the oldest is removed first. */
 const keptModelsMax = 256
 
 /**
- * Opens models of a provider, once each: the library's schemas cost more to make than a short answer to read. A call's request is
- * known by the signal that the library hands over with it, and goes to the call's own connection.
+ * Opens models of a provider, once each, because creating a library's schemas costs more than reading a short answer. A
+ * call's request is identified by the signal that the library passes with it, and uses the call's connection.
  */
 function makeOpen(
   provider: Provider,
@@ -112,19 +113,22 @@ function makeOpen(
     if (kept.size >= keptModelsMax) kept.delete(kept.keys().next().value!)
     const opened = adapterOf(provider).open(provider, model, network)
     kept.set(model, opened)
-    // A library that could not be loaded is loaded again by the next call.
+    // A failed load is repeated by the next call.
     opened.catch(() => kept.delete(model))
     return opened
   }
 }
 
-/** Every protocol has pictures; PDF the native providers alone, because other servers know it under no common name. */
+/**
+ * Every protocol supports pictures. PDF is only for the native providers, because other servers have no common form for
+ * it.
+ */
 function takesFile({ kind }: Provider, media_type: string): boolean {
   if (isImageType(media_type)) return true
   return media_type === 'application/pdf' && (kind === 'openai' || kind === 'anthropic')
 }
 
-/** The tool by which a model returns its answer where the provider does not enforce its schema. */
+/** The tool by which a model returns its answer if the provider does not enforce its schema. */
 function answerTool({ tools, output_schema }: ModelRequest): ModelTool {
   const taken = new Set(tools.map(({ name }) => name))
   let name = 'final_answer'
@@ -132,7 +136,7 @@ function answerTool({ tools, output_schema }: ModelRequest): ModelTool {
   return { name, description: 'Gives the final answer.', parameters: output_schema! }
 }
 
-/** The error as the engine gets it: with what the call cost, and without the key, which some providers repeat. */
+/** The error for the engine: with the network use of the call, and without the key, which some providers repeat. */
 function asFailedCall(error: ModelError, { api_key }: Provider, network: NetworkUse): ModelError {
   const message = api_key ? error.message.replaceAll(api_key, '[redacted]') : error.message
   const { code, retryable, retry_after, cause } = error

@@ -8,28 +8,28 @@ import { turnOwner, type Provider } from './providers/provider.ts'
 
 type Warning = Extract<StreamPart, { type: 'stream-start' }>['warnings'][number]
 
-/** Characters of one answer: text, reasoning and arguments of calls together. */
+/** Maximum characters of one answer: text, reasoning and arguments of calls together. */
 const answerCharsMax = 4 * 1024 * 1024
-/** Characters of what only the provider understands: signatures, encrypted reasoning. */
+/** Maximum characters of data that only the provider understands: signatures, encrypted reasoning. */
 const opaqueCharsMax = 2 * 1024 * 1024
-/** Reasoning items, texts and calls of one answer. */
+/** Maximum number of reasoning items, texts and calls in one answer. */
 const partsMax = 10_000
-/** Characters of a library's warning. */
+/** Maximum characters of a library's warning. */
 const warningMax = 500
 
 export interface Reading {
   request: ModelRequest
   names: WireNames
   provider: Provider
-  /** The tool that takes the answer, where one does: its call is the text of the answer. */
+  /** The tool that returns the answer, if one does: the arguments of its call are the answer's text. */
   answer_tool: string | undefined
-  /** Called when the provider has begun to answer. */
+  /** Called with every part, so also when the provider begins to answer. */
   onPart: () => void
 }
 
 /**
- * Reads an answer as `stream` hands over its parts. Throws `ModelError` for one that is not whole, or larger than its bounds, and
- * what `stream` throws.
+ * Reads an answer whose parts `stream` passes on.
+ * @throws ModelError for an answer that is incomplete or too large, and errors of `stream`
  */
 export async function readAnswer(
   stream: (take: (part: StreamPart) => void) => Promise<void>,
@@ -42,7 +42,7 @@ export async function readAnswer(
 
 class AnswerReader {
   readonly #reading: Reading
-  /** In the order in which they began. */
+  /** In the order in which they started. */
   readonly #parts: TurnPart[] = []
   readonly #open = new Map<string, Exclude<TurnPart, { type: 'tool_call' }>>()
   #text = ''
@@ -89,14 +89,14 @@ class AnswerReader {
         this.#finished = part
         return
       default:
-        // Sources, files and the like: nothing asks for them.
+        // Sources, files and the like are never requested.
         return
     }
   }
 
   answer(): Omit<ModelAnswer, 'network'> {
     const { provider } = this.#reading
-    // A stream that just ends is reported as `interrupted` by one library and not at all by another.
+    // One library reports a stream without an end as `interrupted`, another does not report it.
     const reason = this.#finished?.finishReason.unified
     if (!this.#finished || reason === undefined || reason === 'interrupted' || reason === 'error')
       throw cutOff(provider.name)
@@ -128,14 +128,16 @@ class AnswerReader {
     }
   }
 
-  /** The answer that the model gave by calling its tool; undefined where it did not, or asked for other calls with it. */
+  /**
+   * The answer that the model returned by calling its answer tool; undefined if it did not, or also made other calls.
+   */
   #givenAnswer(calls: readonly Extract<TurnPart, { type: 'tool_call' }>[]): string | undefined {
     const { answer_tool } = this.#reading
     if (answer_tool === undefined || calls.some(({ name }) => name !== answer_tool)) return undefined
     return calls.at(-1)?.input
   }
 
-  /** The whole turn, where there is more in it than its text. What was given by the tool that takes the answer is a text. */
+  /** The whole turn, if it has more than text. A call of the answer tool becomes text. */
   #turn(): ModelAnswer['turn'] {
     const { provider, answer_tool } = this.#reading
     const isPlain = this.#parts.every(({ type, metadata }) => type === 'text' && !isTelling(metadata))
@@ -193,7 +195,7 @@ class AnswerReader {
     this.#note(part, providerMetadata)
   }
 
-  /** Stores provider data of a part. Later data replace earlier data, unless they are empty. */
+  /** Stores provider data of a part. Later data replaces earlier data, unless it is empty. */
   #note(part: TurnPart | undefined, metadata: unknown): void {
     if (!part || typeof metadata !== 'object' || metadata === null) return
     const stored: TurnMetadata = (part.metadata ??= {})
@@ -221,7 +223,7 @@ class AnswerReader {
   }
 }
 
-/** Tokens that were written to the cache, where the library for compatible servers passes over them. */
+/** Tokens written to the cache, which the library for compatible servers leaves out. */
 function writtenIn(raw: unknown): number | undefined {
   const details = isObject(raw) ? raw['prompt_tokens_details'] : undefined
   const written = isObject(details) ? details['cache_write_tokens'] : undefined
@@ -232,7 +234,10 @@ function keyOf(type: string, id: string): string {
   return `${type} ${id}`
 }
 
-/** Whether metadata say anything that the provider would miss: the identifier of an item that it did not keep does not. */
+/**
+ * Whether metadata has anything that the provider needs. The id of an item that the provider did not store is not
+ * needed.
+ */
 function isTelling(metadata: TurnMetadata | undefined): boolean {
   return Object.values(metadata ?? {}).some((members) => Object.keys(members).some((name) => name !== 'itemId'))
 }

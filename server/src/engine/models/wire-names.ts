@@ -1,6 +1,6 @@
 import type { ModelRequest } from './model.ts'
 
-/** Names of tools as providers take them, and back. */
+/** Maps the names of tools to names that providers accept, and back. */
 export interface WireNames {
   toWire(name: string): string
   fromWire(name: string): string
@@ -9,9 +9,9 @@ export interface WireNames {
 const lengthMax = 64
 
 /**
- * Gives every tool of a request a name that all providers accept: letters, digits, `_` and `-`, at most 64. Cadre's
- * names may also contain `.`, `:` and `/` (decision D50). Those become `_`, with a number appended where two names
- * would be equal. The same request always gives the same names, and a valid name is unchanged.
+ * Assigns every tool of a request a name that all providers accept: letters, digits, `_` and `-`, at most 64. Cadre's
+ * names may also contain `.`, `:` and `/` (decision D50). Those become `_`, with a number appended if two names would
+ * be equal. The same request always has the same names, and a valid name is unchanged.
  */
 export function makeWireNames(
   { tools, messages }: Pick<ModelRequest, 'tools' | 'messages'>,

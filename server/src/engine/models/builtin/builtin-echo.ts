@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Model, ModelAnswer, ModelRequest } from '../model.ts'
 
-/** Pieces in which a long answer is streamed, at most. */
+/** Maximum number of pieces in which an answer is streamed. */
 const piecesMax = 64
 
 /**
@@ -30,10 +30,10 @@ export const echoModel: Model = {
   },
 }
 
-/** Words of a built-in model's summary. */
+/** Maximum words of a built-in model's summary. */
 const summaryWords = 50
 
-/** What a built-in model sums a conversation up to: its first words. */
+/** The summary of a built-in model: the first words of the conversation. */
 export function summaryOf(request: ModelRequest): ModelAnswer {
   const { content = '' } = request.messages.at(-1) ?? {}
   const text = content.split(betweenWords).slice(0, summaryWords).join('').trimEnd()
@@ -47,10 +47,10 @@ export function summaryOf(request: ModelRequest): ModelAnswer {
   }
 }
 
-/** Where a word begins; matches no character, so it takes linear time whatever the text. */
+/** The start of a word. It matches no character, so it takes linear time for any text. */
 const betweenWords = /(?<=\s)(?=\S)/
 
-/** Hands a text over in pieces of whole words, letting others run in between. */
+/** Streams a text in pieces of whole words, and yields to other work in between. */
 export async function stream(
   text: string,
   { on_delta, signal }: { on_delta?: ModelRequest['on_delta'] | undefined; signal: AbortSignal },
@@ -64,7 +64,7 @@ export async function stream(
   }
 }
 
-/** Words of a text: what the built-in models count as tokens. */
+/** Number of words in a text, which the built-in models count as tokens. */
 export function countWords(text: string): number {
   return text.match(/\S+/g)?.length ?? 0
 }

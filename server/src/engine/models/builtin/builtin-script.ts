@@ -4,10 +4,9 @@ import { answersIn, type Model, type ModelAnswer, ModelError, type ModelRequest 
 import { looksLikeScript, readScript, type ScriptAnswer, type ScriptStep } from './script-steps.ts'
 
 /**
- * `builtin/script` plays a script that is given as JSON in the conversation (`docs/guides/test-models.md`). One call
- * plays one answer of it. Which one, the conversation itself tells: as many as the assistant has given since the
- * script, and from the beginning again after the last. So the model remembers nothing, and a call repeated after a
- * crash, on any process, plays the same answer.
+ * `builtin/script` plays a script from the conversation, given as JSON (`docs/guides/test-models.md`). One call plays
+ * one answer. The number of the assistant's messages since the script selects it; after the last answer, the script
+ * repeats. So the model has no state, and a call repeated after a crash, in any process, plays the same answer.
  */
 export const scriptModel: Model = {
   provider: 'builtin',
@@ -27,8 +26,8 @@ export const scriptModel: Model = {
 }
 
 /**
- * The script is in the system prompt, or in the latest message of the user that begins with `[`; messages that steer
- * the task do not. `given` counts the assistant's messages since, or all of them for a script in the system prompt.
+ * Finds the script: the system prompt, or the latest message of the user that begins with `[`. `given` counts the
+ * assistant's messages since, or all of them for a script in the system prompt.
  */
 function findScript({ system_prompt = '', messages }: ModelRequest): { script: string; given: number } {
   const answersAfter = (at: number): number => answersIn(messages.slice(at + 1))

@@ -2,7 +2,7 @@ import { isObject } from '#contract/core/merge-patch.ts'
 import { ModelError, type ModelAnswer, type ModelErrorCode, type ModelUsage } from '../model.ts'
 import { isRetryable } from '../model-errors.ts'
 
-/** One thing that `builtin/script` does, as `docs/guides/test-models.md` describes it. */
+/** A step of `builtin/script`, as `docs/guides/test-models.md` describes it. */
 export type ScriptStep =
   | { type: 'text'; text: string }
   | { type: 'reasoning'; text: string }
@@ -10,17 +10,17 @@ export type ScriptStep =
   | { type: 'error'; error: ModelError; times: number }
   | { type: 'usage'; usage: Partial<ModelUsage> }
 
-/** What one call plays: steps, and how its answer ends. */
+/** What one call plays: steps, and the end of its answer. */
 export interface ScriptAnswer {
   steps: ScriptStep[]
   tool_calls: { id: string | undefined; name: string; arguments: unknown }[]
   finish_reason: ModelAnswer['finish_reason']
 }
 
-/** Steps of a script with its repetitions played out. */
+/** Maximum number of steps of a script, with repetitions expanded. */
 const stepsMax = 10_000
 const delay_ms_max = 600_000
-/** Repetitions inside of repetitions. */
+/** Maximum nesting of repetitions. */
 const depthMax = 4
 
 const errorCodes = new Set<string>([
@@ -36,14 +36,14 @@ const errorCodes = new Set<string>([
 ] satisfies ModelErrorCode[])
 const ends = new Set<unknown>(['stop', 'length', 'content_filter', 'other'] satisfies ModelAnswer['finish_reason'][])
 
-/** Whether a text means to be a script. */
+/** Whether a text may be a script. */
 export function looksLikeScript(text: string): boolean {
   return text.trimStart().startsWith('[')
 }
 
 /**
- * Reads a script: one answer up to and including each `tool_calls` or `end`, and one for what is left. Throws
- * `ModelError` `provider_refused_request` that says which step is wrong.
+ * Parses a script into answers: one up to and including each `tool_calls` or `end`, and one for the rest.
+ * @throws ModelError `provider_refused_request`, which names the invalid step
  */
 export function readScript(text: string): ScriptAnswer[] {
   let script: unknown

@@ -1,6 +1,6 @@
 /**
- * Under which key cooldowns and failures of a model are known: `provider/model` of the service, and with `own` in front of it where the
- * provider is an organization's, so that what one organization's key may not is nothing to others.
+ * The key of a model's cooldown and circuit breaker: `provider/model`, with `own` in front for an organization's
+ * provider, so that errors of one organization's key do not affect others.
  */
 export function callKey(provider_model: string, own: string | undefined): string {
   return own === undefined ? provider_model : `${own} ${provider_model}`

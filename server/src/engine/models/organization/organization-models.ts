@@ -14,7 +14,10 @@ import type { Provider } from '../providers/provider.ts'
 import { type ProviderRow, readProviders } from './provider-rows.queries.ts'
 import { secretLabels } from '../../../platform/crypto/secret-labels.ts'
 
-/** Whose models are asked for. `providers_version` is that of the organization, as it was read with a task: 0 if it has no provider. */
+/**
+ * Whose models are requested. `providers_version` is the organization's version as read with a task: 0 before its first
+ * provider.
+ */
 export interface ModelScope {
   org_id: string | null
   project_id: number
@@ -22,39 +25,39 @@ export interface ModelScope {
 }
 
 /**
- * The models of projects whose organizations have added providers. What was read is kept as long as the version of the
- * organization's providers is the same: every read and write of a task tells the version, so another key is used by the next call,
- * in every process, and organizations without providers cost nothing.
+ * The models of projects whose organizations have added providers. They are cached until the version of the
+ * organization's providers changes. Every read and write of a task has the version, so a changed key is used by the
+ * next call in every process, and organizations without providers cost nothing.
  */
 export interface OrganizationModels {
-  /** The models of a project; undefined where they must be read first. */
+  /** The models of a project; undefined if they must be read first. */
   known(scope: ModelScope): ModelSource | undefined
-  /** The same, read if necessary, and the version that they are of, which may be newer than the one asked for. */
+  /** The models of a project, read if necessary, with their version, which may be newer than requested. */
   load(sql: Sql, scope: ModelScope): Promise<{ models: ModelSource; version: number }>
-  /** A provider from its row, with its key; `unreadable` where that was stored with another secret key. */
+  /** Decrypts a provider's row; `isUnreadable` if its key was encrypted with another secret key. */
   open(row: ProviderRow): OpenedProvider
-  /** The model behind a provider's row, for a call that belongs to no task. */
+  /** The model of a provider's row, for a call without a task. */
   model(row: ProviderRow): Model
-  /** Addresses at which a provider of an organization may be reached: see `Egress`. */
+  /** The addresses at which a provider of an organization may be reached: see `Egress`. */
   judge: JudgeOrigin
 }
 
-/** A provider, or that its key cannot be read. */
+/** A provider; `isUnreadable` if its key cannot be decrypted. */
 export type OpenedProvider = { provider: Provider; isUnreadable?: true }
 
-/** Organizations whose providers are kept; one more takes the place of the one that was read first. */
+/** Maximum number of organizations in the cache; the oldest entry is removed first. */
 const organizationsMax = 1000
 
 interface Entry {
   version: number
   rows: readonly ProviderRow[]
-  /** Of every row, by its id: it stays where the row is the same, so that its connections and libraries do. */
+  /** By row id. The model of an unchanged row is reused with its connections and libraries. */
   models: Map<string, { revision: string; model: Model }>
   /** By project. */
   sources: Map<number, ModelSource>
 }
 
-/** `base` are the models of the service. */
+/** `base` has the models of the service. */
 export function makeOrganizationModels({
   base,
   secrets,
@@ -71,10 +74,14 @@ export function makeOrganizationModels({
       return await egress.addresses(origin, 'model', AbortSignal.timeout(judgeTimeout_ms))
     } catch (error) {
       if (error instanceof EgressRefused)
-        throw new ModelError('provider_refused_request', `The address of the provider: ${error.message}.`, {
-          retryable: false,
-          cause: error,
-        })
+        throw new ModelError(
+          'provider_refused_request',
+          `The address of the provider is not allowed: ${error.message}.`,
+          {
+            retryable: false,
+            cause: error,
+          },
+        )
       throw error
     }
   }
@@ -93,7 +100,10 @@ export function makeOrganizationModels({
       keepOut(log, [api_key])
       return { provider: { ...owned, api_key } }
     } catch (error) {
-      log.warn({ err: error, model_provider_id: id }, 'the key of a model provider cannot be read; calls of it fail')
+      log.warn(
+        { err: error, model_provider_id: id },
+        'the key of a model provider could not be decrypted; its calls fail',
+      )
       return { provider: owned, isUnreadable: true }
     }
   }
@@ -167,7 +177,7 @@ function unreadable({ name, owner }: Provider): Model {
     call: async () => {
       throw new ModelError(
         'secret_unreadable',
-        `The key of the model provider ${name} was stored with another CADRE_SECRET_KEY and cannot be read. Set it again.`,
+        `The key of the model provider ${name} was encrypted with another CADRE_SECRET_KEY and cannot be decrypted. Set the key again.`,
         { retryable: false },
       )
     },

@@ -2,14 +2,14 @@ import type { OwnPrices } from '#contract/models/model-providers.ts'
 import type { ModelProtocol } from '#contract/models/native-providers.ts'
 import type { Sql } from '../../../platform/postgres/database.ts'
 
-/** A provider of an organization as model calls need it. */
+/** A provider of an organization, as model calls need it. */
 export interface ProviderRow {
   id: string
   name: string
   base_url: string
   protocol: ModelProtocol
   api_key: Buffer | null
-  /** Numbers of the projects that may use it; null: all. */
+  /** Numbers of the projects that may use it; null for all. */
   projects: number[] | null
   /** Prices by the provider's names of its models, as they were given. */
   prices: OwnPrices
@@ -17,7 +17,9 @@ export interface ProviderRow {
   updated_at: string
 }
 
-/** The providers of an organization, and the version that they are of, read at one moment; undefined where it is gone. */
+/**
+ * The providers of an organization and their version, read at one moment; undefined if the organization was deleted.
+ */
 export async function readProviders(
   sql: Sql,
   org_id: string,

@@ -4,22 +4,22 @@ import { checkProvider } from '../providers/provider-check.ts'
 import type { OrganizationModels } from './organization-models.ts'
 import type { ProviderRow } from './provider-rows.queries.ts'
 
-/** What a provider answered to a test. */
+/** The result of a test. */
 export interface ProviderTest {
   ok: boolean
   status: (typeof modelProviderStates)[number]
-  /** What is wrong, in words. */
+  /** The error as a sentence; null if the test succeeded. */
   error: string | null
   models: string[]
   duration_ms: number
 }
 
-/** Tokens of the answer to a test: enough for a word, and for models that reason first. */
+/** Maximum tokens of the answer: enough for a word, and for models that reason first. */
 const answerTokens = 1024
 
 /**
- * Asks a provider of an organization for its models or, with `model`, for an answer of one word. Never throws for what the provider
- * does: that is the result. Takes `providerTest_seconds` at most.
+ * Requests a provider's list of models or, with `model`, an answer of one word. An error of the provider is the result
+ * and is not thrown. Takes at most `providerTest_seconds`.
  */
 export async function testProvider(
   models: OrganizationModels,

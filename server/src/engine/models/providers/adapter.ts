@@ -4,7 +4,7 @@ import type { Dials } from '../dials.ts'
 import type { ModelRequest } from '../model.ts'
 import type { Provider } from './provider.ts'
 
-/** A model of the provider libraries: what they all make, and the only part of them that we use. */
+/** A model of the provider libraries: the only part of them that Cadre uses. */
 export type LanguageModel = ReturnType<OpenAICompatibleProvider['chatModel']>
 
 export type CallOptions = Parameters<LanguageModel['doStream']>[0]
@@ -15,29 +15,35 @@ export type StreamPart =
 
 /** A model that can be called. */
 export interface OpenModel {
-  /** Sends one request and hands over the parts of its answer in their order. Throws what `toModelError` reads. */
+  /**
+   * Sends one request and passes on the parts of its answer in order.
+   * @throws errors for `toModelError`
+   */
   stream(options: CallOptions, take: (part: StreamPart) => void): Promise<void>
 }
 
-/** How a model's provider is reached. */
+/** The network of calls to a model's provider. */
 export interface ProviderNetwork {
-  /** For the libraries: they send the signal of their call with each request. */
+  /** For the libraries, which pass the signal of their call with each request. */
   fetch: typeof globalThis.fetch
-  /** For what reads a stream itself. Throws `ProviderRefusal` for an answer that is no stream. */
+  /**
+   * For code that reads a stream itself.
+   * @throws ProviderRefusal for a response that is not a stream
+   */
   post(url: string, request: PostedRequest): Promise<ReadBody>
 }
 
-/** Hands over a body piece by piece, in the moment in which it comes; what `take` throws ends it. */
+/** Passes on each piece of a body as soon as it arrives. An error of `take` ends the reading. */
 export type ReadBody = (take: (bytes: Uint8Array) => void) => Promise<void>
 
-/** A request whose answer is a stream of events. */
+/** A request whose response is a stream of events. */
 export interface PostedRequest {
   headers: Record<string, string>
   body: string
   signal: AbortSignal
 }
 
-/** One request to a provider, with all that was decided about it. */
+/** A request to a provider, with all decisions about it. */
 export interface AdaptedRequest {
   request: ModelRequest
   provider: Provider
@@ -48,16 +54,16 @@ export interface AdaptedRequest {
 /** How the answer's schema reaches the model: the provider enforces it, or the model calls a tool with the answer. */
 export type SchemaWay = 'native' | 'tool'
 
-/** All that is peculiar to a kind of provider: which library speaks to it, and how our terms are its. */
+/** The differences of a kind of provider: its library, and its form of Cadre's settings. */
 export interface Adapter {
   /**
-   * Makes a model. Libraries are loaded at their first use, so that a service without them starts faster. Address and key are
-   * always handed over: without them the libraries would read the environment themselves.
+   * Opens a model. Libraries are loaded at first use, so that a service starts faster without them. Address and key are
+   * always passed, because the libraries would otherwise read the environment.
    */
   open(provider: Provider, model: string, network: ProviderNetwork): Promise<OpenModel>
-  /** How an `output_schema` is asked for. */
+  /** How an `output_schema` is requested. */
   schemaWay(adapted: AdaptedRequest): SchemaWay
-  /** What the library's own options say: dials, caching. `options` is what is sent otherwise, and may be changed. */
+  /** Adds the library's options: dials, caching. `options` is everything else that is sent, and may be changed. */
   adapt(adapted: AdaptedRequest, options: CallOptions): CallOptions
 }
 

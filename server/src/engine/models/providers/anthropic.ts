@@ -2,16 +2,17 @@ import { nativeProviders } from '#contract/models/native-providers.ts'
 import { type Adapter, type AdaptedRequest, type CallOptions, libraryModel } from './adapter.ts'
 import { isStrictSchema } from './strict-schema.ts'
 
-/** Marks of what is to be cached; Anthropic takes four of them. */
+/** Marks the end of a part to cache; Anthropic allows four marks. */
 const cacheMark = { anthropic: { cacheControl: { type: 'ephemeral' } } }
 
-/** Anthropic's Messages. */
+/** Anthropic's Messages protocol. */
 export const anthropicAdapter: Adapter = {
   async open({ base_url, api_key }, model, { fetch }) {
     const { createAnthropic } = await import('@ai-sdk/anthropic')
     return libraryModel(createAnthropic({ baseURL: base_url, apiKey: api_key ?? '', fetch }).languageModel(model))
   },
-  // What Anthropic cannot enforce as it is written is asked for by a tool: its own way would close open objects.
+  // A schema that Anthropic cannot enforce unchanged is requested by a tool, because its conversion would close open
+  // objects.
   schemaWay: ({ request, facts }) =>
     facts.structured_output && request.output_schema !== undefined && isStrictSchema(request.output_schema)
       ? 'native'
@@ -21,14 +22,14 @@ export const anthropicAdapter: Adapter = {
     const thinking = thinkingOf(adapted)
     return {
       ...(request.cache_key === undefined ? options : marked(options)),
-      // The library adds the budget of thinking to the tokens of the answer.
+      // The library adds the thinking budget to the maximum tokens of the answer.
       ...(thinking?.type === 'enabled' && options.maxOutputTokens !== undefined
         ? { maxOutputTokens: options.maxOutputTokens - thinking.budgetTokens }
         : {}),
       providerOptions: {
         anthropic: {
           structuredOutputMode: 'outputFormat',
-          // Gateways that are older than this member of tools refuse it.
+          // Older gateways reject this member of tools.
           toolStreaming: provider.base_url === nativeProviders.anthropic.base_url,
           ...(thinking ? { thinking } : {}),
           ...(dials.effort === undefined || dials.effort === 'none' ? {} : { effort: dials.effort }),
@@ -40,19 +41,20 @@ export const anthropicAdapter: Adapter = {
   },
 }
 
-/** How thinking is asked for; undefined leaves it to the model. */
+/** How to request thinking; undefined leaves it to the model. */
 function thinkingOf({ facts, dials }: AdaptedRequest) {
   if (dials.effort === 'none') return { type: 'disabled' as const }
   if (dials.thinking_tokens !== undefined) return { type: 'enabled' as const, budgetTokens: dials.thinking_tokens }
-  // Without it the newer models think without telling what.
+  // Without this, newer models think without showing it.
   if (dials.effort !== undefined && facts.thinking === 'adaptive')
     return { type: 'adaptive' as const, display: 'summarized' as const }
   return undefined
 }
 
 /**
- * Marks the ends of what stays the same: the tools, the system prompt, and the conversation as it was sent last time and as it is
- * sent now. The marks of the conversation move on with each round, so every round reads what the one before it wrote.
+ * Marks the ends of the parts that stay the same: the tools, the system prompt, and the conversation as sent last time
+ * and now. The marks of the conversation move on with each round, so every round reads what the previous one wrote to
+ * the cache.
  */
 function marked(options: CallOptions): CallOptions {
   const { prompt, tools } = options

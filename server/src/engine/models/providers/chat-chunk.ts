@@ -1,7 +1,7 @@
 import { isObject } from '#contract/core/merge-patch.ts'
-import { NotTheProtocol } from '../model-errors.ts'
+import { ProtocolViolation } from '../model-errors.ts'
 
-/** A piece of a call of a tool. */
+/** A fragment of a tool call. */
 export interface ChatToolCall {
   index?: number | null
   id?: string | null
@@ -9,7 +9,10 @@ export interface ChatToolCall {
   extra_content?: { google?: { thought_signature?: string | null } | null } | null
 }
 
-/** What one event adds to the answer. `reasoning` and `reasoning_content` are two names that servers use for the same. */
+/**
+ * What one event adds to the answer. `reasoning` and `reasoning_content` are names of different servers for the same
+ * member.
+ */
 export interface ChatDelta {
   content?: string | ({ type: string } & Record<string, unknown>)[] | null
   refusal?: unknown
@@ -18,7 +21,7 @@ export interface ChatDelta {
   tool_calls?: ChatToolCall[] | null
 }
 
-/** Tokens that a server counted. It may count more than is named here. */
+/** Token counts of a server; it may count more than these. */
 export interface ChatUsage extends Record<string, unknown> {
   prompt_tokens?: number | null
   completion_tokens?: number | null
@@ -26,7 +29,7 @@ export interface ChatUsage extends Record<string, unknown> {
   completion_tokens_details?: { reasoning_tokens?: number | null } | null
 }
 
-/** One event of a stream of Chat Completions. */
+/** One event of a Chat Completions stream. */
 export interface ChatChunk {
   id?: string | null
   created?: number | null
@@ -35,26 +38,29 @@ export interface ChatChunk {
   usage?: ChatUsage | null
 }
 
-/** What a server says instead of an answer. */
-export interface ChatComplaint {
+/** An error that a server sends instead of an answer. */
+export interface ChatError {
   error: { message: string; type?: string | null; code?: string | number | null }
 }
 
-/** Reads the data of one event. Throws `NotTheProtocol` for what is neither a piece of an answer nor a complaint. */
-export function readChunk(data: string): ChatChunk | ChatComplaint {
+/**
+ * Parses the data of one event.
+ * @throws ProtocolViolation for anything but a chunk or an error
+ */
+export function readChunk(data: string): ChatChunk | ChatError {
   let value: unknown
   try {
     value = JSON.parse(data)
   } catch (cause) {
-    throw new NotTheProtocol('an event is not JSON', { cause })
+    throw new ProtocolViolation('an event is not JSON', { cause })
   }
-  if (!isObject(value)) throw new NotTheProtocol('an event is not an object')
-  if ('error' in value && isComplaint(value['error'])) return value as unknown as ChatComplaint
-  if (!isChunk(value)) throw new NotTheProtocol('an event is no piece of an answer')
+  if (!isObject(value)) throw new ProtocolViolation('an event is not an object')
+  if ('error' in value && isError(value['error'])) return value as unknown as ChatError
+  if (!isChunk(value)) throw new ProtocolViolation('an event is not a chunk of an answer')
   return value as unknown as ChatChunk
 }
 
-function isComplaint(error: unknown): boolean {
+function isError(error: unknown): boolean {
   return (
     isObject(error) &&
     typeof error['message'] === 'string' &&
@@ -121,7 +127,7 @@ function isUsage(usage: Record<string, unknown>): boolean {
   )
 }
 
-/** Absent, null, or an object that `is` accepts. */
+/** Whether a value is missing, null, or an object that `is` accepts. */
 function isNone(value: unknown, is: (value: Record<string, unknown>) => boolean): boolean {
   return value === undefined || value === null || (isObject(value) && is(value))
 }

@@ -3,9 +3,9 @@ import { type ChatToolCall, readChatStream } from './chat-stream.ts'
 import type { Provider } from './provider.ts'
 
 /**
- * A model of a server that speaks Chat Completions. The provider library writes the request and puts calls of tools together. Its
- * stream is read by `readChatStream`, because the library's chain of web streams and schemas takes a fifth of Node's time for a
- * short task (decision 0042).
+ * A model of a server with Chat Completions. The provider's library writes the request and assembles tool calls. Cadre
+ * reads the stream itself (`readChatStream`), because the library's chain of web streams and schemas takes a fifth of
+ * the CPU time of a short task (decision 0042).
  */
 export async function openChatModel(
   { name, base_url, api_key }: Provider,
@@ -46,7 +46,7 @@ export async function openChatModel(
         signal: options.abortSignal!,
       })
       take({ type: 'stream-start', warnings })
-      // Where the library looks for it when the turn is sent again.
+      // The name under which the library looks for the metadata when the turn is sent again.
       const metadataName = options.providerOptions?.[camelCase(name)] === undefined ? name : camelCase(name)
       const calls = new StreamingToolCallTracker<ChatToolCall>(
         { enqueue: take },
@@ -63,7 +63,7 @@ export async function openChatModel(
   }
 }
 
-/** How the library spells the name of a provider among its options. */
+/** The spelling of a provider's name among the library's options. */
 export function camelCase(name: string): string {
   return name.replaceAll(/[_-]([a-z])/g, (_, letter: string) => letter.toUpperCase())
 }

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test'
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
 import { makeRng, type Rng, testSeed } from '../../../../test/rng.ts'
 import { ModelError } from '../model.ts'
-import { NotTheProtocol } from '../model-errors.ts'
+import { ProtocolViolation } from '../model-errors.ts'
 import { libraryModel, type CallOptions, type OpenModel, type StreamPart } from './adapter.ts'
 import { openChatModel } from './chat-model.ts'
 
@@ -97,7 +97,7 @@ class Refused extends Error {
 
 function failureOf(error: unknown): string {
   const said = error instanceof Refused ? error.said : error
-  if (said instanceof NotTheProtocol) return 'not the protocol'
+  if (said instanceof ProtocolViolation) return 'not the protocol'
   if (said instanceof Error && /AI_(JSONParse|TypeValidation)Error/.test(said.name)) return 'not the protocol'
   return said instanceof Error ? said.message : JSON.stringify(said)
 }

@@ -6,19 +6,19 @@ import { type ChatChunk, type ChatDelta, type ChatToolCall, type ChatUsage, read
 
 export type { ChatToolCall } from './chat-chunk.ts'
 
-/** Characters of one event of a stream. */
+/** Maximum characters of one event of a stream. */
 const eventCharsMax = 8 * 1024 * 1024
 
 export interface ChatStreamReading {
   take: (part: StreamPart) => void
-  /** Puts calls of tools together from their pieces. */
+  /** Assembles tool calls from their fragments. */
   calls: { processDelta(delta: ChatToolCall): void; flush(): void }
 }
 
 /**
- * Reads a stream of Chat Completions to its end, and hands over its parts as the provider library names and orders them. Throws
- * what `toModelError` reads: `ModelError` for what is not the protocol, the provider's words where it complains, the connection's
- * error where it breaks. A stream that ends without a reason has the reason `error`.
+ * Reads a Chat Completions stream to its end, and passes on its parts in the names and order of the provider's library.
+ * A stream that ends without a finish reason has the reason `error`.
+ * @throws errors for `toModelError`: `ProtocolViolation`, `ModelError` for an oversized event, errors of the connection
  */
 export async function readChatStream(readBody: ReadBody, reading: ChatStreamReading): Promise<void> {
   const reader = new ChatStreamReader(reading)
@@ -46,7 +46,7 @@ export async function readChatStream(readBody: ReadBody, reading: ChatStreamRead
   reader.end()
 }
 
-/** A call of which only pieces without a name have come. */
+/** A tool call whose name has not arrived yet. */
 type UnnamedCall = Omit<ChatToolCall, 'function'> & { index: number; arguments: string }
 
 const textId = 'txt-0'
@@ -55,7 +55,7 @@ const reasoningId = 'reasoning-0'
 class ChatStreamReader {
   readonly #take: (part: StreamPart) => void
   readonly #calls: ChatStreamReading['calls']
-  /** Calls whose name has not come yet, by their index. */
+  /** Calls whose name has not arrived yet, by index. */
   readonly #unnamed = new Map<number, UnnamedCall>()
   readonly #named = new Set<number>()
   #open: 'text' | 'reasoning' | undefined
@@ -120,7 +120,7 @@ class ChatStreamReader {
     this.#open = undefined
   }
 
-  /** Some servers send the arguments of a call before its name: they wait for it. */
+  /** Some servers send a call's arguments before its name; they are held back until the name arrives. */
   #readCall(call: ChatToolCall): void {
     const { index, id, extra_content } = call
     if (!isGiven(index) || this.#named.has(index)) return this.#calls.processDelta(call)
@@ -154,7 +154,7 @@ function isGiven<T>(value: T | null | undefined): value is T {
   return value !== null && value !== undefined
 }
 
-/** The text of a part of what a model thought; nothing where it is no text. */
+/** The text of a part of the reasoning; empty for any other part. */
 function textOf(part: unknown): string {
   return isObject(part) && part['type'] === 'text' && typeof part['text'] === 'string' ? part['text'] : ''
 }
@@ -175,7 +175,7 @@ const finishReasons: Readonly<Partial<Record<string, FinishReason>>> = {
 
 type Usage = Extract<StreamPart, { type: 'finish' }>['usage']
 
-/** What a server did not count stays open. */
+/** Counts that the server does not send stay undefined. */
 function toUsage(usage: ChatUsage | null | undefined): Usage {
   if (!usage) {
     const open = undefined

@@ -4,7 +4,7 @@ import { openaiAdapter, openaiOptions } from './openai.ts'
 import { camelCase, openChatModel } from './chat-model.ts'
 import { isStrictSchema } from './strict-schema.ts'
 
-/** Any other server that speaks a protocol of OpenAI's: Chat Completions or, where the operator says so, Responses. */
+/** Any other server with a protocol of OpenAI: Chat Completions or, if the operator sets it, Responses. */
 export const compatibleAdapter: Adapter = {
   async open(provider, model, network) {
     if (provider.protocol === 'responses') return openaiAdapter.open(provider, model, network)
@@ -13,7 +13,7 @@ export const compatibleAdapter: Adapter = {
       transformBody: isOpenaiReasoner(`${provider.name}/${model}`) ? withCompletionTokens : undefined,
     })
   },
-  // Servers that constrain an answer to a schema can no longer call tools with it (llama.cpp refuses the two together).
+  // Many servers cannot combine a schema for the answer with tools; llama.cpp rejects the two together.
   schemaWay: ({ request, provider, facts }) =>
     facts.structured_output && (provider.protocol === 'responses' || request.tools.length === 0) ? 'native' : 'tool',
   adapt: (adapted, options) => {
@@ -26,7 +26,7 @@ export const compatibleAdapter: Adapter = {
         ...(request.output_schema === undefined ? {} : { strictJsonSchema: isStrictSchema(request.output_schema) }),
       },
     }
-    // What the library does not know goes out under the provider's own name, as it is.
+    // Members that the library does not know are sent unchanged under the provider's name.
     const own = {
       ...(service_tier === undefined ? {} : { service_tier }),
       ...(request.parallel_tool_calls === false && request.tools.length > 0 ? { parallel_tool_calls: false } : {}),
@@ -36,12 +36,12 @@ export const compatibleAdapter: Adapter = {
   },
 }
 
-/** Whether a model is one of OpenAI's reasoning models, at any server. */
+/** Whether a model is one of OpenAI's reasoning models, on any server. */
 function isOpenaiReasoner(provider_model: string): boolean {
   return modelFacts(provider_model).reasons && familyRuleOf(provider_model)?.[0] === 'openai'
 }
 
-/** OpenAI's reasoning models refuse `max_tokens`; behind a gateway they still do. */
+/** OpenAI's reasoning models reject `max_tokens`, even behind a gateway. */
 function withCompletionTokens({ max_tokens, ...body }: Record<string, unknown>): Record<string, unknown> {
   return max_tokens === undefined ? body : { ...body, max_completion_tokens: max_tokens }
 }

@@ -1,10 +1,10 @@
 import { type Adapter, type AdaptedRequest, libraryModel } from './adapter.ts'
 import { isStrictSchema } from './strict-schema.ts'
 
-/** Characters of `prompt_cache_key`. */
+/** Maximum characters of `prompt_cache_key`. */
 const cacheKeyMax = 64
 
-/** OpenAI's own service, by the Responses protocol or, where the operator wants it, by Chat Completions. */
+/** OpenAI's service, by the Responses protocol or, if the operator sets it, by Chat Completions. */
 export const openaiAdapter: Adapter = {
   async open({ base_url, api_key, protocol }, model, { fetch }) {
     const { createOpenAI } = await import('@ai-sdk/openai')
@@ -30,15 +30,16 @@ export function openaiOptions({ request, provider, facts, dials }: AdaptedReques
   const { effort, service_tier } = dials
   const isResponses = provider.protocol === 'responses'
   return {
-    // Nothing of a conversation is kept at the provider. With that, its library asks for encrypted reasoning where the model reasons.
+    // The provider stores nothing of a conversation. The library then requests encrypted reasoning if the model
+    // reasons.
     ...(isResponses || provider.kind === 'openai' ? { store: false } : {}),
-    // The service's facts decide, not those of the library: they also know what the operator says of a model.
+    // The service's facts apply, not the library's: they include the operator's settings for a model.
     ...(isResponses ? { forceReasoning: facts.reasons } : {}),
     ...(effort === undefined ? {} : { reasoningEffort: effort }),
-    // A summary for people is asked for where the agent asks for reasoning.
+    // A summary for people is requested if the agent requests reasoning.
     ...(isResponses && effort !== undefined && effort !== 'none' && facts.reasons ? { reasoningSummary: 'auto' } : {}),
     ...(service_tier === undefined ? {} : { serviceTier: service_tier }),
-    // Without tools the provider refuses the member.
+    // Without tools, the provider rejects this member.
     ...(request.parallel_tool_calls === false && request.tools.length > 0 ? { parallelToolCalls: false } : {}),
     ...(request.output_schema === undefined ? {} : { strictJsonSchema: isStrictSchema(request.output_schema) }),
   }

@@ -25,23 +25,23 @@ export interface ProviderState {
   checked_at: string
 }
 
-/** Until its answer has come whole. */
+/** Timeout for the complete response. */
 const answerTimeout_ms = 5_000
 const answerMax_bytes = 1024 * 1024
 
-/** How the providers of the service answered, and those of an organization, in their order. */
+/** The states of the service's providers, and of an organization's, in order. */
 export interface ProviderStates {
   service: ProviderState[]
   organization: ProviderState[]
 }
 
-/** Providers of organizations whose answers are cached; one more takes the place of the one that was asked first. */
+/** Maximum number of cached states of organizations' providers; the oldest is removed first. */
 const cachedMax = 1000
 
 /**
- * Asks the configured providers, and those of an organization that are given, which models they have. Concurrent callers share one
- * request, and an answer is cached for half a minute: callers cannot make the service ask a provider more often. `judge` says where
- * providers of organizations may be reached.
+ * Asks the configured providers, and the given ones of an organization, for their models. Concurrent callers share one
+ * request, and a result is cached for half a minute, so callers cannot make the service ask a provider more often.
+ * `judge` decides at which addresses an organization's provider may be reached.
  */
 export function makeProviderChecks(
   settings: ModelSettings,
@@ -91,11 +91,14 @@ export function makeProviderChecks(
 
 type Answer = Pick<ProviderState, 'status' | 'error' | 'models'>
 
-/** Asks a provider for its models. Never throws: an error becomes the result. `judge` says where it may be reached. */
+/**
+ * Asks a provider for its models. Never throws: an error becomes the result. `judge` decides at which addresses it may
+ * be reached.
+ */
 export async function checkProvider({ provider, isUnreadable }: OpenedProvider, judge?: JudgeOrigin): Promise<Answer> {
   const unreachable = (error: string): Answer => ({ status: 'unreachable', error, models: [] })
   if (isUnreadable) {
-    const error = 'Its key was stored with another CADRE_SECRET_KEY. Set it again.'
+    const error = 'Its key was encrypted with another CADRE_SECRET_KEY. Set the key again.'
     return { status: 'unreadable', error, models: [] }
   }
   try {
@@ -111,7 +114,7 @@ export async function checkProvider({ provider, isUnreadable }: OpenedProvider, 
   } catch (error) {
     if (error instanceof ModelError) return unreachable(error.message)
     if (error instanceof UpstreamError) return unreachable(messages[error.code])
-    return unreachable('It did not answer in time, or broke off.')
+    return unreachable('It did not respond completely in time.')
   }
 }
 
@@ -152,14 +155,14 @@ async function read(
     const text = response.body ? (await readUpTo(response.body, answerMax_bytes)).read.toString('utf8') : ''
     return { status: response.status, text }
   } catch (error) {
-    // What the connection said is the cause of what fetch says.
+    // `fetch` wraps the error of the connection as its cause.
     throw error instanceof Error && error.cause instanceof UpstreamError ? error.cause : error
   } finally {
     await connection.destroy()
   }
 }
 
-/** `{ data: [{ id }] }`, as OpenAI and Anthropic and all who speak like them have it; nothing where it is something else. */
+/** The ids in `{ data: [{ id }] }`, the form of OpenAI, Anthropic and compatible servers; empty for any other body. */
 function modelsOf({ name }: Provider, text: string): string[] {
   let body: unknown
   try {

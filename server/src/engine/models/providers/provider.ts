@@ -2,12 +2,12 @@ import type { modelProviderKinds } from '#contract/models/model-providers.ts'
 import type { ModelProtocol } from '#contract/models/native-providers.ts'
 import type { PriceTable } from '#contract/models/price-table.ts'
 
-/** Who answers at an address: a native provider itself, or any server that speaks the OpenAI protocol. */
+/** What answers at an address: a native provider itself, or any server with a protocol of OpenAI. */
 export type ProviderKind = Exclude<(typeof modelProviderKinds)[number], 'builtin'>
 
-/** A provider as the operator configured it, or as an organization added it. */
+/** A provider that the operator configured or an organization added. */
 export interface Provider {
-  /** Of an organization's own: which one, and in which state of its settings. */
+  /** For an organization's provider: its id, the revision of its settings, and the prices of its models. */
   owner?: { id: string; revision: string; prices: PriceTable }
   name: string
   kind: ProviderKind
@@ -16,7 +16,10 @@ export interface Provider {
   protocol: ModelProtocol
 }
 
-/** Whose turns go back to a provider: what one of an organization's wrote goes to no other, whatever its name is. */
+/**
+ * The owner of a provider's turns: turns of an organization's provider are sent to no other, even one with the same
+ * name.
+ */
 export function turnOwner({ owner, name }: Provider): string {
   return owner?.id ?? name
 }

@@ -5,13 +5,13 @@ import { openaiAdapter } from './openai.ts'
 import type { Adapter } from './adapter.ts'
 import type { ProviderKind, Provider } from './provider.ts'
 
-/** What is known of a model: the list's, and what the operator says instead. */
+/** Facts about a model: the built-in list's, overridden by the operator's settings. */
 export type FactsOf = (provider_model: string) => ModelFacts
 
-/** Where Ollama listens if nothing else is said. */
+/** The default address of Ollama. */
 export const ollamaBaseUrl = 'http://127.0.0.1:11434/v1'
 
-/** The one place that decides which library speaks to a provider, and how. */
+/** The adapter of each kind of provider. */
 const adapters: Record<ProviderKind, Adapter> = {
   openai: openaiAdapter,
   anthropic: anthropicAdapter,

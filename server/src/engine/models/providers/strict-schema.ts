@@ -1,6 +1,6 @@
 import { isObject } from '#contract/core/merge-patch.ts'
 
-/** Words that the providers enforce, or that say nothing. */
+/** Keywords that all such providers enforce, or that have no effect. */
 const keywords = new Set([
   ...[
     '$schema',
@@ -16,13 +16,14 @@ const keywords = new Set([
   ],
   'anyOf',
 ])
-/** Levels of objects, and members of all of them together, that OpenAI takes in its strict mode. */
+/** Maximum nesting of objects, and of their members in total, in OpenAI's strict mode. */
 const depthMax = 5
 const membersMax = 100
 
 /**
- * Whether a schema can be enforced by every provider that enforces schemas: all objects are closed and all their members
- * required, and it has no other words than those that all of them know. One that is not is still checked by the service.
+ * Whether every provider with strict schemas can enforce a schema: all objects are closed, all their members are
+ * required, and it has no other keywords than those that all providers know. The service validates every answer itself,
+ * also for other schemas.
  */
 export function isStrictSchema(schema: Record<string, unknown>): boolean {
   const count = { members: 0 }
