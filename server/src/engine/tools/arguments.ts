@@ -11,25 +11,25 @@ import type { ValueVerdict } from './schemas/schema-task.ts'
 import { knownSchema, knownValue } from './schemas/verdicts.ts'
 import type { Tool } from './tool.ts'
 
-/** Characters of a call's arguments as JSON. */
+/** Maximum characters of a call's arguments as JSON. */
 const argumentsMax = 1_000_000
-/** Compiled schemas that are kept; the one that was not used for longest goes first. */
+/** Maximum number of compiled schemas in the cache; the least recently used is removed first. */
 const compiledMax = 500
-/** How long others' schemas may keep this process from everything else. */
+/** Maximum CPU time in this thread for a schema of others. */
 const compile_ms = 500
 const check_ms = 100
 
-/** Either a function that checks arguments, or why there is none. */
+/** A function that validates values, or why the schema cannot be used. */
 type Compiled = { validate: ValidateFunction; isPlain: boolean } | { fault: string }
 
 const options: Options = {
   strict: false,
-  // The first fault ends it: an array of a million wrong items makes no million complaints.
+  // Validation ends with the first error: an array of a million wrong items must not create a million errors.
   allErrors: false,
-  // A few bytes of definitions that name each other would otherwise grow to gigabytes of code.
+  // Inlining a few bytes of definitions that refer to each other could create gigabytes of code.
   inlineRefs: false,
   ownProperties: true,
-  // No schema of one project is ever found by another's $ref.
+  // A `$ref` in a project's schema must never find a schema of another project.
   addUsedSchema: false,
   logger: false,
   code: { regExp: Object.assign(tolerantRegExp, { code: 'tolerantRegExp' }) },
@@ -38,35 +38,37 @@ const makers = {
   draft07: () => addFormats.default(new Ajv(options)),
   draft2020: () => addFormats.default(new Ajv2020(options)),
 }
-/** One a draft. Whichever was ended in the middle of its work is made anew: what it holds is half of something. */
+/**
+ * One per draft. An instance that was interrupted while it compiled is replaced, because its state may be incomplete.
+ */
 const compilers: { [Draft in keyof typeof makers]?: ReturnType<(typeof makers)[Draft]> } = {}
 
 const compiled = new Map<string, Compiled>()
 
 /**
- * Why arguments cannot be checked against a schema, as words that complete "parameters …"; undefined where they can. For
- * the moment when a tool is registered or found: 2020-12, and draft-07 where `$schema` says so.
+ * Why a schema of arguments cannot be used, as text that completes "parameters …"; undefined if it can. It is for the
+ * time when a tool is registered or loaded. Schemas are 2020-12, or draft-07 if `$schema` says so.
  */
 export function schemaError(schema: unknown): string | undefined {
   return objectSchemaExcess(schema) ?? schemaFaultOf(schema)
 }
 
-/** The same of a schema of values of any type, within its bounds. */
+/** The same for a schema of values of any type, within its bounds. */
 export function schemaFaultOf(schema: unknown): string | undefined {
   const known = knownSchema(schema)
   return known ? known.fault : judgeSchemaHere(schema)
 }
 
-/** The same in this thread, whatever is known: up to 500 ms of it. */
+/** The same in this thread without cached verdicts; takes up to 500 ms. */
 export function judgeSchemaHere(schema: unknown): string | undefined {
   const result = compile(schema)
   return 'fault' in result ? result.fault : undefined
 }
 
 /**
- * Checks a call's arguments against the schema of its tool: a sentence that tells the model what is wrong, undefined
- * where nothing is. Schemas and patterns come from users and servers, so every check that might take long ends after
- * 100 ms, wherever it is, and then counts as a fault.
+ * Checks a call's arguments against the schema of its tool. Returns a sentence for the model about the error; undefined
+ * for valid arguments. Schemas and patterns come from users and servers, so a check that takes longer than 100 ms is
+ * interrupted, and counts as an error.
  */
 export function checkArguments(
   { name, parameters }: Pick<Tool, 'name' | 'parameters'>,
@@ -85,8 +87,8 @@ export function checkArguments(
 }
 
 /**
- * What is wrong with a value by a schema: where, with dots between names, and words that follow that place; undefined where
- * nothing is. Bounded like the checks of arguments.
+ * The error of a value by a schema: its path with dots, and text that completes the path; undefined for a valid value.
+ * Bounded like the check of arguments.
  */
 export function dataError(schema: unknown, value: unknown): { path: string; message: string } | undefined {
   if (JSON.stringify(value).length > argumentsMax)
@@ -98,21 +100,21 @@ export function dataError(schema: unknown, value: unknown): { path: string; mess
   return { path: result.path, message: result.message }
 }
 
-/** What the thread for schemas has found out, or what this one does. */
+/** The cached verdict of the schema worker, else that of this thread. */
 function verdictOf(schema: unknown, value: unknown): ValueVerdict {
   return knownValue(schema, value) ?? judgeValueHere(schema, value)
 }
 
-/** Checks a value in this thread: up to 100 ms of it, and 500 ms where the schema was never compiled. */
+/** Validates a value in this thread: up to 100 ms, and 500 ms more if the schema is not compiled yet. */
 export function judgeValueHere(schema: unknown, value: unknown): ValueVerdict {
   const result = compile(schema)
   if ('fault' in result) return result
   const { validate, isPlain } = result
   try {
-    // The bound itself costs more than most checks.
+    // The time limit itself costs more than most checks.
     if (isPlain ? validate(value) : runBounded(() => validate(value), check_ms)) return { outcome: 'valid' }
   } catch (error) {
-    // A schema that refers to itself for ever ends as a RangeError of the stack.
+    // Endless recursion of a schema ends as a `RangeError` of the stack.
     if (!(error instanceof TookTooLong) && !(error instanceof RangeError)) throw error
     return { outcome: 'late' }
   }
@@ -133,7 +135,7 @@ function compile(schema: unknown): Compiled {
 
 function compileNew(schema: Record<string, unknown>): Compiled {
   const { $schema, ...members } = schema
-  // Under a name of Cadre's a reference to the whole schema (`#`) is found.
+  // With an `$id`, a reference to the whole schema (`#`) is resolved.
   const named = { ...members, $id: 'urn:cadre:parameters' }
   const draft = /draft-0[67]/.test(String($schema)) ? 'draft07' : 'draft2020'
   try {
@@ -154,13 +156,15 @@ function compileWhole(draft: keyof typeof makers, schema: object): ValidateFunct
     const fault = isInvalid ? schemaFault(schema, ajv.errors ?? []) : undefined
     throw fault === undefined ? error : new Error(fault, { cause: error })
   } finally {
-    // Not reached where it is ended. The schema would be kept for ever by the object that it was.
+    // Not reached after an interruption. Without this, ajv would keep the schema forever.
     ajv.removeSchema(schema)
     compilers[draft] = ajv
   }
 }
 
-/** With the flag that JSON Schema asks for, or without it: many schemas have escapes that only the older rules allow. */
+/**
+ * With the `u` flag of JSON Schema if possible, else without: many schemas have escapes that are valid only without it.
+ */
 function tolerantRegExp(pattern: string, flags: string): RegExp {
   try {
     return new RegExp(pattern, flags)

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 
 /**
- * What an approval is bound to: SHA-256, as 64 hexadecimal digits, of the tool's name, a line feed, and the
- * arguments as canonical JSON: members in the order of their UTF-16 code units, no white space (as RFC 8785).
+ * The value that binds an approval to a call: SHA-256, as 64 hexadecimal digits, of the tool's name, a line feed, and
+ * the arguments as canonical JSON: members in the order of their UTF-16 code units, without white space (as RFC 8785).
  */
 export function callHash(tool: string, args: unknown): string {
   return createHash('sha256')

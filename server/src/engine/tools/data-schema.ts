@@ -5,14 +5,14 @@ import { dataError, schemaFaultOf } from './arguments.ts'
 import { objectSchemaExcess, schemaExcess } from './schemas/schema-bounds.ts'
 import { slowPatternOf } from './schemas/verdicts.ts'
 
-/** Levels of a schema; a body may have 32, and a complaint about those names no field. */
+/** Maximum nesting of a schema. A body may have 32 levels, but an error about those names no field. */
 const levelsMax = 24
-/** What is wrong with a schema of objects, as a complaint about a field; none where it can be used. */
+/** The errors of a schema of objects, as issues of a field; none if it can be used. */
 export function schemaIssues(field: string, schema: unknown): Issue[] {
   return issuesOf(field, schema, objectSchemaExcess)
 }
 
-/** The same of a schema of a tool's results, which may be of any type. */
+/** The same for a schema of a tool's results, which may be of any type. */
 export function resultSchemaIssues(field: string, schema: unknown): Issue[] {
   return issuesOf(field, schema, schemaExcess)
 }
@@ -23,18 +23,18 @@ function issuesOf(field: string, schema: unknown, excessOf: typeof schemaExcess)
   return fault === undefined ? [] : [{ field, message: singular(fault), code: 'invalid_format' }]
 }
 
-/** A fault of parameters as one of a schema. */
+/** A fault of "parameters" as one of "a schema". */
 function singular(fault: string): string {
   return fault.replace(/^are /, 'is ')
 }
 
 /**
- * What is wrong with the input of a task for an agent with or without an `input_schema`: with one it must be an object that
- * meets it, without one it must be none.
+ * The errors of a task's input: for an agent with an `input_schema`, the input must be an object that matches it; for
+ * any other agent, it must be a text or messages.
  */
 export function inputIssues(input_schema: unknown, input: TaskInput): Issue[] {
   const isData = isObject(input)
-  // An agent that was stored before the member had a meaning may have anything there.
+  // An agent stored by an older version may have any value here.
   if (!isObject(input_schema) || input_schema['type'] !== 'object') {
     const message = 'must be a text or messages, because the agent has no input_schema'
     return isData ? [{ field: 'input', message, code: 'invalid_format' }] : []
@@ -50,7 +50,7 @@ export function inputIssues(input_schema: unknown, input: TaskInput): Issue[] {
   ]
 }
 
-/** Where a result does not fit the `result_schema` of its tool, as a complaint about `output`; none where it does. */
+/** Where a result does not match the `result_schema` of its tool, as an issue about `output`; none if it matches. */
 export function resultIssues(result_schema: Record<string, unknown>, output: unknown): Issue[] {
   const fault = dataError(result_schema, output)
   if (!fault) return []
@@ -58,7 +58,10 @@ export function resultIssues(result_schema: Record<string, unknown>, output: unk
   return [{ field, message: fault.message, code: 'invalid_format' }]
 }
 
-/** Throws `validation_error` (400) where an agent with this configuration does not take such an input. */
+/**
+ * Checks the input of a task against the configuration of its agent.
+ * @throws `validation_error`
+ */
 export function requireInput(config: Record<string, unknown>, input: TaskInput): void {
   const [first, ...others] = inputIssues(config['input_schema'], input)
   if (first) throw invalid(first, ...others)

@@ -1,20 +1,23 @@
-/** A text in which what is written in code stands as it is meant, and where each of its units stands in the original. */
+/** A decoded text with the original position of each of its code units. */
 interface Decoded {
   text: string
-  /** Of each unit of `text`, and of its end: the place in the original where it begins. */
+  /** The position in the original at which each code unit of `text` begins, and its end. */
   starts: number[]
 }
 
-/** Bytes in percent-encoding, and characters as HTML writes them: by number or, those that it must not have, by name. */
+/**
+ * Bytes in percent-encoding, and characters as HTML entities: by number, or by name for the characters that HTML must
+ * escape.
+ */
 const encoded = /(?:%[0-9a-f]{2})+|&(?:#x0*[0-9a-f]{1,6}|#0*[0-9]{1,7}|amp|lt|gt|quot|apos|nbsp);?/gi
 const named: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'", nbsp: '\u00a0' }
 
-/** How many units one unit of a text may become at most: `&#1114111;`, with a few zeros. */
+/** Maximum length of the encoded form of one code unit: `&#1114111;` with a few zeros. */
 export const encodedLengthMax = 14
 
 /**
- * Replaces `values` where a text has them in percent-encoding or as HTML entities, in whole or in part and in any case of
- * letters. `values` are not empty, the longest first.
+ * Replaces `values` in a text where they are percent-encoded or HTML entities, in whole or in part, in any letter case.
+ * `values` must not be empty strings, and the longest must come first.
  */
 export function replaceEncoded(given: string, values: readonly string[], replacement: string): string {
   if (!/%[0-9a-f]{2}|&[#a-z]/i.test(given)) return given
@@ -56,11 +59,12 @@ function decode(given: string): Decoded {
   return { text, starts }
 }
 
-/** The characters of a run of bytes, and where in the run each begins. */
+/** The characters of a run of bytes, with their positions in the run. */
 function ofBytes(run: string): { unit: string; at: number }[] {
   const characters: { unit: string; at: number }[] = []
   let bytes = 0
-  // What is no UTF-8 becomes one sign a byte or more: then places are only nearly right, and no value has such a sign.
+  // An invalid byte sequence becomes one replacement character per byte or more. Positions are then approximate, but no
+  // value has such a character.
   for (const unit of Buffer.from(run.replaceAll('%', ''), 'hex').toString()) {
     characters.push({ unit, at: Math.min(bytes * 3, run.length) })
     bytes += unit === '\ufffd' ? 1 : Buffer.byteLength(unit)

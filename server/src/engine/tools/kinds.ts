@@ -9,24 +9,25 @@ import { openapiTools, pinOpenapi } from './openapi/openapi.ts'
 import type { ToolSafety } from '#contract/tasks/task-lifecycle.ts'
 import type { PinnedTool, ToolRow } from './tool-rows.ts'
 
-/** How the service handles tools of one kind. The definition was checked against the kind's schema before. */
+/** The functions of one kind of tool. The definition was validated against the kind's schema before. */
 interface Kind<Name extends ToolKind> {
   /** The tools of a row that an agent may call. */
   open(row: ToolRow, opening: Opening): OpenedTools
   /**
-   * Finds the tools behind a definition, so that what an agent may call is what a person registered. Absent for a kind
-   * that is one tool. Waits for the network: never inside a transaction. Throws the problem `validation_error` with the field.
+   * Finds the tools of a definition and pins them, so that an agent can call only what a person registered. Left out
+   * for a kind with a single tool. Waits for the network, so it must not be called inside a transaction.
+   * @throws `validation_error` with the field
    */
   pin?(definition: ToolDefinition<Name>, row: Pick<ToolRow, 'name' | 'safety'>, pinning: Pinning): Promise<PinnedTool[]>
-  /** Whether the arguments' schema is registered with the tool; tools of other kinds bring their own. */
+  /** Whether the arguments' schema is registered with the tool; tools of other kinds have their own. */
   takesParameters?: boolean
-  /** What the schema does not say of a definition. */
+  /** Checks of a definition beyond its schema. */
   check?(definition: ToolDefinition<Name>): Issue[]
-  /** The safety of a tool that was registered without one; null where each pinned tool has its own. */
+  /** The safety of a tool that was registered without one; null if each pinned tool has its own. */
   safetyOf(definition: ToolDefinition<Name>): ToolSafety | null
 }
 
-/** Every kind of tool. A new one has its schema in the contract, a folder here and an entry in this list. */
+/** The kinds of tools. A new one needs a schema in the contract, a folder here and an entry in this list. */
 export const kinds: { readonly [Name in ToolKind]: Kind<Name> } = {
   http: {
     open: (row, opening) => ({ tools: [httpTool(row, opening)], missing: [] }),
@@ -51,7 +52,7 @@ export const kinds: { readonly [Name in ToolKind]: Kind<Name> } = {
   },
 }
 
-/** A kind whose definition is known as an object alone, as rows have it. */
+/** A kind for definitions of unknown type, as rows have them. */
 export function kindOf(kind: ToolKind): Kind<ToolKind> {
   return kinds[kind]
 }

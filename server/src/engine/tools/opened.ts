@@ -3,25 +3,25 @@ import type { Sql } from '../../platform/postgres/database.ts'
 import type { Egress } from '../../platform/egress/safe-fetch.ts'
 import type { Tool } from './tool.ts'
 
-/** What a kind of tools is opened with. */
+/** What tools of a row are opened with. */
 export interface Opening {
-  /** For what happens after the opening: a drift is written down. */
+  /** For writes after the opening, such as a drift. */
   sql: Sql
   egress: Egress
   log: Logger
   /**
-   * Puts in the values of `${credentials.NAME}` and `${env.NAME}`, on the way out and never before. Throws `ToolError`
-   * where there is none of that name, and where a credential may not be sent to the host of `target`, a URL. `encode` is done to
-   * each value, not to the text around it.
+   * Fills in the values of `${credentials.NAME}` and `${env.NAME}`, just before a request. `encode` is applied to each
+   * value, not to the text around it.
+   * @throws ToolError for an unknown name, and for a credential that may not be sent to the host of `target`, a URL
    */
   fill(template: string, target: string, encode?: (value: string) => string): string
 }
 
-/** What a row of the project gives an agent. Its tools are redacted, and checked for their schemas, by the loader. */
+/** The opened tools of a row. The loader adds redaction and checks their schemas. */
 export interface OpenedTools {
-  /** All of the row's tools, each with its whole name: `github/create_issue`. */
+  /** All tools of the row, each with its whole name: `github/create_issue`. */
   tools: Tool[]
-  /** Tools that cannot be used, by their whole names, or the row's name for all of them. */
+  /** Tools that cannot be used, by their whole names, or by the row's name for all of them. */
   missing: { name: string; reason: string }[]
   /** Ends connections. Must not throw. */
   close?(): Promise<void>
@@ -31,7 +31,7 @@ export interface OpenedTools {
 export interface Pinning {
   egress: Egress
   log: Logger
-  /** As when a tool is opened; there is no agent yet, so `${env.NAME}` has no value. */
+  /** Like for an opened tool; there is no agent yet, so `${env.NAME}` has no value. */
   fill: Opening['fill']
   signal: AbortSignal
 }

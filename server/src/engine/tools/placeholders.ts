@@ -3,8 +3,8 @@ import type { CredentialValue } from '../credentials/secret-values.ts'
 import { ToolError } from './tool.ts'
 
 /**
- * `${credentials.NAME}` or `${env.NAME}`: what stands for a secret in a tool's headers and URL. Also what
- * nothing closes, up to the end, so that it is not looked through again from each of its places.
+ * `${credentials.NAME}` or `${env.NAME}`: the placeholder of a secret in a tool's headers and URL. An unclosed
+ * placeholder matches up to the end, so that the search stays linear.
  */
 const placeholder = /\$\{([^}]*)(\}|$)/g
 const known = /^(credentials|env)\.([A-Za-z_][A-Za-z0-9_]{0,127})$/
@@ -12,13 +12,13 @@ const known = /^(credentials|env)\.([A-Za-z_][A-Za-z0-9_]{0,127})$/
 /** Values by name. */
 export interface PlaceholderValues {
   credentials: ReadonlyMap<string, CredentialValue>
-  /** The agent's environment variables; undefined where there is no agent. */
+  /** The agent's environment variables; undefined without an agent. */
   environment: Readonly<Record<string, string>> | undefined
 }
 
 /**
- * Puts values in for a request to `target`, a URL of which the host counts; each goes through `encode`. Throws `ToolError` where
- * there is none of a name, and where a credential may not be sent to that host.
+ * Fills in values for a request to `target`, a URL whose host counts. Each value is passed through `encode`.
+ * @throws ToolError for an unknown name, and for a credential that may not be sent to that host
  */
 export function fillPlaceholders(
   template: string,
@@ -29,10 +29,9 @@ export function fillPlaceholders(
   return template.replaceAll(placeholder, (whole, inside: string, close: string) => {
     if (close === '') return whole
     const [, source, name = ''] = known.exec(inside) ?? []
-    const missing = (what: string) => new ToolError('placeholder_unknown', `${whole} stands for nothing: ${what}.`)
-    if (source === undefined)
-      throw missing('only credentials and environment variables can be named, as ${credentials.NAME} and ${env.NAME}')
-    if (source === 'env' && environment === undefined) throw missing('no agent is involved here')
+    const missing = (what: string) => new ToolError('placeholder_unknown', `${whole} has no value: ${what}.`)
+    if (source === undefined) throw missing('use ${credentials.NAME} or ${env.NAME}')
+    if (source === 'env' && environment === undefined) throw missing('environment variables exist only for an agent')
     const credential = source === 'credentials' ? credentials.get(name) : undefined
     if (credential && !mayBeSentTo(credential.allowed_hosts, target))
       throw new ToolError(credentialElsewhere, elsewhere(name, credential.allowed_hosts ?? [], target))
@@ -50,23 +49,23 @@ export function fillPlaceholders(
   })
 }
 
-/** The code of a call that would have sent a credential to a host that it does not name. Nothing was sent. */
+/** The error code for a credential that may not be sent to the host. Nothing was sent. */
 const credentialElsewhere = 'credential_not_allowed'
 
 /** Why a credential is not sent to the host of `target`, as a sentence. */
 export function elsewhere(name: string, allowed: readonly string[], target: string): string {
   const host = URL.canParse(target) ? new URL(target).host : target
-  return `The credential ${name} must not be sent to ${host.slice(0, 100)}: ${allowed.length === 0 ? 'it names no host yet. Give it allowed_hosts, or register the tool again' : `its allowed_hosts are ${allowed.join(', ')}`}.`
+  return `The credential ${name} must not be sent to ${host.slice(0, 100)}: ${allowed.length === 0 ? 'it has no allowed_hosts yet. Set them, or register the tool again' : `its allowed_hosts are ${allowed.join(', ')}`}.`
 }
 
-/** Placeholders of a text that can never stand for anything. */
+/** Placeholders of a text that are never valid. */
 export function malformedPlaceholders(template: string): string[] {
   return [...template.matchAll(placeholder)]
     .filter(([, inside = '', close]) => close !== '' && !known.test(inside))
     .map(([whole]) => whole)
 }
 
-/** Names of the credentials that a value's texts name, at any depth. */
+/** Names of the credentials in a value's texts, at any depth. */
 export function namedCredentials(value: unknown): string[] {
   const names = [...JSON.stringify(value ?? null).matchAll(/\$\{credentials\.([A-Za-z_][A-Za-z0-9_]{0,127})\}/g)]
   return [...new Set(names.map(([, name = '']) => name))]

@@ -1,14 +1,14 @@
 import { isObject } from '#contract/core/merge-patch.ts'
 
-/** Words that are checked by one look at a value or at its length, and those that say nothing about values. */
+/** Keywords that one look at a value or its length checks, and those without constraints. */
 const plainWords = new Set([
   ...['type', 'required', 'minLength', 'maxLength', 'minimum', 'maximum', 'minItems', 'maxItems'],
   ...['title', 'description', 'default', 'examples', '$schema'],
 ])
 
 /**
- * Whether a schema has nothing but words by which every part of a value is looked at once: no patterns, formats, references,
- * alternatives or comparisons of items. A check against it takes no longer than parsing the value did.
+ * Whether a schema only has keywords that look at every part of a value once: no patterns, formats, references,
+ * alternatives or comparisons of items. Validation with it takes no longer than parsing the value.
  */
 export function isPlainSchema(schema: unknown): boolean {
   return isObject(schema) && Object.entries(schema).every(([word, value]) => isPlainWord(word, value))

@@ -2,22 +2,22 @@ import { cleanText } from '../../platform/clean-text.ts'
 import { encodedLengthMax, replaceEncoded } from './encoded-text.ts'
 import { toolOutputMax, type ToolAnswer, ToolError } from './tool.ts'
 
-/** Shorter values are ordinary words; replacing them would garble every text. */
+/** Minimum length of a secret: shorter values are ordinary words, whose replacement would garble texts. */
 const secretLengthMin = 4
-/** Base64 of less is found by chance. */
+/** Minimum length for the search in base64: shorter values match by chance. */
 const base64LengthMin = 8
 const replacement = '[redacted]'
 const cutNote = (characters: number): string => `\n[cut: ${characters} characters in all]`
 
-/** Replaces secrets in texts, in every form in which they were put out. */
+/** Replaces secrets in texts, in every form in which they may be written. */
 export interface Redaction {
   text(text: string): string
-  /** Replaces first and cuts then, so that no part of a secret is left at the end. */
+  /** Redacts before it cuts, so that no part of a secret is left at the end. */
   answer(answer: ToolAnswer): ToolAnswer
   error(error: ToolError): ToolError
 }
 
-/** A redaction to which secrets are added as they become known: tokens that are renewed while a task runs. */
+/** A redaction to which secrets can be added: tokens that are renewed while a task runs. */
 export function growingRedaction(secrets: readonly string[]): Redaction & { add(secret: string): void } {
   const known = [...secrets]
   let current = makeRedaction(known)
@@ -33,7 +33,7 @@ export function growingRedaction(secrets: readonly string[]): Redaction & { add(
   }
 }
 
-/** Made once a toolset: the forms of all values, the longest first, so that none hides in another. */
+/** Made once per toolset: the forms of all values, the longest first, because one may contain another. */
 export function makeRedaction(secrets: readonly string[]): Redaction {
   const forms = [...new Set(secrets.flatMap(formsOf))].toSorted((a, b) => b.length - a.length)
   const values = wholeValues(secrets)
@@ -59,8 +59,8 @@ export function makeRedaction(secrets: readonly string[]): Redaction {
 }
 
 /**
- * The beginning of a text without secrets. Only as much is looked through as can be kept; of what was cut off, a secret
- * may have begun before: so many characters at the end go with it.
+ * The beginning of a text without secrets. Only as much as can be kept is searched. A secret may begin before the cut
+ * and end after it, so that many characters before the cut are dropped too.
  */
 function cutRedacted(given: string, text: (text: string) => string, longest: number): string {
   const max = toolOutputMax - 60
@@ -80,8 +80,8 @@ function wholeValues(secrets: readonly string[]): string[] {
 }
 
 /**
- * A value as it is, and as it is written in URLs, in JSON, in hexadecimal, and in base64 wherever it begins in there. Other
- * percent-encodings, and HTML, are looked for by `replaceEncoded`.
+ * A value in its plain form and in the forms of URLs, JSON, hexadecimal, and base64 at any offset. `replaceEncoded`
+ * finds other percent-encodings and HTML.
  */
 function formsOf(secret: string): string[] {
   if (secret.length < secretLengthMin) return []
@@ -100,7 +100,7 @@ function formsOf(secret: string): string[] {
   ]
 }
 
-/** Within JSON and within JSON in JSON; some write everything beyond ASCII, and slashes, with backslashes. */
+/** The forms in JSON and in JSON within JSON; some writers escape all characters beyond ASCII, and slashes. */
 function jsonForms(secret: string): string[] {
   const escaped = (text: string): string => JSON.stringify(text).slice(1, -1)
   const once = escaped(secret)
@@ -110,8 +110,9 @@ function jsonForms(secret: string): string[] {
 }
 
 /**
- * Three bytes are four characters, so what a value becomes depends on how many bytes stand before it (`user:` in Basic
- * authentication). Characters that it shares with its neighbours are left out; the last one only where something follows.
+ * Three bytes become four characters of base64, so the form of a value depends on the number of bytes before it
+ * (`user:` in Basic authentication). Characters that it shares with its neighbours are left out, the last one only if
+ * something follows.
  */
 function base64Forms(value: Buffer): string[] {
   return [0, 1, 2].flatMap((before) => {

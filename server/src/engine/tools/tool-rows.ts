@@ -3,7 +3,7 @@ import type { ToolKind } from '#contract/tools/tools.ts'
 import { Batcher, onceEach } from '../../platform/batcher.ts'
 import { jsonb, type Sql } from '../../platform/postgres/database.ts'
 
-/** One tool of a server or a document, as it was found when the row was registered. */
+/** A tool of a server or a document, as found when the row was registered. */
 export interface PinnedTool {
   /** Without the row's name: `create_issue`. Unique in its row. */
   name: string
@@ -11,13 +11,13 @@ export interface PinnedTool {
   /** JSON Schema of the arguments, an object. */
   parameters: Record<string, unknown>
   safety: ToolSafety
-  /** Tells whether the definition is still the one that was pinned. */
+  /** Hash of the definition, to detect changes. */
   fingerprint: string
-  /** What the kind needs to make the call, opaque to all others. */
+  /** What the kind needs for a call, opaque to all others. */
   facts?: Record<string, unknown>
 }
 
-/** A tool of a project as the engine reads it. */
+/** A tool of a project, as the engine reads it. */
 export interface ToolRow {
   id: string
   project_id: number
@@ -30,19 +30,19 @@ export interface ToolRow {
   definition: Record<string, unknown>
   pinned: PinnedTool[] | null
   status: 'active' | 'drifted'
-  /** What a server says now that differs from what was pinned. */
+  /** The server's current definitions that differ from the pinned ones. */
   drift: Record<string, unknown> | null
 }
 
-/** Which tools of a project are looked for. */
+/** Tools of a project to look up. */
 export interface AskedTools {
   project_id: number
   names: readonly string[]
 }
 
 /**
- * The rows of these names, of a project. Names that have no row are left out, and so are documents: they may be large,
- * and what they say is pinned.
+ * The rows with these names of a project. Unknown names are left out, and so are documents, which may be large: what
+ * they say is pinned.
  */
 export async function listToolRows(sql: Sql, { project_id, names }: AskedTools): Promise<ToolRow[]> {
   return sql<ToolRow>`
@@ -52,10 +52,10 @@ export async function listToolRows(sql: Sql, { project_id, names }: AskedTools):
 
 const groupMax = 100
 const concurrency = 2
-/** Those that come while a group is read share the next, unless the one that runs is held up so long. */
+/** Requests that arrive while a batch is read share the next one. After this time a second batch starts in parallel. */
 const apart_ms = 50
 
-/** The same for many tasks that begin at a time: those that look for the same tools share the statement, and its rows. */
+/** The same for many tasks that start at once: those that look for the same tools share the statement and its rows. */
 export function shareToolRows(sql: Sql): (asked: AskedTools) => Promise<readonly ToolRow[]> {
   const nameOf = ({ project_id, names }: AskedTools): string => JSON.stringify([project_id, names])
   const list = (some: readonly AskedTools[]): Promise<ToolRow[][]> =>
@@ -69,9 +69,9 @@ export function shareToolRows(sql: Sql): (asked: AskedTools) => Promise<readonly
 }
 
 /**
- * Says that a server's definitions are no longer those that were pinned: `drift` is shown to people, who approve it by
- * updating the tool. Does nothing where the row was changed since it was read, and so pinned anew, or where the same drift
- * is known. Gives whether it did something.
+ * Records that a server's definitions differ from the pinned ones. `drift` is shown to people, who approve it by
+ * updating the tool. Returns false, without a change, if the row was pinned again since it was read, or if the same
+ * drift is recorded.
  */
 export async function markDrifted(
   sql: Sql,

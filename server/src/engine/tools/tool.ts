@@ -2,68 +2,75 @@ import type { ToolKind } from '#contract/tools/tools.ts'
 import type { ToolSafety } from '#contract/tasks/task-lifecycle.ts'
 
 /**
- * A tool as the engine sees it: something a model may call by name. Everything it does wrong is a result that the model
- * reads; it never ends a task.
+ * A tool as the engine sees it: something that a model may call by name. Its errors are results that the model reads;
+ * they never end a task.
  */
 export interface Tool {
-  /** As models know it: `http_request`, `weather`, `github/create_issue`. */
+  /** Its name for models: `http_request`, `weather`, `github/create_issue`. */
   name: string
-  /** Where a project's own tool comes from; the service's own have none. `client` is a tool on the caller's side. */
+  /**
+   * The kind of a project's tool; undefined for a built-in one. A tool of kind `client` is called outside the engine.
+   */
   kind?: ToolKind | 'delegate'
   description: string
-  /** JSON Schema of the arguments, an object. They are checked against it before `call`. */
+  /** JSON Schema of the arguments, an object. Arguments are validated before `call`. */
   parameters: Record<string, unknown>
-  /** Where it depends on the arguments (a GET is safe, a POST is not), a function of them. */
+  /** A function of the arguments if the safety depends on them (a GET is safe, a POST is not). */
   safety: ToolSafety | ((args: Record<string, unknown>) => ToolSafety)
-  /** Of kind `client`: the project has it, not a task alone. */
+  /** Of kind `client`: the tool belongs to the project, not only to a task. */
   is_projects?: true
-  /** Of kind `client`: how long a call waits for its result; as long as an approval where nothing is said. */
+  /** Of kind `client`: how long a call waits for its result; by default as long as an approval. */
   timeout_seconds?: number
-  /** Of kind `delegate`: the agent that is given a task. */
+  /** Of kind `delegate`: the agent that gets the task. */
   delegate?: { agent_id: string; version: number | null; takes_object: boolean }
   /**
-   * Makes the call. Resolves with what the model reads. Throws `ToolError` where it failed. Any other error is a bug,
-   * which the model hears of without its message. An abort of `signal` throws its reason.
+   * Makes the call and returns what the model reads.
+   * @throws ToolError if the call failed; the reason of `signal` after an abort. Any other error is a bug, and the
+   *   model reads only that the tool failed.
    */
   call(args: Record<string, unknown>, context: ToolCallContext): Promise<ToolAnswer>
 }
 
-/** Which call of which task, and when to give up. */
+/** The identity of a call, its abort signal, and what it may use. */
 export interface ToolCallContext {
   task_id: string
   agent_id: string
   project_id: number
   step_id: string
-  /** `task_id:index`, the same in every repetition: goes out as `Idempotency-Key`, or in `_meta`. */
+  /** `task_id:index`, the same in every repetition: sent as `Idempotency-Key`, or in `_meta`. */
   idempotency_key: string
-  /** W3C Trace Context for requests that go out; undefined where the task has none. */
+  /** W3C Trace Context for outgoing requests; undefined if the task has none. */
   traceparent: string | undefined
   signal: AbortSignal
-  /** Whose call it is: what many use takes turns by that. */
+  /** The owner of the call, for fair turns. */
   party: { org_id: string; project_id: number }
-  /** Of the budgets of its task: seconds of the sandbox. Undefined where nothing counts them, as in tests. */
+  /** The sandbox seconds of the task's budgets; undefined if nothing counts them, as in tests. */
   allowance?: (() => SandboxAllowance) | undefined
-  /** The files of the project, and those that this call makes; undefined where there are none, as in tests. */
+  /** The files of the project, and those that this call makes; undefined without files, as in tests. */
   files?: CallFiles | undefined
 }
 
-/** Seconds of the sandbox that one call takes of budgets. */
+/** Sandbox seconds that one call takes from budgets. */
 export interface SandboxAllowance {
-  /** Takes so many, or those that are left. Throws `ToolError` where none are. */
+  /**
+   * Takes this many seconds, or the remaining ones.
+   * @throws ToolError if none remain
+   */
   take(seconds: number): Promise<number>
-  /** Returns those that were not used. */
+  /** Returns unused seconds. */
   settle(used: number): Promise<void>
 }
 
-/** What a call may do with files. */
+/** The files that a call may read and save. */
 export interface CallFiles {
-  /** A file of the project; undefined where there is none. */
+  /** A file of the project; undefined if there is none. */
   find(file_id: string): Promise<KnownFile | undefined>
-  /** Its bytes from `start` up to `end`, not with it. */
+  /** Its bytes from `start` to before `end`. */
   read(file: KnownFile, start: number, end: number): Promise<Buffer>
   /**
-   * Keeps a file of the task, as one of its results where it `is_artifact`. `place` tells it from others of the same call: a
-   * repeated call gets the files that there are. Throws `ToolError` where there is no room.
+   * Stores a file of the task; with `is_artifact` as one of its results. `place` distinguishes files of one call: a
+   * repeated call gets the existing files.
+   * @throws ToolError if there is no room
    */
   save(file: NewToolFile, place: number, is_artifact: boolean): Promise<KnownFile>
 }
@@ -77,45 +84,45 @@ export interface KnownFile {
   store: 'database' | 's3'
 }
 
-/** A file that a tool makes, or gives. */
+/** A file that a tool makes or returns. */
 export interface NewToolFile {
   name: string
-  /** The media type as its source says. */
+  /** The media type that its source declares. */
   declared?: string | undefined
   content: Buffer
 }
 
 export interface ToolAnswer {
-  /** The text that the model reads, redacted and cut to `toolOutputMax` by the toolset. */
+  /** The text that the model reads; the toolset redacts it and cuts it to `toolOutputMax`. */
   content: string
-  /** The tool itself says that it failed (an HTTP status, `isError` of MCP): kept as a failed step. */
+  /** The tool reports a failure (an HTTP status, `isError` of MCP): stored as a failed step. */
   error?: { code: string; message: string }
-  /** Bytes that crossed the network. */
+  /** Bytes on the network. */
   network?: { bytes_in: number; bytes_out: number }
-  /** How long a program ran in the sandbox. */
+  /** Run time of a program in the sandbox. */
   sandbox_seconds?: number
-  /** What it gave that is no text: becomes files of the task, which the model sees as far as it can. */
+  /** Parts that are not text: become files of the task, which the model sees as far as it can. */
   files?: readonly NewToolFile[]
-  /** Files that it kept as results of the task. */
+  /** Files that it stored as results of the task. */
   artifacts?: readonly KnownFile[]
 }
 
-/** Files that one answer may give; those beyond are left out. */
+/** Maximum number of files in one answer; further ones are left out. */
 export const answerFilesMax = 20
 
-/** Characters of a result that reach the model and the journal; what is longer is cut, with a note. */
+/** Maximum characters of a result for the model and the journal; a longer one is cut, with a note. */
 export const toolOutputMax = 100_000
 
 /**
- * The call failed. `uncertain` where it may have taken effect all the same: the request was sent and no answer came. The
- * receipt of a cancellation counts such calls as uncertain.
+ * The call failed. `uncertain` if it may have taken effect: the request was sent and no response came. The receipt of a
+ * cancellation counts such calls as uncertain.
  */
 export class ToolError extends Error {
   readonly code: string
   readonly uncertain: boolean
-  /** Bytes that crossed the network all the same. */
+  /** Network use of the failed call. */
   readonly network: ToolAnswer['network']
-  /** The server did not take the credentials (401): of the call itself, or before it was sent. */
+  /** The server refused the credentials (401): of the call itself (`sent`), or before it was sent (`unsent`). */
   readonly unauthorized: 'sent' | 'unsent' | undefined
   constructor(
     code: string,
@@ -139,20 +146,25 @@ export class ToolError extends Error {
 /** Names of tools that the engine itself answers, because they make the task wait. */
 export const engineTools = ['wait', 'request_input'] as const
 
-/** What an agent may call. */
+/** The tools of an agent. */
 export interface Toolset {
   tools: ReadonlyMap<string, Tool>
-  /** Names in `config.tools` with nothing behind them, with the reason: left out, with a `warn` entry (decision D40). */
+  /** Names in `config.tools` without a tool, with the reason; they are left out, with a `warn` entry (decision D40). */
   missing: readonly { name: string; reason: string }[]
-  /** Names of credentials of these tools that were stored under another secret key: the task must not run without them. */
+  /**
+   * Names of these tools' credentials that were encrypted with another secret key; the task must not run without them.
+   */
   unreadable: readonly string[]
-  /** Values that must not appear in results, logs and events: credentials, their tokens so far, and environment variables. */
+  /**
+   * Values that must not appear in results, logs and events: credentials, their tokens so far, and environment
+   * variables.
+   */
   secrets: readonly string[]
   /** Ends connections to servers. Never throws. */
   close(): Promise<void>
 }
 
-/** Whose tools are asked for. */
+/** The agent whose tools are opened. */
 export interface ToolScope {
   project_id: number
   agent_id: string
@@ -163,17 +175,17 @@ export interface ToolScope {
 }
 
 /**
- * Where tools come from. Opening reads the database and connects nowhere; servers are connected by the first call. Made
- * once a process by `engine/tools/tools.ts`.
+ * Opens the tools of agents. Opening reads the database without network calls; servers are connected by the first call.
+ * `engine/tools/tools.ts` makes one per process.
  */
 export interface ToolSource {
   open(scope: ToolScope): Promise<Toolset>
 }
 
-/** What an agent without tools may call. */
+/** The toolset of an agent without tools. */
 export const noTools: Toolset = { tools: new Map(), missing: [], unreadable: [], secrets: [], close: async () => {} }
 
-/** How one call of a tool may be repeated after a crash. */
+/** Whether a call may be repeated after a crash. */
 export function safetyOf({ safety }: Tool, args: Record<string, unknown>): ToolSafety {
   return typeof safety === 'function' ? safety(args) : safety
 }

@@ -181,7 +181,7 @@ describe('secrets of a tool', () => {
     await register('foreign', { method: 'GET', url: 'https://a.example/', headers: { a: '${credentials.FOREIGN}' } })
     const { tools, unreadable } = await open(['foreign'])
     assert.deepEqual(unreadable, ['FOREIGN'])
-    assert.deepEqual(warnings, ['a credential of a project cannot be read'])
+    assert.deepEqual(warnings, ['a credential could not be decrypted; tasks that need it fail'])
     await assert.rejects(tools.get('foreign')!.call({}, toolCall()), (error) => {
       assert.ok(error instanceof ToolError)
       assert.equal(error.code, 'placeholder_unknown')

@@ -24,7 +24,7 @@ export interface ToolsOptions {
   egress: Egress
   log: Logger
   sandboxes: Sandboxes
-  /** Access tokens of credentials that renew themselves; without it there are none. */
+  /** Access tokens of credentials that are renewed; without it there are none. */
   tokens?: AccessTokens | undefined
   /** The clock of `current_time`. */
   now?: () => Date
@@ -35,9 +35,9 @@ interface OpenOptions extends ToolsOptions {
 }
 
 /**
- * Where agents' tools come from: the service's own and the project's, by the names in `config.tools`. The name
- * of an OpenAPI document or an MCP server stands for all of its tools, `name/tool` for one. What tools answer comes
- * without the secrets that they were called with, cut to `toolOutputMax`.
+ * Opens the tools of agents: built-in ones and the project's, by the names in `config.tools`. The name of an OpenAPI
+ * document or an MCP server stands for all of its tools, `name/tool` for one. Results are redacted and cut to
+ * `toolOutputMax`.
  */
 export function makeTools(options: ToolsOptions): ToolSource {
   const rowsOf = shareToolRows(options.sql)
@@ -93,7 +93,7 @@ async function openTools(options: OpenOptions, scope: ToolScope): Promise<Toolse
   }
 }
 
-/** The row that a name in `config.tools` belongs to: `github` of `github/create_issue`. */
+/** The row of a name in `config.tools`: `github` for `github/create_issue`. */
 function rowName(name: string): string {
   return name.split('/', 1)[0] ?? name
 }
@@ -102,7 +102,7 @@ function ofKind({ kind }: ToolRow, opened: OpenedTools): OpenedTools {
   return { ...opened, tools: opened.tools.map((tool) => ({ ...tool, kind })) }
 }
 
-/** The tools that an agent's names stand for, each once, and why others are left out. */
+/** The tools for an agent's names, each once, and why others are left out. */
 class Choice {
   readonly tools = new Map<string, Tool>()
   readonly missing: { name: string; reason: string }[] = []
@@ -123,7 +123,7 @@ class Choice {
     if (!row) return this.#leaveOut(name, 'the project has no such tool')
     const wanted = (of: string): boolean => of === name || rowName(of) === name
     const tools = row.tools.filter((tool) => wanted(tool.name))
-    // What is said of the whole row is said of each of its tools.
+    // A reason for the whole row applies to each of its tools.
     const missing = row.missing.filter((left) => wanted(left.name) || left.name === rowName(name))
     tools.forEach((tool) => this.add(tool))
     missing.forEach((left) => this.#leaveOut(left.name === rowName(name) ? name : left.name, left.reason))
@@ -135,7 +135,7 @@ class Choice {
   }
 }
 
-/** A tool whose answers and errors come without secrets, and whose mistakes are errors of a tool. */
+/** A tool whose results and errors are redacted. */
 function redacted(tool: Tool, redaction: Redaction): Tool {
   return {
     ...tool,

@@ -2,19 +2,19 @@ import type { AccessTokens } from '../credentials/access-tokens.ts'
 import { CredentialUnavailable } from '../credentials/credential-unavailable.ts'
 import { safetyOf, ToolError, type Tool, type ToolAnswer, type ToolCallContext } from './tool.ts'
 
-/** Access tokens that a tool is called with. */
+/** The access tokens of a tool's credentials. */
 export interface TokensOfTool {
   tokens: AccessTokens
-  /** The credentials that its definition names, by their names. */
+  /** The credentials that its definition names: ids by name. */
   credentials: ReadonlyMap<string, string>
-  /** Takes a token for `${credentials.NAME}`, until it gets the next. */
+  /** Sets the token for `${credentials.NAME}`. */
   put(name: string, token: string): void
 }
 
 /**
- * A tool each call of which gets tokens that have not ended. Where its server does not take them (401), they are renewed, and the
- * call is made once more if that does no harm: it is `safe` or `keyed`, or was not sent. Throws `CredentialUnavailable` where no
- * token is to be had: nothing was done then that would not be refused.
+ * Wraps a tool so that each call has valid tokens. If its server refuses them (401), they are renewed, and the call is
+ * repeated if that is harmless: it is `safe` or `keyed`, or was not sent.
+ * @throws CredentialUnavailable if there is no token to be had; the call had no effect then
  */
 export function withTokens(tool: Tool, { tokens, credentials, put }: TokensOfTool): Tool {
   if (credentials.size === 0) return tool
@@ -25,7 +25,7 @@ export function withTokens(tool: Tool, { tokens, credentials, put }: TokensOfToo
     const taken = new Map<string, number>()
     for (const [name, id] of credentials) {
       const token = await tokens.get(id, { signal, refused: refused.get(name) })
-      // Without one the placeholder stands for nothing, which the call says.
+      // Without a token, the placeholder has no value, and the call fails with that error.
       if (!token) continue
       put(name, token.value)
       taken.set(name, token.generation)
@@ -44,7 +44,7 @@ export function withTokens(tool: Tool, { tokens, credentials, put }: TokensOfToo
         const isNew = [...next].some(([name, generation]) => generation !== taken.get(name))
         return settle(isNew ? await attempt(tool, args, context) : first)
       }
-      // The next call has better ones.
+      // Renewed for the next call.
       await take(context, taken).catch((error: unknown) => {
         if (!(error instanceof CredentialUnavailable)) throw error
       })
@@ -53,7 +53,7 @@ export function withTokens(tool: Tool, { tokens, credentials, put }: TokensOfToo
   }
 }
 
-/** What became of a call, and whether its server refused the credentials. */
+/** The result of a call, and whether its server refused the credentials. */
 type Attempt = ({ answer: ToolAnswer } | { error: unknown }) & { unauthorized: 'sent' | 'unsent' | undefined }
 
 async function attempt(tool: Tool, args: Record<string, unknown>, context: ToolCallContext): Promise<Attempt> {

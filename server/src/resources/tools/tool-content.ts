@@ -135,7 +135,7 @@ function urlIssues(egress: Egress, kind: string, url: string, parameters: ToolDr
   const template = parseUrlTemplate(url)
   if (typeof template === 'string') return issue(template)
   const [malformed] = malformedPlaceholders(url)
-  if (malformed !== undefined) return issue(`has a placeholder that stands for nothing: ${malformed.slice(0, 60)}`)
+  if (malformed !== undefined) return issue(`has an invalid placeholder: ${malformed.slice(0, 60)}`)
   try {
     egress.check(template.origin, 'tool')
   } catch (error) {
@@ -154,6 +154,6 @@ function headerIssues(kind: string, headers: Record<string, unknown>): Issue[] {
     if (!/^[\t\u0020-\u007e\u0080-\u00ff]*$/.test(String(value)))
       return issue('has characters that HTTP does not allow')
     const [malformed] = malformedPlaceholders(String(value))
-    return malformed === undefined ? [] : issue(`has a placeholder that stands for nothing: ${malformed.slice(0, 60)}`)
+    return malformed === undefined ? [] : issue(`has an invalid placeholder: ${malformed.slice(0, 60)}`)
   })
 }

@@ -7,7 +7,7 @@ import type { Sandboxes } from '../sandbox/sandbox.ts'
 import { readFile, saveFile } from './task-files.ts'
 import type { Tool } from '../tool.ts'
 
-/** The service's own tools, by name, for an agent with these environment variables. */
+/** The built-in tools by name, for an agent with these environment variables. */
 export function builtins(
   { egress, sandboxes, now }: { egress: Egress; sandboxes: Sandboxes; now: () => Date },
   environment: Readonly<Record<string, string>>,

@@ -6,7 +6,7 @@ import type { Files } from '../../files/file-store.ts'
 import type { Sql } from '../../../platform/postgres/database.ts'
 import { answerFilesMax, ToolError, type CallFiles, type KnownFile, type ToolAnswer } from '../tool.ts'
 
-/** Whose call it is: its key is the same in every repetition. */
+/** The origin of a call; its key is the same in every repetition. */
 export interface CallOrigin {
   task_id: string
   project_id: number
@@ -14,7 +14,7 @@ export interface CallOrigin {
   idempotency_key: string
 }
 
-/** What one call of a tool may do with files: see `CallFiles`. */
+/** The files that one tool call may read and save: see `CallFiles`. */
 export function callFiles({ sql, files }: { sql: Sql; files: Files }, origin: CallOrigin): CallFiles {
   const { task_id, project_id, created_by, idempotency_key } = origin
   return {
@@ -34,18 +34,18 @@ export function callFiles({ sql, files }: { sql: Sql; files: Files }, origin: Ca
   }
 }
 
-/** Places of files that an answer gives, beyond those that the tool itself saves. */
+/** First place of files in an answer; lower ones are for files that the tool itself saves. */
 const answerPlace = 1000
 
-/** What became of an answer's files: lines to add to its text, and parts that the model sees. */
+/** The stored files of an answer: lines to add to its text, and parts that the model sees. */
 export interface KeptFiles {
   notes: string
   parts: FilePart[]
 }
 
 /**
- * Makes files of the task of what an answer gives that is no text; pictures and documents among them are parts for the model.
- * The notes name the files, and what was not kept.
+ * Stores the parts of an answer that are not text as files of the task. Pictures and documents become parts for the
+ * model. The notes name the files, and those that could not be stored.
  */
 export async function keepAnswerFiles(answer: ToolAnswer, files: CallFiles | undefined): Promise<KeptFiles> {
   const parts: FilePart[] = []
@@ -58,9 +58,9 @@ export async function keepAnswerFiles(answer: ToolAnswer, files: CallFiles | und
       const part = partOf(file)
       if (part) parts.push(part)
     } catch (error) {
-      // The call has taken effect: whatever keeps its files from being stored, the model reads its result.
+      // The call has taken effect, so the model must read its result even if a file could not be stored.
       const reason = error instanceof ToolError ? error.message : 'it could not be stored'
-      lines.push(`[a file of ${given.content.length} bytes was not kept: ${reason}]`)
+      lines.push(`[a file of ${given.content.length} bytes was not stored: ${reason}]`)
     }
   }
   return { notes: lines.map((line) => `\n${line}`).join(''), parts }

@@ -1,7 +1,7 @@
 import { builtinToolDefinitions } from '#contract/tools/builtin-tools.ts'
 import { ToolError, type Tool } from '../tool.ts'
 
-/** Tells the time, in UTC or in a time zone. `now` is the clock, which tests hold still. */
+/** Returns the time in UTC or in a time zone. `now` is the clock, which tests replace. */
 export function currentTime(now: () => Date): Tool {
   return {
     name: 'current_time',
@@ -13,7 +13,7 @@ export function currentTime(now: () => Date): Tool {
   }
 }
 
-/** Making one takes longer than all else; UTC is what most ask for. */
+/** Creating a format takes longer than everything else, and most calls ask for UTC. */
 const utc = makeFormat('UTC')
 
 function formatOf(timeZone: string): Intl.DateTimeFormat {
@@ -21,7 +21,10 @@ function formatOf(timeZone: string): Intl.DateTimeFormat {
   try {
     return makeFormat(timeZone)
   } catch {
-    throw new ToolError('unknown_time_zone', `There is no time zone named ${timeZone}. Use one such as Europe/Berlin.`)
+    throw new ToolError(
+      'unknown_time_zone',
+      `There is no time zone named ${timeZone}. Use a name such as Europe/Berlin.`,
+    )
   }
 }
 
@@ -40,7 +43,7 @@ function makeFormat(timeZone: string): Intl.DateTimeFormat {
   })
 }
 
-/** `2026-11-20T10:30:00+01:00`, in the zone of the format. */
+/** `2026-11-20T10:30:00+01:00`, in the time zone of the format. */
 function timeIn(format: Intl.DateTimeFormat, at: Date) {
   const part = Object.fromEntries(format.formatToParts(at).map(({ type, value }) => [type, value]))
   const offset = part.timeZoneName?.replace('GMT', '') || '+00:00'

@@ -5,12 +5,12 @@ import { readBody } from '../http/http-answer.ts'
 import { sendToolRequest } from '../http/http-send.ts'
 import { ToolError, type Tool } from '../tool.ts'
 
-/** Headers of an answer that are worth a model's attention. */
+/** Response headers that are shown to the model. */
 const headersShown = ['content-type', 'location', 'retry-after', 'last-modified', 'etag', 'link']
 
 /**
- * Sends any request to a public address (decision D104): up to 3 redirects, 60 s, 5 MiB. The model writes all of it, so
- * nothing of the project's or agent's secrets is ever put in.
+ * Sends any request to a public address (decision D104): up to 3 redirects, 60 s, 5 MiB. The model writes the whole
+ * request, so secrets of the project or the agent are never filled in.
  */
 export function httpRequest(egress: Egress): Tool {
   return {
@@ -27,17 +27,17 @@ export function httpRequest(egress: Egress): Tool {
       })
       const head = [`HTTP ${answer.status}`, ...(answer.redirects > 0 ? [`url: ${answer.url}`] : []), ...shown]
       const { text, files } = await readBody(answer)
-      // The status is part of the result, and no failure of the tool.
+      // The status is part of the result; an error status is not a failure of the tool.
       return { content: [...head, '', text].join('\n'), network: answer.network, files }
     },
   }
 }
 
-/** The arguments by their schema. The caller has validated them. */
+/** Reads the arguments, which were validated against the schema. */
 function readArguments(args: Record<string, unknown>) {
   const { method = 'GET', url, headers = {}, body, timeout_seconds } = args
   if (typeof url !== 'string' || typeof method !== 'string' || !isObject(headers))
-    throw new ToolError('invalid_arguments', 'The arguments are not those of http_request.')
+    throw new ToolError('invalid_arguments', 'The arguments do not match the parameters of http_request.')
   const texts = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, String(value)]))
   const isJson = body !== undefined && typeof body !== 'string'
   const hasType = Object.keys(texts).some((name) => name.toLowerCase() === 'content-type')

@@ -2,7 +2,7 @@ import { builtinToolDefinitions, readFileLength_bytes } from '#contract/tools/bu
 import { isTextType } from '#contract/resources/files.ts'
 import { ToolError, type CallFiles, type KnownFile, type Tool } from '../tool.ts'
 
-/** Reads text files of the project, a part at a time. */
+/** Reads text files of the project, one part at a time. */
 export const readFile: Tool = {
   name: 'read_file',
   ...builtinToolDefinitions.read_file,
@@ -12,11 +12,11 @@ export const readFile: Tool = {
       throw new ToolError('not_text', `The file ${file.name} is ${file.media_type}, which is not text.`)
     const start = Math.min(Number(args['offset'] ?? 0), file.bytes)
     const end = Math.min(start + Number(args['length'] ?? readFileLength_bytes.usual), file.bytes)
-    // A character that begins before the start belongs to this part, as the part before left it out.
+    // A character that begins before `start` belongs to this part, because the previous part left it out.
     const from = Math.max(0, start - 3)
     const bytes = await files!.read(file, from, end)
     const text = wholeCharacters(bytes, start - from, end === file.bytes)
-    // A model that did not say how much it wants has to learn that there is more.
+    // A model that set no length must learn that there is more.
     const isCut = args['length'] === undefined && end < file.bytes
     return { content: isCut ? `${text}\n[bytes ${start} to ${end} of ${file.bytes}]` : text }
   },
@@ -29,30 +29,33 @@ interface SaveFileArguments {
   content_base64?: string
 }
 
-/** Keeps a file as a result of the task. */
+/** Stores a file as a result of the task. */
 export const saveFile: Tool = {
   name: 'save_file',
   ...builtinToolDefinitions.save_file,
   async call(args, { files }) {
-    // They are as the definition says: that was checked.
+    // The arguments were validated against the definition.
     const { name, media_type: declared, content, content_base64 } = args as unknown as SaveFileArguments
     if (!files) throw new ToolError('no_files', 'Files are not available here.')
     if ((content === undefined) === (content_base64 === undefined))
-      throw new ToolError('invalid_arguments', 'Give either content or content_base64.')
+      throw new ToolError('invalid_arguments', 'Set either content or content_base64, and not both.')
     const bytes = content === undefined ? decoded(content_base64 ?? '') : Buffer.from(content)
     const saved = await files.save({ name, declared, content: bytes }, 0, true)
     return { content: JSON.stringify(factsOf(saved)), artifacts: [saved] }
   },
 }
 
-/** A file that a call names; throws `ToolError` where there is none. */
+/**
+ * The file that a call names.
+ * @throws ToolError if there is none
+ */
 export async function requireCallFile(files: CallFiles | undefined, file_id: string): Promise<KnownFile> {
   const file = await files?.find(file_id)
   if (file) return file
-  throw new ToolError('file_missing', `There is no file ${file_id.slice(0, 100)}: it was deleted, or was never there.`)
+  throw new ToolError('file_missing', `There is no file ${file_id.slice(0, 100)}. It was deleted, or the id is wrong.`)
 }
 
-/** A file as models and journals know it. */
+/** A file in the form for models and journals. */
 export function factsOf({ id, name, media_type, bytes, sha256 }: KnownFile) {
   return { file_id: id, name, media_type, bytes, sha256 }
 }
@@ -64,7 +67,10 @@ function decoded(text: string): Buffer {
   return Buffer.from(compact, 'base64')
 }
 
-/** The text of bytes from a place on: from the beginning of its character, without one that is cut off at the end. */
+/**
+ * The text from a position on, without a character that is cut off at the end. A character that begins before the
+ * position is included.
+ */
 function wholeCharacters(bytes: Buffer, at: number, isLast: boolean): string {
   let start = at
   while (start > 0 && start < bytes.length && isContinuation(bytes[start]!)) start -= 1
@@ -81,7 +87,7 @@ function isContinuation(byte: number): boolean {
   return (byte & 0xc0) === 0x80
 }
 
-/** Bytes of a character in UTF-8, by its first one. */
+/** Length of a character in UTF-8, by its first byte. */
 function lengthOf(byte: number): number {
   if (byte < 0xc0) return 1
   return byte < 0xe0 ? 2 : byte < 0xf0 ? 3 : 4

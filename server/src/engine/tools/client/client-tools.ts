@@ -3,10 +3,10 @@ import type { Caller, CallerTool } from '../../task.ts'
 import type { ToolRow } from '../tool-rows.ts'
 import { ToolError, type Tool, type Toolset } from '../tool.ts'
 
-/** Where nothing is said: nothing is known of what the tool does. */
+/** The default, because the service does not know what the tool does. */
 export const clientSafety = 'unsafe'
 
-/** A project's tool on the caller's side: what the model calls waits until a process claims it and gives its result. */
+/** A project's tool of kind `client`: a call waits until a process claims it and sends its result. */
 export function clientTool({ name, description, parameters, safety, definition }: ToolRow): Tool {
   const { timeout_seconds = bounds.client_tool_timeout_seconds_default } = definition as { timeout_seconds?: number }
   return {
@@ -21,7 +21,7 @@ export function clientTool({ name, description, parameters, safety, definition }
   }
 }
 
-/** A toolset with the tools of the task's caller. A name that the agent's own tools have stays the agent's. */
+/** A toolset with the tools of the task's caller. The agent's tools take precedence by name. */
 export function withCallerTools(toolset: Toolset, caller: Caller | null): Toolset {
   if (!caller?.tools || caller.tools.length === 0) return toolset
   const own = caller.tools.filter(({ name }) => !toolset.tools.has(name))
@@ -34,7 +34,7 @@ function ofCaller({ result_schema: _, safety = 'safe', ...tool }: CallerTool): T
   return { ...tool, kind: 'client', safety, call: neverCalled }
 }
 
-/** Reached only through a bug. */
+/** Only reached by a bug. */
 async function neverCalled(): Promise<never> {
-  throw new ToolError('not_callable', 'This tool is on the side of its caller.')
+  throw new ToolError('not_callable', 'This tool is called by the client, not by the service.')
 }

@@ -2,7 +2,7 @@ import type { Sql } from '../../../platform/postgres/database.ts'
 import type { AgentConfig } from '../../task.ts'
 import { ToolError, type Tool, type Toolset } from '../tool.ts'
 
-/** An agent that another one may give tasks, as its tool is made from it. */
+/** An agent that another one may delegate tasks to, as needed for its tool. */
 interface DelegateRow {
   id: string
   name: string
@@ -10,7 +10,7 @@ interface DelegateRow {
   input_schema: Record<string, unknown> | null
 }
 
-/** What a model writes for an agent without an `input_schema`. */
+/** The parameters for an agent without an `input_schema`. */
 const textInput = {
   type: 'object',
   properties: {
@@ -20,7 +20,7 @@ const textInput = {
   additionalProperties: false,
 }
 
-/** A toolset with a tool for each agent in `config.delegates`; those that are not there are left out. */
+/** A toolset with a tool for each agent in `config.delegates`; deleted agents are left out. */
 export async function withDelegates(
   sql: Sql,
   toolset: Toolset,
@@ -53,12 +53,12 @@ export async function withDelegates(
   return { ...toolset, tools, missing }
 }
 
-/** The name of a delegate's tool: of letters, digits, `_` and `-`, 64 at most. */
+/** The name of a delegate's tool: letters, digits, `_` and `-`, at most 64. */
 export function delegateName(name: string): string {
   return `delegate_${name.normalize('NFKD').replaceAll(/[^A-Za-z0-9_-]+/g, '_')}`.slice(0, 64)
 }
 
-/** Reached only through a bug. */
+/** Only reached by a bug. */
 async function neverCalled(): Promise<never> {
   throw new ToolError('not_callable', 'This tool is a task of another agent.')
 }

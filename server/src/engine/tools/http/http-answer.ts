@@ -3,7 +3,7 @@ import { brotliDecompress, gunzip, inflate } from 'node:zlib'
 import type { EgressAnswer } from '../../../platform/egress/safe-fetch.ts'
 import type { NewToolFile, ToolAnswer } from '../tool.ts'
 
-/** Bytes of an answer after its compression was undone: the bound of the answer itself (decision D104). */
+/** Maximum bytes of a decompressed body: the same as of the response itself (decision D104). */
 const decodedMax_bytes = 5 * 1024 * 1024
 
 const decoders: Record<string, (bytes: Buffer, options: { maxOutputLength: number }) => Promise<Buffer>> = {
@@ -14,8 +14,8 @@ const decoders: Record<string, (bytes: Buffer, options: { maxOutputLength: numbe
 }
 
 /**
- * What a model reads of the answer to a tool's own request: its body. A status of 400 and more is a failure, and stands
- * before the body, which alone may not tell that it is one.
+ * The result of a tool's request for the model: the body. A status of 400 or more is an error, and is written before
+ * the body, which alone may not show the error.
  */
 export async function toolAnswer(answer: EgressAnswer): Promise<ToolAnswer> {
   const { status, network } = answer
@@ -26,7 +26,7 @@ export async function toolAnswer(answer: EgressAnswer): Promise<ToolAnswer> {
   return { content, network, files, error: { code: `http_${status}`, message: `The server answered HTTP ${status}.` } }
 }
 
-/** The body of an answer as a model can read it: text as text; everything else described in a sentence, and as a file. */
+/** The body in a form for the model: text unchanged; anything else as a description and a file. */
 export async function readBody({
   headers,
   body,
@@ -37,7 +37,7 @@ export async function readBody({
   const bytes = encoding === 'identity' || encoding === '' ? body : await decode(encoding, body)
   if (!bytes)
     return {
-      text: describe(type, body, `compressed as ${encoding.slice(0, 40)}, and could not be unpacked`),
+      text: describe(type, body, `compressed as ${encoding.slice(0, 40)}, and could not be decompressed`),
       files: [],
     }
   const text = textOf(bytes, type)
@@ -59,12 +59,12 @@ async function decode(encoding: string, body: Buffer): Promise<Buffer | undefine
   try {
     return await decoder?.(body, { maxOutputLength: decodedMax_bytes })
   } catch {
-    // Not what it says it is, or longer than its bound.
+    // The body is not in the declared encoding, or exceeds the maximum.
     return undefined
   }
 }
 
-/** The text of bytes in the character set that they say; undefined where they are no text. */
+/** Decodes a text in its declared character set; undefined if it is not text. */
 function textOf(bytes: Buffer, type: string): string | undefined {
   const charset = /;\s*charset="?([\w-]{1,40})"?/i.exec(type)?.[1] ?? 'utf-8'
   try {
@@ -75,7 +75,7 @@ function textOf(bytes: Buffer, type: string): string | undefined {
   }
 }
 
-/** Text has no control characters beside those that lay it out. */
+/** Text has no control characters except for those of layout. */
 function looksLikeText(text: string): boolean {
   // oxlint-disable-next-line no-control-regex -- exactly those are looked for
   return !/[\u0000-\u0008\u000e-\u001a\u001c-\u001f]/.test(text.slice(0, 10_000)) && !text.includes('\u0000')
@@ -83,5 +83,5 @@ function looksLikeText(text: string): boolean {
 
 function describe(type: string, bytes: Buffer, more?: string): string {
   const kind = /^[\w.+-]+\/[\w.+-]+/.exec(type)?.[0].slice(0, 100) ?? 'unknown type'
-  return `[${bytes.length} bytes of ${kind} that are no text${more === undefined ? '' : `: ${more}`}]`
+  return `[${bytes.length} bytes of ${kind} that are not text${more === undefined ? '' : `: ${more}`}]`
 }

@@ -7,22 +7,22 @@ import {
 } from '../../../platform/egress/safe-fetch.ts'
 import { ToolError, type ToolCallContext } from '../tool.ts'
 
-/** A request that a tool makes. */
+/** A request of a tool. */
 export interface ToolRequest {
   method: string
   url: string
   headers: Record<string, string>
   body?: string | undefined
-  /** At most 60, the bound of the way out. */
+  /** At most 60, the timeout of the egress guard. */
   timeout_seconds?: number | undefined
-  /** Whether it may have taken effect although no answer came: so with everything that is neither safe nor keyed. */
+  /** Whether the request may take effect even without a response: true unless it is `safe` or `keyed`. */
   isUnsafe: boolean
 }
 
 /**
- * Sends a tool's request through the guarded way out (decision D104), with the key of the call where it is no GET, and
- * with the task's trace. Any answer is an answer, whatever its status. Throws `ToolError`, `uncertain` where something
- * was sent and no answer came; and the signal's reason.
+ * Sends a tool's request through the egress guard (decision D104), with the task's trace and, unless it is a GET or
+ * HEAD, the idempotency key of the call. A response of any status is returned.
+ * @throws ToolError, `uncertain` if something was sent and no response came; the signal's reason
  */
 export async function sendToolRequest(
   egress: Egress,
@@ -53,7 +53,7 @@ export async function sendToolRequest(
   }
 }
 
-/** What a failure of the way out is to a tool; anything else is itself. */
+/** Converts an error of the egress guard to a `ToolError`; returns any other error unchanged. */
 export function asToolError(error: unknown, isUnsafe: boolean): unknown {
   if (error instanceof EgressRefused) {
     const uncertain = isUnsafe && error.sent
@@ -65,7 +65,7 @@ export function asToolError(error: unknown, isUnsafe: boolean): unknown {
   return new ToolError(error.code, message, { uncertain, network: error.network, cause: error })
 }
 
-/** Failures before the first byte of the request, although a handshake may have sent some. */
+/** Failures before the first byte of the request, although a handshake may have sent some bytes. */
 const nothingSent: ReadonlySet<EgressErrorCode> = new Set([
   'dns_failed',
   'connect_failed',

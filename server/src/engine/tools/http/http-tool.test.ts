@@ -180,7 +180,7 @@ describe('an answer', () => {
     const { content } = await answers(t, (_request, response) => {
       response.writeHead(500, { 'content-type': 'image/png' }).end(Buffer.from([0x89, 0x50, 0xff]))
     })
-    assert.equal(content, 'HTTP 500: [3 bytes of image/png that are no text]')
+    assert.equal(content, 'HTTP 500: [3 bytes of image/png that are not text]')
   })
 
   it('an answer that is no text is described, not dumped', async (t) => {
@@ -194,7 +194,7 @@ describe('an answer', () => {
       const { content } = await answers(t, (_request, response) => {
         response.writeHead(200, { 'content-type': type }).end(body)
       })
-      assert.match(content, new RegExp(`^\\[${body.length} bytes of ${type.split(';')[0]} that are no text\\]$`))
+      assert.match(content, new RegExp(`^\\[${body.length} bytes of ${type.split(';')[0]} that are not text\\]$`))
     }
   })
 
@@ -219,7 +219,7 @@ describe('an answer', () => {
       const { content } = await answers(t, (_request, response) => {
         response.writeHead(200, { 'content-encoding': encoding }).end(body)
       })
-      assert.match(content, /could not be unpacked\]$/)
+      assert.match(content, /could not be decompressed\]$/)
     }
   })
 

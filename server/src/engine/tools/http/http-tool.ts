@@ -6,9 +6,9 @@ import { ToolError, type Tool } from '../tool.ts'
 import type { ToolRow } from '../tool-rows.ts'
 import { addToQuery, fillUrl, parseUrlTemplate } from './url-template.ts'
 
-/** A tool of kind `http`: one request to an address of the project's choice. */
+/** A tool of kind `http`: one request to an address that the project chose. */
 export function httpTool(row: ToolRow, { egress, fill }: Opening): Tool {
-  // It was checked against its schema when it was registered.
+  // The definition was validated when the tool was registered.
   const { method, url, headers = {}, timeout_seconds } = row.definition as unknown as ToolDefinition<'http'>
   const safety = row.safety ?? (method === 'GET' ? 'safe' : 'unsafe')
   return {
@@ -38,7 +38,7 @@ function makeRequest(
   fill: Opening['fill'],
 ): { method: string; url: string; headers: Record<string, string>; body?: string } {
   const parsed = parseUrlTemplate(template)
-  if (typeof parsed === 'string') throw new ToolError('invalid_tool', `The url of this tool ${parsed}.`)
+  if (typeof parsed === 'string') throw new ToolError('invalid_tool', `The url of this tool is invalid: it ${parsed}.`)
   const url = fillUrl(parsed, args, (piece, encode) => fill(piece, parsed.origin, encode))
   const filled = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, fill(value, parsed.origin)]))
   const rest = Object.fromEntries(Object.entries(args).filter(([name]) => !parsed.names.includes(name)))

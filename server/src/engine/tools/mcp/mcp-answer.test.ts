@@ -18,7 +18,7 @@ function read(parts: (string | ContentBlock)[], data?: unknown): string {
 it('a failed MCP result without text says that the tool failed, as providers refuse an empty error', () => {
   for (const content of [[], [text('')], [text(' \n')]]) {
     const answer = mcpAnswer({ content, isError: true }, use)
-    assert.equal(answer.content, 'The tool says that it failed.')
+    assert.equal(answer.content, 'The tool failed without a message.')
     assert.equal(answer.error?.message, answer.content)
   }
 })

@@ -4,19 +4,19 @@ import { canonicalJson } from '../call-hash.ts'
 import type { UpstreamUse } from '../../../platform/egress/connect.ts'
 import { toolOutputMax, type NewToolFile, type ToolAnswer } from '../tool.ts'
 
-/** Characters of a message that becomes an error's. */
+/** Maximum characters of an error's message. */
 const messageMax = 500
 
 /**
- * What a model reads of a call's result, each thing once: texts as they are, everything else described in a line, and
- * `structuredContent` as compact JSON, in place of the texts that mirror it or else after all of them.
+ * The result of a call for the model, each content once: texts unchanged, other parts as a line of description.
+ * `structuredContent` becomes compact JSON, in place of the texts that mirror it, else after all of them.
  */
 export function mcpAnswer(result: CallToolResult, network: UpstreamUse): ToolAnswer {
   const content = partsOf(result).join('\n')
   const given = result.content.flatMap(fileOf)
   const files = given.length > 0 ? { files: given } : {}
   if (result.isError !== true) return { content, network, ...files }
-  const said = content.trim() === '' ? 'The tool says that it failed.' : content
+  const said = content.trim() === '' ? 'The tool failed without a message.' : content
   return { content: said, error: { code: 'tool_error', message: said.slice(0, messageMax) }, network, ...files }
 }
 
@@ -36,7 +36,7 @@ function textOf(block: ContentBlock): string | undefined {
   return block.type === 'resource' && 'text' in block.resource ? block.resource.text : undefined
 }
 
-/** A part that is no text, as a file. */
+/** A part that is not text, as a file. */
 function fileOf(block: ContentBlock): NewToolFile[] {
   if (block.type === 'image' || block.type === 'audio') {
     const { data, mimeType: declared } = block
@@ -71,9 +71,9 @@ function describe(block: ContentBlock): string {
 }
 
 /**
- * Which texts say the data again, for clients that read nothing else: as JSON in whatever layout, without its wrapper
- * or in one (FastMCP writes what is no object as `{"result": …}`, and its text as it is), or a text for each item of a
- * list (the SDK for Python). Nothing in such a text is missing in the data. The work is linear in the result.
+ * The texts that mirror the data, for clients that read only texts: as JSON in any layout, with or without a wrapper
+ * (FastMCP writes anything but an object as `{"result": …}`, and its text unchanged), or a text for each item of a list
+ * (the SDK for Python). Such a text has nothing that the data lacks. The work is linear in the result.
  */
 function mirrorsOf(data: unknown, texts: readonly (string | undefined)[]): ReadonlySet<number> {
   const inner = unwrapped(data)
@@ -86,7 +86,7 @@ function mirrorsOf(data: unknown, texts: readonly (string | undefined)[]): Reado
   )
   if (found.length > 0 || !Array.isArray(inner)) return new Set(found)
   const all = [...texts.keys()].filter((i) => texts[i] !== undefined)
-  // Lists in lists are written as one, and null as nothing.
+  // Nested lists are flattened, and null is left out.
   const items = (attempt(() => inner.flat(Infinity) as unknown[]) ?? []).filter((item) => item !== null)
   const isListed =
     items.length === all.length &&
@@ -94,7 +94,7 @@ function mirrorsOf(data: unknown, texts: readonly (string | undefined)[]): Reado
   return new Set(isListed ? all : [])
 }
 
-/** Whether the data are the parts themselves, images and all: FastMCP, of a tool that returns parts. */
+/** Whether the data is a copy of the parts, including images: FastMCP does this for a tool that returns parts. */
 function isCopy(data: unknown, content: readonly ContentBlock[]): boolean {
   const inner = unwrapped(data)
   const copies: unknown[] = Array.isArray(inner) ? inner : [inner]
@@ -116,7 +116,7 @@ function isSamePart(block: ContentBlock, copy: unknown): boolean {
   }
 }
 
-/** The only member of an object that has one, else the value. */
+/** The only member of an object with one member, else the value. */
 function unwrapped(data: unknown): unknown {
   if (!isObject(data)) return data
   const [inner, ...others] = Object.values(data)
@@ -132,7 +132,7 @@ function canonical(value: unknown): string | undefined {
   return attempt(() => canonicalJson(value))
 }
 
-/** Undefined for what is not JSON, or deeper than the stack. */
+/** Undefined for a value that is not JSON or too deeply nested. */
 function attempt<Value>(make: () => Value): Value | undefined {
   try {
     return make()

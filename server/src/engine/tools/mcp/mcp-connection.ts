@@ -4,14 +4,15 @@ import type { McpToolDefinition } from './mcp-definitions.ts'
 import { type McpSession, type McpTarget, mcpTimes, openMcp } from './mcp-session.ts'
 import { ToolError } from '../tool.ts'
 
-/** The way to one server for as long as a toolset is open. */
+/** The connection to one server while a toolset is open. */
 export interface McpConnection {
   /**
-   * Runs `work` with a session and with what the server says its tools are, which is asked once. Connects at first use;
-   * callers at the same time share it. Throws what the connecting throws, and then tries anew for the next caller.
+   * Runs `work` with a session and the server's tools, which are listed once. Connects at first use, and concurrent
+   * callers share the connection attempt.
+   * @throws errors of the connection; the next caller then tries again
    */
   with<T>(signal: AbortSignal, work: (session: McpSession, tools: Definitions) => Promise<T>): Promise<T>
-  /** Forgets the session: the next caller connects anew. */
+  /** Drops the session; the next caller connects again. */
   drop(): void
   /** Ends every session. Never throws. */
   close(): Promise<void>
@@ -19,7 +20,7 @@ export interface McpConnection {
 
 type Definitions = ReadonlyMap<string, McpToolDefinition>
 
-/** Makes the way to a server; nothing is connected yet. `target` is asked at each connecting. */
+/** Makes a connection, which connects at first use. `target` is called for each connection attempt. */
 export function mcpConnection(egress: Egress, target: () => McpTarget): McpConnection {
   const lifetime = new AbortController()
   const open = new Set<McpSession>()
@@ -53,7 +54,7 @@ export function mcpConnection(egress: Egress, target: () => McpTarget): McpConne
       try {
         session = await unlessAborted(mine, signal)
       } catch (error) {
-        // An abort of one caller leaves the connecting to the others.
+        // After an abort of one caller, the connection attempt continues for the others.
         if (!signal.aborted && current === mine) current = undefined
         throw error
       }
@@ -67,7 +68,7 @@ export function mcpConnection(egress: Egress, target: () => McpTarget): McpConne
     drop: () => (current = undefined),
     async close() {
       lifetime.abort(new Error('the toolset was closed'))
-      // The caller that waits for it gets the error from connecting.
+      // The caller that waits gets the error of the connection attempt.
       await current?.catch(() => undefined)
       await Promise.all([...open].map(end))
     },

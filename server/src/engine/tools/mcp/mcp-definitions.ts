@@ -13,36 +13,37 @@ export interface McpToolDefinition {
   fingerprint: string
 }
 
-/** How a server's tools differ from those that were pinned, by their names without the row's. */
+/** The differences between a server's tools and the pinned ones, by names without the row's name. */
 export interface McpDrift {
   changed: string[]
   added: string[]
   removed: string[]
   /** Changed and added tools as the server describes them now, for approval; as many as fit. */
   definitions: { name: string; description: string; parameters: Record<string, unknown> }[]
-  /** Hash of the server's current definitions: an approval names the version that was read. */
+  /** Hash of the server's current definitions: an approval names the version that a person read. */
   fingerprint: string
 }
 
-/** What is accepted of one server. */
+/** Maximum size of what is accepted from one server. */
 export const mcpBounds = {
   tools: 500,
   /** Of the canonical JSON of all definitions together. */
   definitions_bytes: 1024 * 1024,
   pages: 50,
-  /** Of the definitions that a drift shows, as JSON. */
+  /** Of the definitions in a drift, as JSON. */
   drift_bytes: 128 * 1024,
 } as const
 
-/** Names that the protocol advises, so that `github/create_issue` stays a name of a tool and no more. */
+/** The names that the protocol recommends, so that `github/create_issue` is unambiguous. */
 const toolName = /^[A-Za-z0-9_.-]{1,128}$/
 
-/** A server that describes more than we keep; the message says what. */
+/** A server's definitions exceed the bounds; the message says which. */
 export class TooManyDefinitions extends Error {}
 
 /**
- * What a page of `tools/list` says, added to those before it: usable definitions by name, the first of a name wins, and
- * names that are left out with the reason. Throws `TooManyDefinitions`.
+ * Collects the pages of `tools/list`: usable definitions by name (the first of a name wins), and the names that are
+ * left out, with the reason.
+ * @throws TooManyDefinitions
  */
 export class DefinitionList {
   readonly tools = new Map<string, McpToolDefinition>()
@@ -60,7 +61,7 @@ export class DefinitionList {
         this.leftOut.push({ name: cleanText(name).slice(0, 128), reason: fault })
         continue
       }
-      // As the database can keep it, so that what is pinned and what is compared are the same.
+      // Cleaned like the database stores it, so that pinned and current definitions can be compared.
       const text = cleanText(description)
       const parameters = cleanValue(inputSchema) as Record<string, unknown>
       const canonical = canonicalJson({ name, description: text, inputSchema: parameters })
@@ -75,7 +76,7 @@ export class DefinitionList {
   }
 }
 
-/** What a server says now against what was pinned; undefined where it is the same. */
+/** The differences between a server's current definitions and the pinned ones; undefined if there are none. */
 export function driftOf(
   pinned: readonly { name: string; fingerprint: string }[],
   said: readonly McpToolDefinition[],
@@ -97,22 +98,23 @@ export function driftOf(
   return { changed, added, removed, definitions, fingerprint: definitionsFingerprint(said) }
 }
 
-/** One fingerprint of all tools of a server, whatever their order. */
+/** One fingerprint of all tools of a server, independent of their order. */
 export function definitionsFingerprint(tools: readonly { name: string; fingerprint: string }[]): string {
   const lines = tools.map(({ name, fingerprint }) => `${name} ${fingerprint}`).toSorted()
   return createHash('sha256').update(lines.join('\n')).digest('hex')
 }
 
 function definitionError(name: string, schema: Record<string, unknown>): string | undefined {
-  if (!toolName.test(name)) return 'its name is not one of a tool'
+  if (!toolName.test(name)) return 'its name is invalid for a tool'
   const excess = objectSchemaExcess(schema)
   if (excess) return `its schema ${excess}`
   return areHeadersSound(schema) ? undefined : 'its headers for arguments break the protocol'
 }
 
 /**
- * Arguments may be sent as headers too (`x-mcp-header`): strings, integers and booleans that are reached by
- * `properties` alone, each under a unique name. A client must omit a tool that asks for anything else (MCP 2026-07-28).
+ * Arguments may also be sent as headers (`x-mcp-header`): strings, integers and booleans that are reached by
+ * `properties` alone, each under a unique name. A client must leave out a tool with any other such argument (MCP
+ * 2026-07-28).
  */
 function areHeadersSound(schema: Record<string, unknown>): boolean {
   const names = new Set<string>()

@@ -4,16 +4,16 @@ import type { EgressStream } from '../../../platform/egress/egress-stream.ts'
 import { type Egress, EgressError, EgressRefused } from '../../../platform/egress/safe-fetch.ts'
 import type { UpstreamUse } from '../../../platform/egress/connect.ts'
 
-/** What one conversation with a server needed of the network, and what its streams failed with. */
+/** The network use of one exchange with a server, and the error of its streams. */
 export interface Exchange {
   use(): UpstreamUse
-  /** The error of a connection behind whatever the library made of it. */
+  /** The original network error, which the library wraps. */
   failure: EgressError | EgressRefused | undefined
 }
 
 const exchanges = new AsyncLocalStorage<Exchange & { answers: EgressStream[]; lost: UpstreamUse }>()
 
-/** Runs `work` and gathers what it needs of the network, whichever of its requests needs it. */
+/** Runs `work` and sums up the network use of all its requests. */
 export function inExchange<T>(work: (exchange: Exchange) => Promise<T>): Promise<T> {
   const lost = { bytes_in: 0, bytes_out: 0 }
   const answers: EgressStream[] = []
@@ -22,7 +22,7 @@ export function inExchange<T>(work: (exchange: Exchange) => Promise<T>): Promise
   return exchanges.run(exchange, () => work(exchange))
 }
 
-/** The way out for one session: to the server's own origin only, with the tool's headers. */
+/** A guarded `fetch` for one session: only to the server's origin, with the tool's headers. */
 export function sessionFetch(
   egress: Egress,
   {
@@ -42,7 +42,8 @@ export function sessionFetch(
     if (new URL(target).origin !== url.origin) {
       throw new EgressRefused('address', 'the server sends its client to another origin')
     }
-    // A stream of what the server says unasked: we need none of it, and it would stay open as long as the session.
+    // The stream of unsolicited server messages: Cadre needs none of them, and it would stay open for the whole
+    // session.
     if (!listens && init?.method === 'GET' && !new Headers(init.headers).has('last-event-id')) {
       return new Response(null, { status: 405 })
     }
@@ -62,7 +63,7 @@ export function sessionFetch(
   }
 }
 
-/** The same response, with errors while it is read reported: the library turns them into text. */
+/** The same response, with read errors reported, because the library turns them into text. */
 function watched(response: Response, body: ReadableStream<Uint8Array>, onFailure: (error: unknown) => void): Response {
   const reader = body.getReader()
   const received = new ReadableStream<Uint8Array>(

@@ -6,12 +6,12 @@ import { mcpTimes } from './mcp-session.ts'
 import { unansweredCode } from './mcp-transport.ts'
 import { ToolError } from '../tool.ts'
 
-/** Characters of what a server says of a failure. */
+/** Maximum characters of a server's error message. */
 const messageMax = 500
 
 /**
- * A failure as one sentence for the caller. `isSent`: the request was a call, or the call was sent before. `isUnsafe`: it may have
- * taken effect without an answer. Where nothing certain came back of such a one, the error is `uncertain`.
+ * Converts a failure to a `ToolError` for the caller. `isSent`: the call was sent. `isUnsafe`: the call may have taken
+ * effect without a response. Such a call without a definite response has an `uncertain` error.
  */
 export async function mcpFailure(
   error: unknown,
@@ -22,7 +22,7 @@ export async function mcpFailure(
   const known = asToolError(exchange.failure ?? error, isUnsafe)
   if (known instanceof ToolError) return known
   if (error instanceof TooManyDefinitions)
-    return new ToolError('bad_answer', `The answer is too much: ${error.message}.`)
+    return new ToolError('bad_answer', `The response is too large: ${error.message}.`)
 
   const { ProtocolError, SdkError, SdkErrorCode, SdkHttpError } = await import('@modelcontextprotocol/client')
   const uncertain = isUnsafe
@@ -36,20 +36,20 @@ export async function mcpFailure(
       })
     }
     if (error.code === SdkErrorCode.UnsupportedResultType) {
-      return new ToolError('input_required', 'The server asks for input that only a person at its client could give.', {
+      return new ToolError('input_required', 'The server asks for input of a person, which is not supported.', {
         cause,
       })
     }
   }
   if (error instanceof ProtocolError) {
     if (error.code === unansweredCode) {
-      return new ToolError('connection_lost', 'The connection ended before the answer.', { uncertain, cause })
+      return new ToolError('connection_lost', 'The connection ended before the response.', { uncertain, cause })
     }
-    return new ToolError('server_error', `The server answers with an error (${error.code}): ${said(error.message)}`, {
+    return new ToolError('server_error', `The server answered with an error (${error.code}): ${said(error.message)}`, {
       cause,
     })
   }
-  return new ToolError('bad_answer', 'The server answers with something that is not the protocol.', {
+  return new ToolError('bad_answer', 'The response of the server violates the protocol.', {
     uncertain,
     cause,
   })
@@ -59,11 +59,11 @@ function statusFailure(
   status: number,
   { isSent, isUnsafe, cause }: { isSent: boolean; isUnsafe: boolean; cause: unknown },
 ): ToolError {
-  const refused = status === 401 || status === 403 ? ': the credentials are missing, wrong or not enough' : ''
-  // Whatever stands in front of a server may have given up on a call that goes on.
+  const refused = status === 401 || status === 403 ? ': the credentials are missing, wrong or insufficient' : ''
+  // A gateway in front of the server may have given up on a call that continues.
   const uncertain = isUnsafe && status >= 500
   const unauthorized = status === 401 ? (isSent ? 'sent' : 'unsent') : undefined
-  const message = `The server answers with the status ${status}${refused}.`
+  const message = `The server answered with HTTP ${status}${refused}.`
   return new ToolError('http_error', message, { uncertain, cause, unauthorized })
 }
 
@@ -71,7 +71,7 @@ function said(text: string): string {
   return text.slice(0, messageMax)
 }
 
-/** Whether a failure says that the server knows nothing of the session any more, and so did nothing. */
+/** Whether a failure says that the server does not know the session any more, so the call had no effect. */
 export async function isSessionLost(error: unknown): Promise<boolean> {
   if (error instanceof EgressError || error instanceof EgressRefused) return false
   const { SdkHttpError } = await import('@modelcontextprotocol/client')

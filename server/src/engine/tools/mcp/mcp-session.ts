@@ -6,23 +6,31 @@ import { DefinitionList, mcpBounds, TooManyDefinitions } from './mcp-definitions
 import { sessionFetch } from './mcp-exchange.ts'
 import { httpTransport, rememberNotices, sseTransport } from './mcp-transport.ts'
 
-/** Milliseconds: connecting with asking for the tools, one call, and saying good-bye. */
+/** Timeouts: connecting and listing the tools, one call, and closing. */
 export const mcpTimes = { open_ms: 15_000, call_ms: 60_000, close_ms: 2000 } as const
 
-/** Where a server is, with its placeholders filled in: those of headers anew for each request, because tokens end. */
+/**
+ * The address of a server with its placeholders filled in. Headers are filled in for each request, because tokens
+ * expire.
+ */
 export interface McpTarget {
   url: string
   headers: () => Record<string, string>
 }
 
-/** A conversation with an MCP server. */
+/** A session with an MCP server. */
 export interface McpSession {
-  /** All definitions. Throws `TooManyDefinitions`, or what the library or the way out throws. */
+  /**
+   * Lists all definitions.
+   * @throws TooManyDefinitions, and errors of the library and the network
+   */
   list(signal: AbortSignal): Promise<DefinitionList>
   call(params: McpCall, signal: AbortSignal): Promise<CallToolResult>
-  /** False for the older transport, whose one stream ends with a request's time: such a session is for one call. */
+  /**
+   * False for the older transport, whose stream ends with the time of a request, so that each call needs a new session.
+   */
   lasts: boolean
-  /** Ends every connection, after what must still be said. Never throws. */
+  /** Ends every connection, after pending notifications. Never throws. */
   close(): Promise<void>
 }
 
@@ -34,12 +42,12 @@ export interface McpCall {
 }
 
 /**
- * Connects to a server: Streamable HTTP of either era of the protocol, or the older transport with a separate stream
- * where a server knows no other. Offers the server nothing (no sampling, no roots, no elicitation). Throws what the
- * library or the network throws, or the signal's reason.
+ * Connects to a server by Streamable HTTP of either era of the protocol, or by the older transport with a separate
+ * stream if the server supports only that. The client has no capabilities (no sampling, no roots, no elicitation).
+ * @throws errors of the library and the network, and the signal's reason
  */
 export async function openMcp(egress: Egress, target: McpTarget, signal: AbortSignal): Promise<McpSession> {
-  // Loaded at first use: a service whose agents call no server starts without it.
+  // Loaded at first use, so that a service without MCP servers starts without it.
   const library = await import('@modelcontextprotocol/client')
   const url = new URL(target.url)
   const attempt = (mode: 'auto' | 'legacy' | 'sse'): Promise<McpSession> =>
@@ -48,7 +56,7 @@ export async function openMcp(egress: Egress, target: McpTarget, signal: AbortSi
     return await attempt('auto')
   } catch (error) {
     signal.throwIfAborted()
-    // A server of the older protocol that fails at a question it does not know, rather than refusing it.
+    // An older server that fails on an unknown request instead of rejecting it.
     if (error instanceof library.SdkError && error.code === library.SdkErrorCode.EraNegotiationFailed)
       return attempt('legacy')
     const status = error instanceof library.SdkHttpError ? error.status : undefined
@@ -78,7 +86,8 @@ async function connect(
     {
       versionNegotiation: { mode: mode === 'auto' ? 'auto' : 'legacy' },
       inputRequired: { autoFulfill: false },
-      // Its definitions are pinned and its answers are read as they are: a schema of the server's compiles nowhere.
+      // The definitions are pinned and the results are read unchanged, so schemas of the server are never compiled
+      // here.
       jsonSchemaValidator: {
         getValidator: () => (data) => ({ valid: true, data: data as never, errorMessage: undefined }),
       },
@@ -109,13 +118,13 @@ function session(client: Client, transport: Transport, { notices, lifetime, last
         client.callTool(params, {
           signal,
           timeout: mcpTimes.call_ms,
-          // Given, so that the library neither asks the server for it nor believes an answer of it.
+          // Set, so that the library neither requests the definition nor validates the result with it.
           toolDefinition: { name: params.name, inputSchema: { ...inputSchema, type: 'object' } },
         }),
         signal,
       ),
     close: async () => {
-      // A cancellation in flight is the server's only notice that the caller no longer waits.
+      // A pending cancellation is the only way for the server to learn that the caller does not wait any more.
       await inTime(Promise.allSettled(notices), mcpTimes.close_ms)
       if ('terminateSession' in transport) {
         await inTime((transport as { terminateSession(): Promise<void> }).terminateSession(), mcpTimes.close_ms)

@@ -2,10 +2,10 @@ import type * as Library from '@modelcontextprotocol/client'
 import type { Transport } from '@modelcontextprotocol/client'
 import type { EgressFetch } from '../../../platform/egress/egress-fetch.ts'
 
-/** Streams that broke and are taken up again where they broke, in a session. */
+/** Maximum number of resumed streams in a session. */
 const resumptionsMax = 20
 
-/** Streamable HTTP, whose broken streams are taken up again, within bounds. */
+/** Streamable HTTP; broken streams are resumed, within bounds. */
 export function httpTransport(
   { StreamableHTTPClientTransport }: typeof Library,
   url: URL,
@@ -20,7 +20,7 @@ export function httpTransport(
       return () => clearTimeout(timer)
     },
   })
-  // A stream that ends without the answer makes the library wait for its timeout: it is reported here.
+  // If a stream ends without a response, the library would wait for its timeout. This reports the end at once.
   const send = transport.send.bind(transport)
   transport.send = (message, options) => {
     const onRequestStreamEnd = (): void => {
@@ -37,15 +37,15 @@ export function httpTransport(
   return transport
 }
 
-/** Our own code of an answer that never came, among the codes that JSON-RPC leaves to implementations. */
+/** Cadre's code for a missing response, from the range that JSON-RPC leaves to implementations. */
 export const unansweredCode = -32_099
 
-/** The older transport, deprecated, for servers that are in use and know nothing newer. */
+/** The older, deprecated transport, for servers that support nothing newer. */
 export function sseTransport({ SSEClientTransport }: typeof Library, url: URL, fetch: EgressFetch): Transport {
   return new SSEClientTransport(url, { fetch, eventSourceInit: { fetch } })
 }
 
-/** Messages that expect no answer, while they are on their way. */
+/** The notifications in flight. */
 export function rememberNotices(transport: Transport): Set<Promise<void>> {
   const notices = new Set<Promise<void>>()
   const send = transport.send.bind(transport)

@@ -280,11 +280,11 @@ describe('a server that is not as it should be', () => {
 
   it('a server that is not as it should be cannot be registered when it is no MCP server, refuses us, or has no tools', async (t) => {
     const garbage = await startLocalServer(t, (_request, response) => void response.end('<html>'))
-    await assert.rejects(pin(garbage.url), refusedWith(/not the protocol/))
+    await assert.rejects(pin(garbage.url), refusedWith(/violates the protocol/))
     const closed = await startLocalServer(t, (_request, response) => void response.writeHead(401).end())
     await assert.rejects(pin(closed.url), refusedWith(/credentials/))
     const empty = await startMcpServer(t, { tools: [] })
-    await assert.rejects(pin(empty.url), refusedWith(/no tools/))
+    await assert.rejects(pin(empty.url), refusedWith(/no usable tools/))
     await assert.rejects(pin('http://127.0.0.1:9/'), refusedWith(/port/))
   })
 

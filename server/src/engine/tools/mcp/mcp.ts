@@ -16,9 +16,9 @@ const changedReason = 'its definition has changed and must be approved again'
 const addedReason = 'it is new on its server and must be approved first'
 
 /**
- * The tools of an MCP server, `name/tool`: those that were pinned, with the words that were pinned. The first
- * call of a task connects, and compares what the server says now: a tool that differs answers that it must be approved,
- * the row becomes `drifted`, and later tasks leave the tool out. Tasks that never call the server never wait for it.
+ * The tools of an MCP server, `name/tool`, with their pinned definitions. The first call of a task connects and
+ * compares the server's current definitions. If a tool differs, its call fails with the request to approve it, the row
+ * becomes `drifted`, and later tasks leave the tool out. A task that never calls the server never waits for it.
  */
 export function mcpTools(row: ToolRow, opening: Opening): OpenedTools {
   const connection = mcpConnection(opening.egress, () => targetOf(row.definition as ToolDefinition<'mcp'>, opening))
@@ -70,12 +70,10 @@ function mcpTool(row: ToolRow, pinned: PinnedTool, opening: Opening, connection:
         return await callOnce(args, context)
       } catch (error) {
         if (!(error instanceof SessionLost)) throw error
-        // The server has forgotten the session and so did nothing: once more, in a new one.
+        // The server has lost the session, so the call had no effect and is repeated in a new one.
         connection.drop()
         return callOnce(args, context).catch((again: unknown) => {
-          throw again instanceof SessionLost
-            ? new ToolError('http_error', 'The server answers with the status 404.')
-            : again
+          throw again instanceof SessionLost ? new ToolError('http_error', 'The server answered with HTTP 404.') : again
         })
       }
     },
@@ -88,12 +86,12 @@ class SessionLost extends Error {
   }
 }
 
-/** The key and the trace of the call, by the names that they have in HTTP headers or in the protocol. */
+/** The idempotency key and the trace of the call, by the names of the protocol and of HTTP headers. */
 function metaOf({ idempotency_key, traceparent }: ToolCallContext): Record<string, unknown> {
   return { idempotencyKey: idempotency_key, ...(traceparent !== undefined && { traceparent }) }
 }
 
-/** Writes a drift down, and warns, once for each that differs from what is known. */
+/** Stores a drift and logs it, once per distinct drift. */
 async function noteDrift(row: ToolRow, drift: McpDrift, opening: Opening, context: ToolCallContext): Promise<void> {
   if (canonicalJson(row.drift) === canonicalJson(drift)) return
   row.drift = { ...drift }
@@ -101,7 +99,7 @@ async function noteDrift(row: ToolRow, drift: McpDrift, opening: Opening, contex
   const what = { changed, added, removed }
   await opening.sql.begin(async (tx) => {
     if (!(await markDrifted(tx, row, row.drift ?? {}))) return
-    const message = `The server ${row.name} describes its tools otherwise than they were approved`
+    const message = `The tool definitions of the server ${row.name} differ from the approved ones; approve them by updating the tool`
     await writeAgentLog(tx, [
       {
         agent_id: context.agent_id,
@@ -113,15 +111,15 @@ async function noteDrift(row: ToolRow, drift: McpDrift, opening: Opening, contex
     ])
     opening.log.warn(
       { tool_id: row.id, ...what },
-      'an MCP server describes its tools otherwise than they were approved',
+      'the tool definitions of an MCP server differ from the approved ones; changed tools are disabled',
     )
   })
 }
 
 /**
- * Asks the server for its tools, outside of any transaction, within 15 s. Its safety hints (`readOnlyHint` and the
- * like) change nothing: a tool is `unsafe` until the project declares otherwise. Throws the problem `validation_error`
- * with the field (`mcp.url`).
+ * Lists the server's tools, outside of any transaction, within 15 s. Its safety hints (`readOnlyHint` and the like) are
+ * ignored: a tool is `unsafe` unless the project declares otherwise.
+ * @throws `validation_error` with the field (`mcp.url`)
  */
 export async function pinMcp(
   definition: ToolDefinition<'mcp'>,
@@ -142,7 +140,7 @@ export async function pinMcp(
     }).then(someTools)
   } catch (error) {
     if (!(error instanceof ToolError)) throw error
-    log.info({ err: error }, 'an MCP server could not be registered')
+    log.info({ err: error }, 'an MCP server could not be registered; the request is refused')
     throw invalid(error.message)
   } finally {
     await connection.close()
@@ -150,7 +148,7 @@ export async function pinMcp(
 }
 
 function someTools(tools: PinnedTool[]): PinnedTool[] {
-  if (tools.length === 0) throw invalid('The server has no tools that could be used.')
+  if (tools.length === 0) throw invalid('The server has no usable tools.')
   return tools
 }
 
@@ -158,11 +156,11 @@ function invalid(message: string): Problem {
   return new Problem('validation_error', [{ field: 'mcp.url', message, code: 'invalid_format' }])
 }
 
-/** Where the server is, as the tool's definition says, with its secrets put in: those of headers with each request. */
+/** The server's address in the tool's definition, with secrets filled in: those of headers for each request. */
 function targetOf({ url, headers = {} }: ToolDefinition<'mcp'>, { fill }: Pick<Opening, 'fill'>): McpTarget {
   const filled = (): Record<string, string> =>
     Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, fill(value, url)]))
-  // What stands for nothing is said before a request is made.
+  // An unknown placeholder fails here, before any request.
   filled()
   return { url: fill(url, url, encodeURIComponent), headers: filled }
 }

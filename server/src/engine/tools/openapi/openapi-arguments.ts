@@ -2,20 +2,20 @@ import { isObject } from '#contract/core/merge-patch.ts'
 import { isHeaderAllowed } from '../../../platform/egress/egress-hop.ts'
 import { plainSchema, type Resolver } from './openapi-schema.ts'
 
-/** Where an argument goes in a request. */
+/** The place of an argument in a request. */
 export interface ArgumentPlace {
-  /** The argument's name, as models know it. */
+  /** The argument's name for models. */
   argument: string
   /** Its name in the request. */
   name: string
   in: 'path' | 'query' | 'header'
   style: string
   explode: boolean
-  /** Sent as JSON text, because the document describes it by a media type. */
+  /** Sent as JSON, because the document describes it by a media type. */
   json: boolean
 }
 
-/** The arguments of an operation, and where each goes. */
+/** The arguments of an operation, and their places. */
 export interface OperationArguments {
   parameters: Record<string, unknown>
   places: ArgumentPlace[]
@@ -28,13 +28,14 @@ const styles: Record<ArgumentPlace['in'], readonly string[]> = {
   query: ['form', 'spaceDelimited', 'pipeDelimited', 'deepObject'],
   header: ['simple'],
 }
-/** Headers that OpenAPI leaves to other parts of a description. */
+/** Headers that OpenAPI describes elsewhere. */
 const notParameters = new Set(['accept', 'content-type', 'authorization'])
 
 /**
- * Makes one JSON Schema of an operation's parameters and its JSON body, which is the argument `body`. A name that is taken
- * gets its place at its end (`id`, `id_query`), in the order path, query, header, body. Headers in `fixed` (lowercase) are
- * the tool's own, and no argument. Gives a sentence where the operation cannot be called; throws `TooLarge`.
+ * Makes one JSON Schema of an operation's parameters and its JSON body, which becomes the argument `body`. A name that
+ * is taken gets its place as a suffix (`id`, `id_query`), in the order path, query, header, body. Headers in `fixed`
+ * (lowercase) are set by the tool and are not arguments. Returns a sentence if the operation cannot be called.
+ * @throws TooLarge
  */
 export function operationArguments(
   resolver: Resolver,
@@ -58,10 +59,10 @@ export function operationArguments(
       if (parameter.required === true) return `it needs the cookie ${String(parameter.name)}`
       continue
     }
-    if (place === undefined) return 'a parameter of it is not described'
+    if (place === undefined) return 'one of its parameters is not described'
     const { name, in: where } = place
     if (where === 'header' && (fixed.has(name.toLowerCase()) || isLeftOut(name))) continue
-    if (!styles[where].includes(place.style)) return `its parameter ${name} is written in the style ${place.style}`
+    if (!styles[where].includes(place.style)) return `its parameter ${name} has the unsupported style ${place.style}`
     const schema = withDescription(plainSchema(resolver, schemaOf(parameter)), parameter.description)
     const isRequired = where === 'path' || parameter.required === true
     places.push({ ...place, argument: add(name, where, schema, isRequired) })
@@ -88,7 +89,10 @@ export function operationArguments(
   return { parameters, places, body: body ?? null }
 }
 
-/** Parameters of the path and of the operation, whose own win; by place, then as the document has them. */
+/**
+ * The parameters of the path and of the operation, which take precedence; sorted by place, then in the document's
+ * order.
+ */
 function parametersOf(
   resolver: Resolver,
   path: Record<string, unknown>,
@@ -124,7 +128,7 @@ function schemaOf({ schema, content }: Record<string, unknown>): unknown {
   return content === undefined ? schema : jsonMedia(content)?.schema
 }
 
-/** The JSON among the media types of a body. */
+/** The JSON media type of a body. */
 function jsonMedia(content: unknown): { type: string; schema: unknown } | undefined {
   if (!isObject(content)) return undefined
   const isJson = (type: string): boolean => /^application\/([\w.+-]+\+)?json\s*(;|$)/i.test(type)
@@ -139,7 +143,7 @@ function isLeftOut(header: string): boolean {
   return notParameters.has(header.toLowerCase()) || !isHeaderAllowed(header)
 }
 
-/** Names of arguments that every provider's models take. */
+/** A free argument name that models of all providers accept. */
 function freeName(taken: Record<string, unknown>, name: string, place: string): string {
   const plain = name === '__proto__' ? 'proto' : name.replaceAll(/[^A-Za-z0-9_.-]/g, '_').slice(0, 50)
   const candidates = [plain, `${plain}_${place}`]

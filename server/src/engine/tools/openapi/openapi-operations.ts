@@ -10,16 +10,16 @@ import { objectSchemaExcess } from '../schemas/schema-bounds.ts'
 import type { PinnedTool } from '../tool-rows.ts'
 import { parseUrlTemplate } from '../http/url-template.ts'
 
-/** What a call of an operation needs: kept as `facts` of its pinned tool. */
+/** What a call of an operation needs; stored as `facts` of its pinned tool. */
 export interface OperationFacts extends Omit<OperationArguments, 'parameters'> {
   method: string
-  /** Scheme, host and path, with `{name}` for parameters of the path. */
+  /** Scheme, host and path, with `{name}` for path parameters. */
   url: string
 }
 
-/** An operation as a document has it. */
+/** An operation of a document. */
 export interface FoundOperation {
-  /** Its `operationId`; made of method and path where it has none. */
+  /** Its `operationId`, else its method and path. */
   id: string
   method: string
   path: string
@@ -49,21 +49,21 @@ export function findOperations(document: Record<string, unknown>): FoundOperatio
 /** What all operations of a tool have in common. */
 export interface OperationContext {
   document: Record<string, unknown>
-  /** Where the API is, in place of what the document says. */
+  /** The address of the API, which overrides the document's. */
   base_url: string | undefined
-  /** Where the document was read: what its relative addresses are relative to. */
+  /** The URL of the document, the base of its relative addresses. */
   document_url: string | undefined
-  /** Headers that the tool sets itself, lowercase. */
+  /** Headers that the tool sets, lowercase. */
   fixed: ReadonlySet<string>
   safety: ToolSafety | null
 }
 
-/** An operation as a tool, or in a sentence why it cannot be one. */
+/** An operation as a tool, or a sentence why it cannot be one. */
 export function operationTool(context: OperationContext, found: FoundOperation): PinnedTool | string {
   const { method, path, item, operation } = found
   const base = baseOf(context, item, operation)
   if (base === undefined)
-    return 'it is not known where it is: the document names no server with a whole URL, so give base_url'
+    return 'its address is unknown: the document names no server with an absolute URL, so set base_url'
   const url = `${base}${path}`
   const template = parseUrlTemplate(url)
   if (typeof template === 'string') return `its URL ${template}`
@@ -105,7 +105,9 @@ function argumentsOf(
   }
 }
 
-/** Where an operation is, without a slash at the end: its own server, its path's, the document's, the first of each. */
+/**
+ * The base URL of an operation, without a trailing slash: the first server of the operation, its path, or the document.
+ */
 function baseOf(
   { document, base_url, document_url }: OperationContext,
   item: Record<string, unknown>,

@@ -4,14 +4,14 @@ import type { OperationFacts } from './openapi-operations.ts'
 import { ToolError } from '../tool.ts'
 import { fillUrl, parseUrlTemplate } from '../http/url-template.ts'
 
-/** A request as an operation's arguments make it. `headers` are the tool's own, filled in; they win. */
+/** The request for an operation's arguments. `headers` are the tool's, filled in; they take precedence. */
 export function operationRequest(
   { method, url: template, places, body }: OperationFacts,
   args: Record<string, unknown>,
   headers: Record<string, string>,
 ): { method: string; url: string; headers: Record<string, string>; body?: string } {
   const parsed = parseUrlTemplate(template)
-  if (typeof parsed === 'string') throw new ToolError('invalid_tool', `The url of this tool ${parsed}.`)
+  if (typeof parsed === 'string') throw new ToolError('invalid_tool', `The url of this tool is invalid: it ${parsed}.`)
   const given = places.flatMap((place) => {
     const value = Object.hasOwn(args, place.argument) ? args[place.argument] : undefined
     return value === undefined || value === null ? [] : [{ place, value }]
@@ -19,7 +19,8 @@ export function operationRequest(
   const inPlace = (where: ArgumentPlace['in']) => given.filter(({ place }) => place.in === where)
 
   const texts = inPlace('path').map(({ place, value }) => [place.name, simple(place, value)])
-  // A document is not the project's word: what looks like a placeholder in it stands for itself.
+  // Placeholders for secrets are not filled in, because the URL comes from the document, which the project does not
+  // control.
   const url = fillUrl(parsed, Object.fromEntries(texts), (part) => part)
   for (const { place, value } of inPlace('query'))
     for (const [name, text] of queryPairs(place, value)) url.searchParams.append(name, text.toWellFormed())
@@ -31,7 +32,7 @@ export function operationRequest(
   return { method, url: url.href, headers: all, ...(content !== undefined && { body: JSON.stringify(content) }) }
 }
 
-/** Style `simple`: items and members one after the other, with commas. */
+/** Style `simple`: items and members in order, separated by commas. */
 function simple({ json, explode }: ArgumentPlace, value: unknown): string {
   if (json) return JSON.stringify(value)
   if (Array.isArray(value)) return value.map(text).join(',')
@@ -41,7 +42,7 @@ function simple({ json, explode }: ArgumentPlace, value: unknown): string {
     .join(',')
 }
 
-/** What a parameter of the query is written as, by its style and whether it explodes (OpenAPI 3.1 §4.8.12.2). */
+/** The form of a query parameter, by its style and `explode` (OpenAPI 3.1 §4.8.12.2). */
 function queryPairs({ name, style, explode, json }: ArgumentPlace, value: unknown): [string, string][] {
   if (json) return [[name, JSON.stringify(value)]]
   if (isObject(value)) {

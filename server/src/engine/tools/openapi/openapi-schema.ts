@@ -1,16 +1,16 @@
 import { isObject } from '#contract/core/merge-patch.ts'
 
 /**
- * What a schema may cost to be written out: parts of one operation, and how many schemas hold each other, beyond which
- * anything goes. Each is two levels of JSON, of which `cleanValue` keeps 32.
+ * Bounds for writing out the schemas of one operation: the number of parts, and the nesting, beyond which any value is
+ * allowed. Each level is two levels of JSON, of which `cleanValue` keeps 32.
  */
 const partsMax = 5000
 const depthMax = 12
 
-/** A document that says more of one operation than we write out. */
+/** The schemas of an operation exceed the bounds. */
 export class TooLarge extends Error {}
 
-/** Reads a document: what a local `$ref` points to, and how much has been written out of it. */
+/** Resolves local `$ref`s of a document, and counts the parts that are written out. */
 export class Resolver {
   readonly #document: Record<string, unknown>
   #parts = 0
@@ -18,7 +18,7 @@ export class Resolver {
     this.#document = document
   }
 
-  /** A value that may be a `$ref`, at most 16 of them one after the other; undefined where it leads nowhere or outside. */
+  /** Resolves a value that may be a `$ref`, through at most 16 references; undefined if it leads nowhere or outside. */
   deref(value: unknown): Record<string, unknown> | undefined {
     let found = value
     for (let hops = 0; hops < 16; hops++) {
@@ -29,7 +29,7 @@ export class Resolver {
     return undefined
   }
 
-  /** What a JSON pointer into this document points to (RFC 6901); never anything outside of it. */
+  /** The target of a JSON pointer into this document (RFC 6901); never anything outside of it. */
   lookup(ref: string): unknown {
     if (!ref.startsWith('#/')) return undefined
     let found: unknown = this.#document
@@ -41,7 +41,10 @@ export class Resolver {
     return found
   }
 
-  /** Counts a part that is written out. Throws `TooLarge`. */
+  /**
+   * Counts a part that is written out.
+   * @throws TooLarge
+   */
   count(): void {
     if (++this.#parts > partsMax) throw new TooLarge(`its arguments have more than ${partsMax} parts`)
   }
@@ -69,7 +72,7 @@ const single = new Set([
   'unevaluatedItems',
   'unevaluatedProperties',
 ])
-/** Said to people, or to validators that know the whole document. */
+/** Keywords that are only for people, or for validators with the whole document. */
 const left = new Set([
   '$ref',
   '$schema',
@@ -92,9 +95,10 @@ const left = new Set([
 ])
 
 /**
- * A schema of a document as self-contained JSON Schema: references are inlined, a recursive reference becomes
- * "anything", and so does what is nested too deep. Forms of OpenAPI 3.0 (`nullable`, exclusive bounds as booleans)
- * become JSON Schema. Read-only members are omitted. Throws `TooLarge`.
+ * Converts a schema of a document to self-contained JSON Schema. References are inlined; a recursive reference and
+ * anything nested too deeply allow any value. Forms of OpenAPI 3.0 (`nullable`, exclusive bounds as booleans) become
+ * JSON Schema. Read-only members are left out.
+ * @throws TooLarge
  */
 export function plainSchema(resolver: Resolver, schema: unknown): Record<string, unknown> {
   const plain = write(resolver, schema, { depth: 0, above: [] })
@@ -103,7 +107,7 @@ export function plainSchema(resolver: Resolver, schema: unknown): Record<string,
 
 interface Place {
   depth: number
-  /** References that hold this one. */
+  /** References around this schema. */
   above: readonly string[]
 }
 
@@ -161,7 +165,7 @@ function saidPlainly(plain: Record<string, unknown>, schema: Record<string, unkn
   return { ...plain, type: [plain.type, 'null'] }
 }
 
-/** Words beside a reference win over those of what it points to. */
+/** A description beside a reference takes precedence over the target's. */
 function described(target: Record<string, unknown>, { description }: Record<string, unknown>): Record<string, unknown> {
   return typeof description === 'string' ? { ...target, description } : target
 }

@@ -279,7 +279,7 @@ describe('an OpenAPI document', () => {
     ])
     await assert.rejects(
       pin({ document: document({ servers: [{ url: '/v1' }] }) }),
-      refusedAt('openapi.document', /give base_url/),
+      refusedAt('openapi.document', /set base_url/),
     )
   })
 
@@ -417,7 +417,7 @@ describe('an OpenAPI document', () => {
       refusedAt('openapi.document', /3\.0 or 3\.1/),
     )
     await assert.rejects(pin({ document: document({ paths: {} }) }), refusedAt('openapi.document', /no operation/))
-    await assert.rejects(pin({}), refusedAt('openapi.document', /or its url/))
+    await assert.rejects(pin({}), refusedAt('openapi.document', /Set document or url/))
     const answers = ['openapi: 3.0.0', '[]', 'x'.repeat(6_000_000)]
     const server = await startLocalServer(t, (_request, response) => void response.end(answers.shift()))
     await assert.rejects(pin({ url: server.url }), refusedAt('openapi.url', /must be JSON/))

@@ -18,12 +18,12 @@ import type { OpenedTools, Opening, Pinning } from '../opened.ts'
 import { type Tool, ToolError } from '../tool.ts'
 import type { PinnedTool, ToolRow } from '../tool-rows.ts'
 
-/** Bound of reading a document. */
+/** Timeout for reading a document. */
 const documentTimeout_ms = 15_000
-/** Operations of a document that are listed to choose from. */
+/** Maximum number of operations of a document that are listed to choose from. */
 const previewedMax = 2000
 
-/** The operations of an OpenAPI document as tools, `name/operation`, as they were pinned. */
+/** The pinned operations of an OpenAPI document as tools, `name/operation`. */
 export function openapiTools(row: ToolRow, opening: Opening): OpenedTools {
   return { tools: (row.pinned ?? []).map((pinned) => openapiTool(row, pinned, opening)), missing: [] }
 }
@@ -40,7 +40,7 @@ function openapiTool(
     parameters,
     safety,
     async call(args, context) {
-      // Made by `operationTool` when the row was registered.
+      // `operationTool` made the facts when the row was registered.
       const operation = facts as unknown as OperationFacts
       const filled = Object.fromEntries(
         Object.entries(headers).map(([key, value]) => [key, opening.fill(value, operation.url)]),
@@ -52,10 +52,10 @@ function openapiTool(
 }
 
 /**
- * Reads the document, from its URL where it is not given, and finds the tools: those named by `operations`, or all that
- * can be called. They are what the document says at this moment; a document that changes changes nothing. All of them are
- * at one origin, which the rules for addresses allow. Throws the problem `validation_error` with the field
- * (`openapi.url`, `openapi.operations[0]`).
+ * Reads the document, from its URL if it is not given, and finds the tools: those named by `operations`, or all that
+ * can be called. They are pinned: later changes of the document have no effect. All of them are at one origin, which
+ * the address rules allow.
+ * @throws `validation_error` with the field (`openapi.url`, `openapi.operations[0]`)
  */
 export async function pinOpenapi(
   definition: ToolDefinition<'openapi'>,
@@ -70,8 +70,8 @@ export async function pinOpenapi(
 }
 
 /**
- * All operations of the document, each as a tool or with the reason why it cannot be one, so that a person can choose. Throws like
- * `pinOpenapi` where the document cannot be read.
+ * All operations of the document, each as a tool or with the reason why it cannot be one, so that a person can choose.
+ * @throws like `pinOpenapi` if the document cannot be read
  */
 export async function previewOpenapi(
   definition: ToolDefinition<'openapi'>,
@@ -112,7 +112,7 @@ async function readDocument(
   { egress, fill, signal }: Pinning,
 ): Promise<{ document: Record<string, unknown>; url?: string }> {
   if (document !== undefined) return { document }
-  if (url === undefined) throw invalid('openapi.document', 'Give the document, or its url.')
+  if (url === undefined) throw invalid('openapi.document', 'Set document or url.')
   const refuse = (message: string): never => {
     throw invalid('openapi.url', message)
   }
@@ -152,7 +152,7 @@ function pick(
     const operation = byId.get(id) ?? byName.get(id)
     const tool = operation ? operationTool(context, operation) : 'the document has no such operation'
     if (typeof tool === 'string') {
-      // Operations that were not asked for by name are omitted; a missing one that was is an error.
+      // An operation that was not requested by name is left out; an unusable one that was requested is an error.
       if (wanted) throw invalid(`openapi.operations[${i}]`, `${id.slice(0, 100)} cannot be used: ${tool}.`)
       continue
     }
@@ -167,7 +167,7 @@ function pick(
   )
 }
 
-/** The tool's headers may hold secrets: they go to one origin, and only to one that requests may go to at all. */
+/** The tool's headers may have secrets, so they are sent to one origin only, which the address rules must allow. */
 function checkOrigins(tools: PinnedTool[], { egress }: Pinning, field: string): void {
   const origins = new Set(tools.map(({ facts }) => new URL(String(facts?.url)).origin))
   if (origins.size > 1) {

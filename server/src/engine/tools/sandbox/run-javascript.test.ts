@@ -24,7 +24,7 @@ describe('run_javascript', () => {
     ['10n ** 20n', '"100000000000000000000"'],
     ['env.KEY + env.TWO', 'a valueline\nbreak'],
     ['JSON.parse("[1]")', '[1]'],
-    ['const a = []; a.push(a); a', '[object that is no JSON: circular reference]'],
+    ['const a = []; a.push(a); a', '[object that is not JSON: circular reference]'],
     ['console.log("one", { a: 1 }); console.error("two"); 3', 'console:\none {"a":1}\ntwo\n\nresult:\n3'],
     ['Promise.resolve().then(() => console.log("later")); 1', 'console:\nlater\n\nresult:\n1'],
     ['JSON.stringify = () => "changed"; String.prototype.slice = null; ({ a: 1 })', '{"a":1}'],
@@ -37,7 +37,7 @@ describe('run_javascript', () => {
     ['throw { a: 1 }', 'Thrown: {"a":1}'],
     ['await Promise.reject(new Error("rejected"))', 'Error: rejected (run.js:1)'],
     ['x =', "SyntaxError: unexpected token in expression: '' (run.js:1)"],
-    ['new Promise(() => {})', 'The result is a promise that nothing settles: there are no timers.'],
+    ['new Promise(() => {})', 'The result is a promise that never settles. The sandbox has no timers.'],
   ] as const)
     it(`run_javascript says what is wrong with ${code.replace('\n', ' ')}`, async () =>
       assert.deepEqual(await run(code), {

@@ -7,8 +7,9 @@ import type { SandboxResult } from './sandbox-job.ts'
 import { ToolError, type CallFiles, type KnownFile, type Tool, type ToolAnswer } from '../tool.ts'
 
 /**
- * Runs JavaScript in a sandbox without network, file system, timers or modules. Agents find their environment variables there
- * as `env`; values of them in the answer are redacted, as everywhere. `files` reads files of the project and saves artifacts.
+ * Runs JavaScript in a sandbox without network, file system, timers or modules. The agent's environment variables are
+ * available as `env`; their values in the answer are redacted, as everywhere. `files` reads files of the project and
+ * saves artifacts.
  */
 export function runJavascript(sandboxes: Sandboxes, env: Readonly<Record<string, string>>): Tool {
   return {
@@ -36,7 +37,7 @@ export function runJavascript(sandboxes: Sandboxes, env: Readonly<Record<string,
   }
 }
 
-/** A full queue is an error that the model reads: it may call again later, or do without. */
+/** A full queue is an error for the model: it may call again later, or do without. */
 function asToolError(error: unknown): never {
   if (!(error instanceof TooManyWait)) throw error
   throw new ToolError('sandbox_busy', `The program was not run: ${error.message} for the sandbox. Try again later.`, {
@@ -44,7 +45,7 @@ function asToolError(error: unknown): never {
   })
 }
 
-/** Answers a program's `files.read` and `files.save`; `saved` gets what it saved, in that order. */
+/** Handles a program's `files.read` and `files.save`; adds saved files to `saved`, in order. */
 function fileHost(files: CallFiles, saved: KnownFile[]): SandboxHost {
   return async (request) => {
     try {
@@ -53,14 +54,14 @@ function fileHost(files: CallFiles, saved: KnownFile[]): SandboxHost {
         return { bytes: await files.read(file, 0, file.bytes) }
       }
       const { name, content, media_type: declared } = request
-      if (saved.length >= javascriptFiles) return { error: `A program may save ${javascriptFiles} files at most.` }
+      if (saved.length >= javascriptFiles) return { error: `A program may save at most ${javascriptFiles} files.` }
       const bytes = typeof content === 'string' ? Buffer.from(content) : Buffer.from(content.buffer)
-      if (bytes.length > fileBounds.bytes) return { error: `A file has ${fileBounds.bytes} bytes at most.` }
+      if (bytes.length > fileBounds.bytes) return { error: `The file is larger than ${fileBounds.bytes} bytes.` }
       const file = await files.save({ name, declared, content: bytes }, saved.length, true)
       saved.push(file)
       return { file_id: file.id }
     } catch (error) {
-      return { error: error instanceof ToolError ? error.message : 'The file could not be reached.' }
+      return { error: error instanceof ToolError ? error.message : 'The file could not be read or saved.' }
     }
   }
 }

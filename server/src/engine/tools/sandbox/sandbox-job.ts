@@ -1,41 +1,41 @@
 import type { MessagePort } from 'node:worker_threads'
 
-/** What a sandbox is asked to run. Goes to its thread as it is. */
+/** A program for a sandbox, as sent to its thread. */
 export interface SandboxJob {
   code: string
   env: Readonly<Record<string, string>>
-  /** From the moment in which the code begins. */
+  /** From the start of the code. */
   timeout_ms: number
 }
 
-/** What a program asks its host for: the bytes of a file, or to keep one. The thread waits for the answer. */
+/** A program's request to its host: to read a file, or to save one. The thread waits for the reply. */
 export type SandboxRequest =
   | { ask: 'read'; file_id: string }
   | { ask: 'save'; name: string; content: string | Uint8Array; media_type: string | undefined }
 
-/** What the host answers: bytes, the id of a file, or what is wrong. */
+/** The host's reply: bytes, the id of a file, or an error. */
 export type SandboxReply = { bytes: Uint8Array } | { file_id: string } | { error: string }
 
-/** What a thread is sent, once. */
+/** The one message to a thread. */
 export interface SandboxThread {
   job: SandboxJob
-  /** From the moment in which the code begins until it goes on behind other work of the machine. */
+  /** Time from the start of the code until the thread lowers its priority. */
   short_ms: number
-  /** Where its requests go and their answers come from; without it there are no files. */
+  /** Its channel to the host; without it, there are no files. */
   host?: { port: MessagePort; answered: Int32Array }
 }
 
-/** How a program ended. `logs` is what it had written to its console, in the order of writing. */
+/** The result of a program. `logs` is what it wrote to its console, in order. */
 export interface SandboxResult {
   outcome: 'value' | 'error'
-  /** The value as text, or what went wrong. */
+  /** The value as text, or the error. */
   text: string
-  /** Why it ended badly where that is no mistake in the program. */
+  /** The bound that ended the program; undefined for an error in the program. */
   limit?: 'time' | 'memory' | 'crash'
   logs: string
-  /** How long the code ran, by the clock; 0 where it never began. */
+  /** Run time of the code by the clock; 0 if it never started. */
   seconds: number
 }
 
-/** Characters of a value, and of all that is written to the console. */
+/** Maximum characters of a value, and of the whole console. */
 export const sandboxTextMax = 50_000

@@ -1,7 +1,8 @@
 /**
- * Runs inside of a sandbox before the program, and keeps what it needs of the language from being changed by it. It is
- * given a function that keeps a line of the console, the environment as JSON, how long texts may be, and the functions that
- * read and save files; it gives the functions that turn a value and an error into text.
+ * Runs inside a sandbox before the program, and keeps references to the language's functions, which the program may
+ * change. Its parameters are a function that stores a line of the console, the environment as JSON, the maximum length
+ * of texts, and the functions that read and save files. It returns the functions that turn a value and an error into
+ * text.
  */
 export const prelude = `(function (keep, env, textMax, read, save) {
   'use strict'
@@ -27,7 +28,7 @@ export const prelude = `(function (keep, env, textMax, read, save) {
     if (value instanceof ErrorType) return explain(value)
     try { return cut(stringify(value, plain) ?? text(value)) } catch (error) {
       if (error && error.message === 'interrupted') throw error
-      return cut('[' + typeof value + ' that is no JSON: ' + text(error && error.message) + ']')
+      return cut('[' + typeof value + ' that is not JSON: ' + text(error && error.message) + ']')
     }
   }
   const line = (...values) => {
@@ -45,7 +46,7 @@ export const prelude = `(function (keep, env, textMax, read, save) {
   const { slice: sliceBuffer } = Buffers.prototype
   const plainBytes = (content) => {
     if (content instanceof Buffers) return content
-    if (!isView(content)) throw new TypeError('The content of a file is a string, an ArrayBuffer or a Uint8Array.')
+    if (!isView(content)) throw new TypeError('The content of a file must be a string, an ArrayBuffer or a Uint8Array.')
     return apply(sliceBuffer, content.buffer, [content.byteOffset, content.byteOffset + content.byteLength])
   }
   const files = freeze({

@@ -18,20 +18,23 @@ import {
 import { prelude } from './sandbox-prelude.ts'
 
 /**
- * The thread of one program: an interpreter in WebAssembly that reaches only its own memory. It makes the interpreter ready and
- * waits for its program. It ends when its time is over; a thread that does not is terminated from outside (`sandbox.ts`).
+ * The thread of one program: an interpreter in WebAssembly that can access only its own memory. It prepares the
+ * interpreter and waits for its program. It ends when the program's time is over; otherwise `sandbox.ts` terminates it.
  */
 
-/** Of the language, but not of its types without a browser's. */
+/** Part of the language, but its types come only with those of browsers. */
 declare const WebAssembly: { Memory: new (size: { initial: number; maximum: number }) => { buffer: ArrayBuffer } }
 
-/** Pages of 64 KiB: what the interpreter starts with, and what no program can make it exceed. */
+/** Initial and maximum memory of the interpreter in pages of 64 KiB. */
 const memory_pages = { initial: 256, maximum: 1280 }
-/** Of that, what programs may use: an error of theirs before the interpreter itself has nothing left. */
+/**
+ * Memory of programs. It is less than the maximum, so that a program gets an error before the interpreter runs out of
+ * memory.
+ */
 const memory_bytes = 64 * 1024 * 1024
-/** Of the interpreter's own stack. More would overflow the thread's, which no program could catch. */
+/** Stack of the interpreter. A larger one would overflow the thread's stack, which no program could catch. */
 const stack_bytes = 256 * 1024
-/** Jobs (continuations of promises) between two looks at the clock. */
+/** Number of jobs (continuations of promises) between two checks of the clock. */
 const jobsAtOnce = 1000
 
 const wasmMemory = new WebAssembly.Memory(memory_pages)
@@ -53,7 +56,7 @@ function run({ job: { code, env, timeout_ms }, short_ms, host }: SandboxThread):
     const now = performance.now()
     if (isShort && now - began_at > short_ms) {
       isShort = false
-      stepBack()
+      lowerPriority()
     }
     return now > deadline
   }
@@ -64,7 +67,7 @@ function run({ job: { code, env, timeout_ms }, short_ms, host }: SandboxThread):
     return result.error ? noMemory : context.getString(result.value).slice(0, sandboxTextMax)
   }
   const fail = (error: QuickJSHandle): SandboxResult => {
-    // Without memory for an error the interpreter throws null. Its memory never shrinks, so it shows that.
+    // Without memory for an error, the interpreter throws null. Its memory never shrinks, so its size shows that.
     const isFull = wasmMemory.buffer.byteLength > memory_bytes && context.sameValue(error, context.null)
     const text = isFull ? noMemory : textOf(explain, error)
     return ended(text === noMemory || text.startsWith('InternalError: out of memory') ? 'memory' : undefined, text)
@@ -76,38 +79,38 @@ function run({ job: { code, env, timeout_ms }, short_ms, host }: SandboxThread):
   try {
     const started = context.evalCode(asProgram(context, code), 'run.js')
     if (started.error) return fail(started.error)
-    // What was begun is brought to its end, also where the value does not wait for it.
+    // Pending jobs are run to their end, even if the value does not wait for them.
     while (runtime.hasPendingJob() && !isLate()) {
       const jobs = runtime.executePendingJobs(jobsAtOnce)
       if (jobs.error) return fail(jobs.error)
     }
     const state = context.getPromiseState(started.value)
     if (state.type === 'pending')
-      return ended(undefined, 'The result is a promise that nothing settles: there are no timers.')
+      return ended(undefined, 'The result is a promise that never settles. The sandbox has no timers.')
     if (state.type === 'rejected') return fail(state.error)
     const text = textOf(show, state.value)
     if (isLate() || text === noMemory) return ended('memory', text)
     return { outcome: 'value', text, logs: logs.text, seconds: seconds() }
   } catch (error) {
-    // The thread's own stack: what the program nested (brackets, calls of the interpreter itself) goes too deep.
+    // The thread's stack overflowed: the program nests brackets or calls of the interpreter too deeply.
     if (error instanceof RangeError) return ended('crash', 'The program is nested too deeply.')
     throw error
   }
 }
 
-/** Linux has a priority for each thread; elsewhere this does nothing. */
-function stepBack(): void {
+/** Lowers the priority of this thread. Linux has priorities of threads; on other systems this does nothing. */
+function lowerPriority(): void {
   try {
     const thread = Number(readlinkSync('/proc/thread-self').split('/').at(-1))
     setPriority(thread, constants.priority.PRIORITY_BELOW_NORMAL)
   } catch {
-    // The program goes on at the priority of the process.
+    // The program continues at the priority of the process.
   }
 }
 
 const noMemory = 'InternalError: out of memory'
 
-/** The program as it stands, or as the body of a function where it has `return` or `await` at its top. */
+/** The program unchanged, or as the body of an async function if it has `return` or `await` at its top level. */
 function asProgram(context: QuickJSContext, code: string): string {
   const body = `(async () => {${code}\n})()`
   if (compiles(context, code)) return code
@@ -120,7 +123,9 @@ function compiles(context: QuickJSContext, code: string): boolean {
   return !result.error
 }
 
-/** Sets up the program's console and environment; returns how values and errors become text. */
+/**
+ * Sets up the program's console, environment and files; returns the functions that turn values and errors into text.
+ */
 function prepare(
   context: QuickJSContext,
   env: SandboxThread['job']['env'],
@@ -151,7 +156,10 @@ function prepare(
   return [context.getProp(pair, 0), context.getProp(pair, 1)]
 }
 
-/** Asks the host and waits: a program's calls are synchronous, so `await` before them changes nothing. */
+/**
+ * Sends a request to the host and blocks until the reply: calls of a program are synchronous, so `await` before them
+ * has no effect.
+ */
 function askHost(host: SandboxThread['host'], request: SandboxRequest, left_ms: number): SandboxReply {
   if (!host) return { error: 'Files are not available here.' }
   Atomics.store(host.answered, 0, 0)
@@ -161,7 +169,7 @@ function askHost(host: SandboxThread['host'], request: SandboxRequest, left_ms: 
   return (receiveMessageOnPort(host.port)?.message as SandboxReply | undefined) ?? { error: 'The time is over.' }
 }
 
-/** Lines of the console up to their bound. */
+/** Lines of the console up to their maximum. */
 class Lines {
   text = ''
   add(line: string): void {

@@ -4,8 +4,8 @@ import { FairTurns, type FairTurnsOptions, type Party } from '../../../platform/
 import type { SandboxJob, SandboxReply, SandboxRequest, SandboxResult, SandboxThread } from './sandbox-job.ts'
 
 /**
- * Programs that run at the same time in this process. An organization leaves one place to others, and a project one to others
- * of its organization; what has no place waits for its turn.
+ * Places for programs that run at the same time in this process. An organization always leaves a place to others, and a
+ * project one to others of its organization. Programs without a place wait for their turn.
  */
 export const sandboxTurns: FairTurnsOptions = {
   places: 4,
@@ -13,41 +13,46 @@ export const sandboxTurns: FairTurnsOptions = {
   ofProject: 2,
   waiting: { ofProject: 32, ofOrganization: 64, all: 256 },
 }
-/** A thread has so long to start, and to notice that the time of its program is over. */
+/** Time for a thread to start, and to notice that its program's time is over. */
 const grace_ms = 5000
-/** A program that has run for so long goes on behind other work, and beside the start of the next thread. */
+/** After this run time, a program gets a lower priority, and the next thread is started. */
 const short_ms = 100
-/** A thread that waits for a program is ended when none came for so long: it holds memory. */
+/** An idle spare thread is ended after this time, because it holds memory. */
 const spare_ms = 60_000
-/** Of the thread's own heap. The interpreter's memory is bounded beside it, by `sandbox-worker.ts`. */
+/** Limits of the thread's own heap. `sandbox-worker.ts` limits the interpreter's memory. */
 const resourceLimits = { maxOldGenerationSizeMb: 64, maxYoungGenerationSizeMb: 16, stackSizeMb: 4 }
 
-/** Answers requests of a program. */
+/** Handles requests of a program. */
 export type SandboxHost = (request: SandboxRequest) => Promise<SandboxReply>
 
-/** What else a program is run with. */
+/** Options of a run. */
 export interface SandboxOptions {
   signal: AbortSignal
-  /** Whose program it is, for its turn. */
+  /** The owner of the program, for fair turns. */
   party: Party
-  /** Answers what the program asks for, one request at a time; it never throws. */
+  /** Handles the program's requests, one at a time; must not throw. */
   host?: SandboxHost | undefined
-  /** Asked when the program's turn has come: the milliseconds that it may have of those it wants. What it throws is thrown. */
+  /**
+   * Called when the program's turn has come; returns the milliseconds that it may run, of those that it wants. Its
+   * errors are thrown.
+   */
   allow?: ((wanted_ms: number) => Promise<number>) | undefined
-  /** Told how long a program that was allowed has run, also where it was aborted. */
+  /** Called with the run time of a program that was allowed to run, even if it was aborted. */
   ended?: ((seconds: number) => Promise<void>) | undefined
 }
 
 /** Runs untrusted programs. */
 export interface Sandboxes {
   /**
-   * Runs a program in a separate thread and interpreter with bounds of time and memory. There is always a result; only an
-   * abort of `signal`, which ends the thread, a full queue (`TooManyWait`) and a refusal of `allow` throw.
+   * Runs a program in a separate thread and interpreter with bounds of time and memory. Errors of the program are
+   * results.
+   * @throws the reason of `signal` after an abort, which ends the thread; `TooManyWait` if the queue is full; errors of
+   *   `allow`
    */
   run(job: SandboxJob, options: SandboxOptions): Promise<SandboxResult>
 }
 
-/** Made once a process, so that programs of all tasks together stay within their bounds. */
+/** Made once per process, so that the bounds hold for the programs of all tasks together. */
 export function makeSandboxes(log: Logger): Sandboxes {
   const turns = new FairTurns(sandboxTurns)
   const threads = new SpareThread()
@@ -74,18 +79,18 @@ export function makeSandboxes(log: Logger): Sandboxes {
   }
 }
 
-/** `seconds` is missing where the thread was ended from outside. */
+/** `seconds` is missing if the thread was ended from outside. */
 type ThreadResult = Omit<SandboxResult, 'seconds'> & { seconds?: number }
 
 /**
- * Threads for programs. One that is ready is kept for the next program, since starting a thread takes longer than most programs
- * run; where programs use the machine up, several times as long.
+ * Threads for programs. A spare one is kept ready for the next program, because starting a thread takes longer than
+ * most programs run, and several times as long on a busy machine.
  */
 class SpareThread {
   #spare: Worker | undefined
   #ending: NodeJS.Timeout | undefined
 
-  /** A thread that waits for its program, for the caller alone. */
+  /** A ready thread, for the caller alone. */
   take(): Worker {
     const worker = this.#spare ?? startThread()
     worker.ref()
@@ -93,7 +98,7 @@ class SpareThread {
     return worker
   }
 
-  /** Sees that the next program finds a thread that is ready, for `spare_ms` from now on. */
+  /** Ensures that the next program finds a ready thread, for `spare_ms` from now. */
   keep(): void {
     clearTimeout(this.#ending)
     const spare = (this.#spare ??= this.#start())
@@ -110,7 +115,7 @@ class SpareThread {
     const drop = (): void => {
       if (this.#spare === spare) this.#spare = undefined
     }
-    // Where there is no memory for it, the next program starts a thread itself and says what became of that.
+    // Without memory for a spare thread, the next program starts a thread itself and reports the error.
     spare.once('error', drop)
     spare.once('exit', drop)
     return spare
@@ -120,7 +125,7 @@ class SpareThread {
 function startThread(): Worker {
   return new Worker(new URL('./sandbox-worker.ts', import.meta.url), {
     resourceLimits,
-    // Nothing of this process is in there, should a program ever leave its interpreter.
+    // The thread has no environment of this process, in case a program ever leaves its interpreter.
     env: {},
     stdin: false,
     stdout: true,
@@ -155,12 +160,12 @@ async function inThread(
   const onAbort = (): void => reject(signal.reason as Error)
   const late = (): void => resolve({ outcome: 'error', limit: 'time', text: 'The time is over.', logs: '' })
   const timer = setTimeout(late, job.timeout_ms + grace_ms)
-  // The start of the next thread does not hold a short program up.
+  // The start of the next thread must not delay a short program.
   const isLong = setTimeout(() => threads.keep(), short_ms)
   signal.addEventListener('abort', onAbort, { once: true })
   worker.once('message', (result: ThreadResult) => resolve(result))
   worker.once('error', (error) => {
-    log.warn({ err: error }, 'a sandbox crashed')
+    log.warn({ err: error }, 'a sandbox crashed; its program failed')
     resolve(crashed(error))
   })
   worker.once('exit', () => resolve(crashed(undefined)))
@@ -176,14 +181,14 @@ async function inThread(
   }
 }
 
-/** A program that took its interpreter along: usually by nesting deeper than a stack, or by its memory. */
+/** The result of a program that ended its interpreter: usually by deep nesting, or by its memory. */
 function crashed(error: unknown): ThreadResult {
   const code = error instanceof Error && 'code' in error ? error.code : undefined
   const isMemory = code === 'ERR_WORKER_OUT_OF_MEMORY'
   return {
     outcome: 'error',
     limit: isMemory ? 'memory' : 'crash',
-    text: isMemory ? 'The program used more memory than it may.' : 'The program ended its interpreter.',
+    text: isMemory ? 'The program used too much memory.' : 'The program ended its interpreter.',
     logs: '',
   }
 }

@@ -4,19 +4,19 @@ import { createContext, Script, type Context } from 'node:vm'
 const script = new Script('work()')
 let context: (Context & { work?: () => void }) | undefined
 
-/** What took longer than it may. */
+/** Work exceeded its time. */
 export class TookTooLong extends Error {}
 
-/** The wall clock may run this many times longer than the bound, where others have the processor meanwhile. */
+/** Maximum wall-clock time as a multiple of the bound, for a machine that is busy with other work. */
 const timeoutMultiplier = 10
 
 /**
- * Runs synchronous work for at most `timeout_ms` of this thread's processor time, then V8 ends it wherever it is, inside
- * a regular expression too. The event loop stands still meanwhile, so the bound is short. Throws `TookTooLong`, and what
- * the work throws. Work that was ended because the machine was busy with others begins anew, so it may be run more than
- * once.
+ * Runs synchronous work for at most `timeout_ms` of this thread's CPU time. Then V8 interrupts it anywhere, even inside
+ * a regular expression. The event loop is blocked meanwhile, so the bound must be short. Work that was interrupted
+ * because the machine was busy is started again, so it may run more than once.
  *
- * The script is only the frame that V8 guards; what runs is our own function with data of others. It is no sandbox.
+ * The script is only the frame that V8 interrupts; the work is Cadre's code with data of others. It is not a sandbox.
+ * @throws TookTooLong, and errors of the work
  */
 export function runBounded<T>(work: () => T, timeout_ms: number): T {
   for (let wall_ms = timeout_ms; ; wall_ms *= 2) {
@@ -50,7 +50,7 @@ function runOnce<T>(work: () => T, timeout_ms: number): T {
   try {
     script.runInContext(context, { timeout: timeout_ms })
   } catch (error) {
-    // Of the guarded context's own realm, so no instance of our `Error`.
+    // From the realm of the context, so not an instance of this realm's `Error`.
     if (isObject(error) && error.code === 'ERR_SCRIPT_EXECUTION_TIMEOUT')
       throw new TookTooLong(`took longer than ${timeout_ms} ms`)
     throw error

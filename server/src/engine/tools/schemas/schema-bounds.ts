@@ -1,12 +1,12 @@
 import { bounds } from '#contract/core/limits.ts'
 import { isObject } from '#contract/core/merge-patch.ts'
 
-/** Bounds of a schema of arguments; its bytes are `bounds.tool_parameters_bytes`. */
+/** Bounds of a schema of arguments; its maximum bytes are `bounds.tool_parameters_bytes`. */
 const levelsMax = 32
 const nodesMax = 5000
 const patternMax = 512
 
-/** What in a schema is not to be compiled, as a sentence; undefined where all of it may be. */
+/** Why a schema must not be compiled, as text that completes "schema …"; undefined if it may be. */
 export function schemaExcess(schema: unknown, depthMax = levelsMax): string | undefined {
   if (!isObject(schema)) return 'must be a JSON Schema'
   const bytes = Buffer.byteLength(JSON.stringify(schema))
@@ -26,7 +26,7 @@ export function schemaExcess(schema: unknown, depthMax = levelsMax): string | un
   return undefined
 }
 
-/** The same of a schema that only objects fit, as those of a tool's parameters. */
+/** The same for a schema that must be of type object, like that of a tool's parameters. */
 export function objectSchemaExcess(schema: unknown, depthMax = levelsMax): string | undefined {
   if (!isObject(schema) || schema.type !== 'object') return 'must be a JSON Schema of type "object"'
   return schemaExcess(schema, depthMax)

@@ -1,7 +1,7 @@
 import type { ErrorObject } from 'ajv'
 import { nearest } from '../../../platform/nearest.ts'
 
-/** Characters that are shown of what stands in a schema. */
+/** Maximum characters that are shown of a schema's value. */
 const shownMax = 80
 const kinds: Record<string, string> = {
   array: 'a list',
@@ -13,9 +13,11 @@ const kinds: Record<string, string> = {
   'object,boolean': 'a schema: an object, true or false',
 }
 
-/** Why a schema is none, in a line: where, with dots between names, and what is wrong there. `errors` are those of its metaschema. */
+/**
+ * Why a schema is invalid, in one line: its path with dots, and the error there. `errors` are those of its metaschema.
+ */
 export function schemaFault(schema: unknown, errors: readonly ErrorObject[]): string | undefined {
-  // Of the complaints about one place the deepest says most: of a list of types the one that is none.
+  // The deepest error says most: for a list of types, it names the invalid type.
   const [error] = errors.toSorted((a, b) => depth(b) - depth(a))
   if (!error) return undefined
   const names = error.instancePath.split('/').slice(1).map(plain)

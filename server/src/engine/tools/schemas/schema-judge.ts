@@ -7,9 +7,9 @@ import { hasSchema, keepSchema, keepValue, verdictKey } from './verdicts.ts'
 import { parseJson } from '../../../platform/parse-json.ts'
 
 /**
- * Schemas of users and servers can take long to compile and to check, so a separate thread does it, one after the other:
- * organizations and their projects take turns. What it found out is kept, and `schemaError`, `dataError` and their like read it
- * there. Where they find nothing they do the work in their own thread, within its bounds.
+ * Schemas of users and servers can take long to compile and to check, so a separate thread does it, one at a time;
+ * organizations and projects take turns. Its verdicts are cached, and `schemaError`, `dataError` and similar functions
+ * read them. Without a cached verdict, these do the work in their own thread, within its bounds.
  */
 const turns = new FairTurns({
   places: 1,
@@ -17,29 +17,34 @@ const turns = new FairTurns({
   ofProject: 1,
   waiting: { ofProject: 64, ofOrganization: 128, all: 512 },
 })
-/** A thread that says nothing for so long is ended. Its own bounds count its processor time, so a busy machine makes it slow. */
+/**
+ * A thread without a response for this long is ended. Its own bounds count CPU time, so a busy machine makes it slow.
+ */
 const answer_ms = 20_000
 const resourceLimits = { maxOldGenerationSizeMb: 256, maxYoungGenerationSizeMb: 32, stackSizeMb: 4 }
-/** The schemas of one request are judged for so long; those that are left are refused. */
+/** Maximum time for all schemas of one request; the remaining ones are refused. */
 const body_ms = 10_000
-const busy = 'could not be checked now, because too many others wait; try again'
+const busy = 'could not be checked now, because too many others wait; retry later'
 const tooMany = `could not be checked: the schemas of one request may take ${body_ms / 1000} s`
 const never = new AbortController().signal
 
-/** Members of bodies that hold schemas. */
+/** Members of bodies that have schemas. */
 const schemaMembers = new Set(['parameters', 'result_schema', 'input_schema', 'output_schema', 'inputSchema', 'schema'])
-/** So far down a body has schemas. */
+/** Maximum depth at which a body has schemas. */
 const levelsMax = 6
 
-/** Finds out about every schema in the body of a request, before anything is done with it. */
+/** Checks every schema in the body of a request, before anything else is done with it. */
 export async function judgeBody(body: unknown, party: Party): Promise<void> {
   await judgeSchemas(schemasIn(body), party, performance.now() + body_ms)
 }
 
-/** Finds out whether schemas can be used, until `end_ms` of this process's clock. Never throws for what is wrong with one. */
+/**
+ * Checks whether schemas can be used, until `end_ms` by `performance.now()`. The errors of a schema are cached and not
+ * thrown.
+ */
 export async function judgeSchemas(schemas: readonly unknown[], party: Party, end_ms = Infinity): Promise<void> {
   for (const schema of schemas) {
-    // What is too large to be compiled is refused without the thread.
+    // A schema beyond the bounds is refused without the thread.
     if (schemaExcess(schema) !== undefined) continue
     const key = verdictKey(schema)
     if (key === undefined || hasSchema(key)) continue
@@ -55,18 +60,18 @@ export async function judgeSchemas(schemas: readonly unknown[], party: Party, en
   }
 }
 
-/** Finds out what is wrong with a value by a schema. Never throws for that. */
+/** Checks a value by a schema. The error is cached and not thrown. */
 export async function judgeValue(schema: unknown, value: unknown, party: Party): Promise<void> {
   if (schemaExcess(schema) !== undefined) return
   const key = verdictKey(schema, value)
   if (key === undefined) return
   const verdict = await ask<ValueVerdict>({ schema, value }, party)
   if (verdict === 'known' || verdict === 'failed') return
-  // Of each look there is one: the value is hardly ever seen again.
+  // Kept for a single read, because the same value is rarely checked again.
   keepValue(key, verdict === 'busy' || verdict === 'late' ? { outcome: 'late' } : verdict, true)
 }
 
-/** The same of the input of a task for an agent with an `input_schema`: an object, or its JSON. */
+/** Checks the input of a task, an object or its JSON, for an agent with an `input_schema`. */
 export async function judgeInput(config: Record<string, unknown>, input: unknown, party: Party): Promise<void> {
   const schema = config['input_schema']
   if (!isObject(schema)) return
@@ -129,7 +134,7 @@ async function inThread<T>(task: SchemaTask): Promise<T | 'late' | 'failed'> {
   } finally {
     clearTimeout(timer)
     worker.off('message', onMessage)
-    // It keeps no process alive that has nothing else to do.
+    // An idle thread must not keep the process alive.
     worker.unref()
   }
 }

@@ -1,15 +1,15 @@
-/** What the thread is asked: whether a schema can be used, or what is wrong with a value by one. */
+/** A task for the schema worker: to check a schema, or a value by a schema. */
 export type SchemaTask = { schema: unknown } | { schema: unknown; value: unknown }
 
-/** Words about a schema; undefined where nothing is wrong. */
+/** The verdict about a schema; both members are undefined for a good one. */
 export interface SchemaVerdict {
-  /** As `schemaError` says it. */
+  /** The error, in the form of `schemaError`. */
   fault: string | undefined
-  /** As `slowPattern` says it; undefined too where the schema cannot be used. */
+  /** The slow pattern, in the form of `slowPattern`; undefined too if the schema cannot be used. */
   slow: string | undefined
 }
 
-/** What is wrong with a value: `late` where that took too long to find out. */
+/** The verdict about a value; `late` if the check took too long. */
 export type ValueVerdict =
   | { outcome: 'valid' }
   | { outcome: 'late' }

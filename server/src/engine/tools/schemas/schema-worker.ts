@@ -3,7 +3,7 @@ import { judgeSchemaHere, judgeValueHere } from '../arguments.ts'
 import { slowPattern } from './slow-patterns.ts'
 import type { SchemaTask, SchemaVerdict, ValueVerdict } from './schema-task.ts'
 
-/** The thread that compiles and checks schemas of others: one task after the other, each within its bound of time. */
+/** The thread that compiles and checks schemas of others: one task after the other, each within its time. */
 
 function judge(task: SchemaTask): SchemaVerdict | ValueVerdict {
   if ('value' in task) return judgeValueHere(task.schema, task.value)
@@ -16,7 +16,7 @@ parentPort?.on('message', ({ id, task }: { id: number; task: SchemaTask }) => {
   try {
     verdict = judge(task)
   } catch {
-    // A mistake of ours: the thread that asked decides.
+    // A bug in Cadre; the thread that asked then decides.
   }
   // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread's port has no origins
   parentPort?.postMessage({ id, verdict })

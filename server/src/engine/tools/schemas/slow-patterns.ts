@@ -1,14 +1,16 @@
 import { isObject } from '#contract/core/merge-patch.ts'
 import { runBounded, TookTooLong } from './bounded-run.ts'
 
-/** How long all patterns of a schema together may keep this process while they are tried. */
+/** Maximum CPU time for trying all patterns of a schema. */
 const patterns_ms = 250
-/** Characters of the texts that are tried: an exponential pattern is slow on the short one, a cubic one on the long one. */
+/**
+ * Lengths of the texts that are tried: an exponential pattern is slow on the short one, a cubic one on the long one.
+ */
 const lengths = [32, 1000] as const
-/** Pieces that one pattern is tried with. */
+/** Maximum number of pieces that one pattern is tried with. */
 const piecesMax = 24
 
-/** A pattern that takes long on a text made for that, as words about the schema; undefined where none does. */
+/** A pattern that takes long on an adverse text, as text about the schema; undefined for none. */
 export function slowPattern(schema: unknown): string | undefined {
   const began = performance.now()
   for (const { pattern, path } of patternsOf(schema)) {
@@ -22,7 +24,7 @@ export function slowPattern(schema: unknown): string | undefined {
 
 interface Pattern {
   pattern: string
-  /** Where it stands, with dots. */
+  /** Its path, with dots. */
   path: string
 }
 
@@ -66,7 +68,7 @@ function isSlow(pattern: string, time_ms: number): boolean {
   }
 }
 
-/** Pieces of text that a pattern may repeat: its own letters and words, and one of each kind of character. */
+/** Pieces of text that a pattern may repeat: its letters and words, and one of each kind of character. */
 function piecesOf(pattern: string): string[] {
   const words = pattern.match(/[A-Za-z0-9]{2,8}/g) ?? []
   const letters = pattern.match(/[^\\^$.*+?()[\]{}|]/g) ?? []

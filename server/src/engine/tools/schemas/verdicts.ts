@@ -4,20 +4,23 @@ import { slowPattern } from './slow-patterns.ts'
 import type { SchemaVerdict, ValueVerdict } from './schema-task.ts'
 
 /**
- * Verdicts that are kept; the oldest go first. A body of 1 MiB has at most so many schemas that are not plain, and a batch a thousand
- * values; their verdicts are read once all are there.
+ * Maximum numbers of cached verdicts; the oldest are removed first. A body of 1 MiB has at most this many schemas that
+ * are not plain, and a batch a thousand values. Their verdicts are read once all are cached.
  */
 const schemasMax = 30_000
 const valuesMax = 2000
-/** Bytes of a plain schema that this thread compiles itself: it takes a few milliseconds at most. */
+/** Maximum bytes of a plain schema that this thread compiles itself, which takes a few milliseconds. */
 const lightMax_bytes = 2048
 
 const schemas = new Map<string, SchemaVerdict>()
 const values = new Map<string, ValueVerdict>()
-/** Those that hold for one look: nothing was found out, because too many waited. */
-const passing = new Set<string>()
+/** Keys of verdicts for a single read. */
+const singleReads = new Set<string>()
 
-/** What names a schema, or a value by one; undefined where this thread judges it as fast as it can ask another. */
+/**
+ * The cache key of a schema, or of a value and its schema; undefined if this thread can check it as fast as it can ask
+ * another.
+ */
 export function verdictKey(schema: unknown, ...value: [unknown?]): string | undefined {
   const text = JSON.stringify(schema)
   if (text === undefined || (text.length <= lightMax_bytes && isPlainSchema(schema))) return undefined
@@ -34,7 +37,7 @@ export function knownValue(schema: unknown, value: unknown): ValueVerdict | unde
   return values.size === 0 ? undefined : take(values, verdictKey(schema, value))
 }
 
-/** What `slowPattern` says, as it is known or as this thread finds out: up to 250 ms of it. */
+/** The verdict of `slowPattern`, cached or from this thread, which takes up to 250 ms. */
 export function slowPatternOf(schema: unknown): string | undefined {
   const known = knownSchema(schema)
   return known ? known.slow : slowPattern(schema)
@@ -44,31 +47,31 @@ export function hasSchema(key: string): boolean {
   return schemas.has(key)
 }
 
-export function keepSchema(key: string, verdict: SchemaVerdict, isPassing = false): void {
-  keep(schemas, { key, verdict, isPassing, most: schemasMax })
+export function keepSchema(key: string, verdict: SchemaVerdict, isSingleRead = false): void {
+  keep(schemas, { key, verdict, isSingleRead, most: schemasMax })
 }
 
-export function keepValue(key: string, verdict: ValueVerdict, isPassing = false): void {
-  keep(values, { key, verdict, isPassing, most: valuesMax })
+export function keepValue(key: string, verdict: ValueVerdict, isSingleRead = false): void {
+  keep(values, { key, verdict, isSingleRead, most: valuesMax })
 }
 
 function take<T>(all: Map<string, T>, key: string | undefined): T | undefined {
   const verdict = key === undefined ? undefined : all.get(key)
-  if (key !== undefined && passing.delete(key)) all.delete(key)
+  if (key !== undefined && singleReads.delete(key)) all.delete(key)
   return verdict
 }
 
 function keep<T>(
   all: Map<string, T>,
-  { key, verdict, isPassing, most }: { key: string; verdict: T; isPassing: boolean; most: number },
+  { key, verdict, isSingleRead, most }: { key: string; verdict: T; isSingleRead: boolean; most: number },
 ): void {
   all.delete(key)
   all.set(key, verdict)
-  if (isPassing) passing.add(key)
-  else passing.delete(key)
+  if (isSingleRead) singleReads.add(key)
+  else singleReads.delete(key)
   if (all.size > most) {
     const [oldest = ''] = all.keys()
     all.delete(oldest)
-    passing.delete(oldest)
+    singleReads.delete(oldest)
   }
 }
