@@ -30,7 +30,7 @@ function budget(limits: { max_cost_usd?: number | null; max_tokens?: number | nu
 }
 
 describe('a reservation', () => {
-  it('a reservation is nothing where there is no budget, and leaves the output as it is', () => {
+  it('without a budget nothing is reserved, and the maximum output is unchanged', () => {
     assert.deepEqual(reserve([], need), { outcome: 'held', hold: null, max_output_tokens: undefined })
   })
 
@@ -48,7 +48,7 @@ describe('a reservation', () => {
     )
   })
 
-  it('a reservation makes the output as small as the budgets leave, and is refused below a few tokens', () => {
+  it('a reservation lowers the maximum output to what the budgets leave, and is refused below a few tokens', () => {
     const left = (max_tokens: number) => reserve([budget({ max_tokens })], need)
     assert.deepEqual(left(100 + 500), {
       outcome: 'held',
@@ -61,13 +61,13 @@ describe('a reservation', () => {
     assert.equal(refused.resets_at, '2026-11-21T00:00:00.000Z')
   })
 
-  it('a reservation takes an answer of a few tokens where the agent wants no more', () => {
+  it("a reservation of few output tokens is accepted if the agent's max_tokens is as low", () => {
     const small = { ...need, max_output_tokens: 3 }
     assert.equal(reserve([budget({ max_tokens: 103 })], small).outcome, 'held')
     assert.equal(reserve([budget({ max_tokens: 102 })], small).outcome, 'refused')
   })
 
-  it('a reservation waits for what other calls hold instead of cutting its answer short', () => {
+  it('a reservation waits for the reservations of other calls instead of shortening its answer', () => {
     const shared = budget({ max_tokens: 6000 })
     const first = reserve([shared], need)
     const second = reserve([shared], need)
@@ -77,13 +77,13 @@ describe('a reservation', () => {
     assert.equal(reserve([shared], need).outcome, 'held')
   })
 
-  it('a reservation changes nothing where it is refused', () => {
+  it('a refused reservation changes no budget', () => {
     const wide = budget({ max_tokens: 100_000 })
     assert.equal(reserve([wide, budget({ max_tokens: 10 }, { id: 'budget_2' })], need).outcome, 'refused')
     assert.deepEqual([wide.held_tokens, wide.changed], [0, false])
   })
 
-  it('a reservation waits until the last of the spent budgets begins anew, and without end where one never does', () => {
+  it('a refused reservation waits for the last reset of the spent budgets, and forever if one never resets', () => {
     const month = budget({ max_tokens: 0 }, { period: 'month', window_start: '2026-11-01T00:00:00.000Z' })
     const day = budget({ max_tokens: 0 }, { id: 'budget_2' })
     const resets = (...all: BudgetState[]) => {
@@ -100,12 +100,12 @@ describe('a reservation', () => {
     assert.equal(reserve([budget({ max_tokens: 10_000 })], unknown).outcome, 'held')
   })
 
-  it('a reservation of a model that costs nothing is in every cost budget, a spent one too', () => {
+  it('a call without cost fits every cost budget, even a spent one', () => {
     const free = { ...need, price: { input: 0, cached_input: 0, output: 0 } }
     assert.equal(reserve([budget({ max_cost_usd: 0 })], free).outcome, 'held')
   })
 
-  it('a reservation counts all that a task has used against its own limits', () => {
+  it('the whole usage of a task counts against its limits', () => {
     const usage = { ...noUsage, input_tokens: 60, output_tokens: 30 }
     const own = ownBudget('task_1', { max_tokens: 206 }, usage)!
     assert.deepEqual(reserve([own], need), {
@@ -118,7 +118,7 @@ describe('a reservation', () => {
 })
 
 describe('a window', () => {
-  it('a window that is over leaves nothing spent, but what is held', () => {
+  it('a new window resets what is spent, and keeps reservations', () => {
     const spent = { spent_tokens: 900, held_tokens: 50, warned: true }
     const old = budget({ max_tokens: 1000 }, { ...spent, window_start: '2026-11-19T00:00:00.000Z' })
     assert.deepEqual([old.spent_tokens, old.held_tokens, old.warned], [0, 50, false])
@@ -128,7 +128,7 @@ describe('a window', () => {
 })
 
 describe('settling', () => {
-  it('settling warns once when 80 % are spent', () => {
+  it('settling a call warns once when 80 % of a budget are spent', () => {
     const one = budget({ max_tokens: 1000 })
     assert.deepEqual(settle([one], null, { tokens: 799, cost_usd: null }), [])
     assert.deepEqual(settle([one], null, { tokens: 1, cost_usd: null }), [one])
@@ -136,7 +136,7 @@ describe('settling', () => {
     assert.ok(isNearlySpent(one))
   })
 
-  it('settling counts for a budget that was made while the call was under way', () => {
+  it('settling a call counts for a budget that was created while the call was in flight', () => {
     const late = budget({ max_tokens: 1000 }, { id: 'budget_9' })
     settle([late], { tokens: 500, cost_usd: 0, budget_ids: ['budget_1'] }, { tokens: 20, cost_usd: null })
     assert.deepEqual([late.held_tokens, late.spent_tokens], [0, 20])
@@ -155,7 +155,7 @@ const call = fc.record({
   fails: fc.boolean(),
 })
 
-it('whatever happens in whatever order, budgets are never overspent by more than the estimates were wrong, and nothing stays held', () => {
+it('in any order of events, budgets are overspent by at most the errors of the estimates, and no reservation is left', () => {
   const limits = fc.record({
     max_tokens: fc.option(fc.integer({ min: 0, max: 2_000_000 })),
     max_cost_usd: fc.option(fc.integer({ min: 0, max: 20_000_000_000 }).map(dollarsOf)),
@@ -202,7 +202,7 @@ it('whatever happens in whatever order, budgets are never overspent by more than
   )
 })
 
-it('a hold survives being kept as JSON', () => {
+it('a reservation is the same after it was stored as JSON', () => {
   fc.assert(
     fc.property(fc.integer({ min: 0, max: 10 ** 15 }), (cost) => {
       const shared = budget({ max_cost_usd: 1 })

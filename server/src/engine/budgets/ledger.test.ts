@@ -70,7 +70,7 @@ describe('spending', () => {
     (await call('GET', `/tasks/${id}/events?limit=1000`)).body.events.filter((event: any) => event.type === type)
   const holdOf = async (id: string) => (await test.sql`select hold from task where id = ${id}`)[0]!['hold']
 
-  it('fifty tasks at once on one budget never spend more than it, and raising it lets all of them end', async () => {
+  it('fifty concurrent tasks never spend more than their shared budget, and all complete after it is raised', async () => {
     const agent = await makeAgent()
     // A task of ten words costs 10 + 10 tokens, 0.04 dollars.
     const budget = await setBudget({ scope: 'agent', subject: agent, max_cost_usd: 0.5 })
@@ -119,7 +119,7 @@ describe('spending', () => {
     )
   })
 
-  it('what a call cost is in its step, its task, its model and the usage of the hour, and all agree', async () => {
+  it("the cost of a call is the same in its step, its task, its model's share and the hourly usage", async () => {
     const agent = await makeAgent()
     const task = await reaches(await give(agent, textOf(5)), 'completed')
     assert.equal(task.usage.cost_usd, 0.02)
@@ -146,7 +146,7 @@ describe('spending', () => {
     assert.match(key!.credential_id, /^key_/)
   })
 
-  it('the request carries the bound, so that a provider cannot write more than is reserved', async () => {
+  it('the request to the provider has the reserved maximum of output tokens', async () => {
     const agent = await makeAgent({ model: 'dear/known' })
     await setBudget({ scope: 'agent', subject: agent, max_tokens: 400 })
     models.next({ do: 'answer', text: 'Short.', usage: { input_tokens: 30, output_tokens: 4, cached_tokens: 10 } })
@@ -157,7 +157,7 @@ describe('spending', () => {
     assert.equal(task.usage.cost_usd, (20 * 1000 + 10 * 100 + 4 * 3000) / 1e6)
   })
 
-  it('at 80 % there is a warning, once; at the end the task says which budget it waits for', async () => {
+  it('a budget warns once at 80 %, and a task that waits for it names it', async () => {
     const agent = await makeAgent()
     const budget = await setBudget({ scope: 'agent', subject: agent, max_tokens: 1000, period: 'month' })
     const spend = (tokens: number) => test.sql`update budget set spent_tokens = ${tokens} where id = ${budget}`
@@ -183,7 +183,7 @@ describe('spending', () => {
     await reaches(third, 'completed')
   })
 
-  it('the end of the window lets tasks go on, and what is spent begins anew', async () => {
+  it("at the end of a budget's window its usage is reset and waiting tasks continue", async () => {
     const agent = await makeAgent()
     const budget = await setBudget({ scope: 'agent', subject: agent, max_tokens: 200, period: 'hour' })
     await test.sql`update budget set spent_tokens = 190 where id = ${budget}`
@@ -194,7 +194,7 @@ describe('spending', () => {
     assert.equal((await budgetOf(budget)).spent.tokens, 10)
   })
 
-  it('budgets of agent, project, key and organization each limit their own calls only', async () => {
+  it('the budgets of an agent, a project, a key and an organization limit only their own calls', async () => {
     const agent = await makeAgent()
     const key = await makeKey(test, ownerOf(test), ['admin'])
     for (const of of [
@@ -213,7 +213,7 @@ describe('spending', () => {
     }
   })
 
-  it('spending of several budgets each is kept, and all are counted', async () => {
+  it('with several budgets each limit holds, and each counts the usage', async () => {
     const agent = await makeAgent()
     const wide = await setBudget({ scope: 'agent', subject: agent, max_cost_usd: 10 })
     const narrow = await setBudget({ scope: 'agent', subject: agent, max_tokens: 10, period: 'day' })
@@ -301,7 +301,7 @@ describe('spending', () => {
   })
 
   describe('a price that is not known', () => {
-    it('a price that is not known makes the cost null, not zero, and is counted in the usage', async () => {
+    it('an unknown price makes the cost null, and the call counts as unpriced in the usage', async () => {
       const agent = await makeAgent({ model: 'dear/unknown' })
       const task = await reaches(await give(agent, 'Hello'), 'completed')
       assert.equal(task.usage.cost_usd, null)
@@ -311,7 +311,7 @@ describe('spending', () => {
       assert.deepEqual([mine.cost_usd, mine.unpriced_calls, mine.calls], [0, 1, 1])
     })
 
-    it('a price that is not known fails a task that has to keep a budget in dollars, before anything is asked', async () => {
+    it('an unknown price fails a task with a budget in dollars before its model is called', async () => {
       const agent = await makeAgent({ model: 'dear/unknown' })
       await setBudget({ scope: 'agent', subject: agent, max_cost_usd: 5 })
       const asked = models.requests.length
@@ -321,7 +321,7 @@ describe('spending', () => {
       assert.equal(models.requests.length, asked)
     })
 
-    it('a price that is not known keeps a budget in tokens all the same', async () => {
+    it('a budget in tokens holds for a model of unknown price', async () => {
       const agent = await makeAgent({ model: 'dear/unknown' })
       const budget = await setBudget({ scope: 'agent', subject: agent, max_tokens: 5000 })
       const { usage } = await reaches(await give(agent, 'Hello'), 'completed')
@@ -330,7 +330,7 @@ describe('spending', () => {
   })
 
   describe('a call that is cut', () => {
-    it('a call that is cut gives back what it held: by a cancellation, by a stop, by a failure', async () => {
+    it('an interrupted call releases its reservation: after a cancellation, a stop or a failure', async () => {
       const agent = await makeAgent({ model: 'dear/known' })
       const budget = await setBudget({ scope: 'agent', subject: agent, max_tokens: 100_000 })
       const held = () => eventually(async () => (await budgetOf(budget)).reserved.tokens > 4096)
@@ -358,7 +358,7 @@ describe('spending', () => {
       assert.equal(await holdOf(failed), null)
     })
 
-    it('a call that is cut waits for a deleted budget no longer, and a deleted agent takes nothing with it', async () => {
+    it('deleting an agent releases the reservations of its calls in flight', async () => {
       const agent = await makeAgent({ model: 'dear/known' })
       const shared = await setBudget({ scope: 'project', max_tokens: 100_000 })
       const until = Promise.withResolvers()

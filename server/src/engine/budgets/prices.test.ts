@@ -5,7 +5,7 @@ import { makePrices, providersElsewhere } from './prices.ts'
 
 const none = new Map()
 
-it('a model has the price of the list, and none where it is not in it', () => {
+it('a model has the price in the list, and no price if it is not listed', () => {
   const prices = makePrices({ own: none, elsewhere: [] })
   assert.equal(prices.of('openai/gpt-4o-mini')?.input, 0.15)
   assert.equal(prices.of('builtin/echo')?.output, 0)
@@ -60,7 +60,7 @@ it("an organization's price for its own provider comes before the operator's, an
   assert.equal(prices.of('acme/small', provider), null)
 })
 
-it('a table of prices in another form is refused', () => {
+it('a price table of the wrong form is rejected', () => {
   const price = { input: 1, output: 1 }
   for (const json of [
     [],

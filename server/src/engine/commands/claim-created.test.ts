@@ -87,7 +87,7 @@ describe('a task that is created where a slot is free', () => {
     assert.deepEqual([await transactionsOf(first.id), await transactionsOf(second.id)], [1, 2])
   })
 
-  it('a task that is created where a slot is free leaves nothing behind, and no slot taken, where its transaction is rolled back', async () => {
+  it('a claimed task whose creation is rolled back leaves no row and frees its slot', async () => {
     const { engine, sql } = test.service.context
     await eventually(async () => engine.runningTasks() === 0)
     const lost = newTask()
@@ -134,7 +134,7 @@ describe('a task that is created where a slot is free', () => {
     })
   })
 
-  it('a task that is created where a slot is free waits for its agent where that was paused since it was read', async () => {
+  it('a new task waits if its agent was paused after it was read', async () => {
     const { engine } = test.service.context
     const id = await make('paused', { model: 'builtin/echo' })
     const task = await readyTask(id)
@@ -151,7 +151,7 @@ describe('a task that is created where a slot is free', () => {
     await completed(task.id)
   })
 
-  it('a task that is created where a slot is free spends a budget that came since its agent was read', async () => {
+  it('a new task spends a budget that was created after its agent was read', async () => {
     const { engine } = test.service.context
     const id = await make('limited', { model: 'builtin/echo' })
     const task = await readyTask(id)
@@ -166,7 +166,7 @@ describe('a task that is created where a slot is free', () => {
     assert.ok(after.spent.tokens > 0, JSON.stringify(after))
   })
 
-  it('a task that is created where a slot is free asks its model once it is stored, and not at all where it is not stored', async () => {
+  it('a claimed task calls its model once it is stored, and never if it is not stored', async () => {
     const { engine } = test.service.context
     const id = await make('asks', { model: 'fake/model' })
     const asked = async (): Promise<number> => {

@@ -74,7 +74,7 @@ describe('the journal of a retry', () => {
   }
   const shape = (steps: readonly Step[]) => steps.map(({ index, type, status }) => [index, type, status])
 
-  it('the journal of a retry has the steps before the one that is done anew, and nothing of their cost', async () => {
+  it('the journal of a retry has the steps before the retried one, without their cost', async () => {
     const steps = [said('a'), of('tool_call', 'completed', 'a'), said('b'), of('tool_call', 'failed', 'b'), said()]
     const { old, fresh, kept } = await retry(steps, 4)
     assert.deepEqual(shape(kept), [
@@ -96,11 +96,11 @@ describe('the journal of a retry', () => {
     assert.deepEqual(event!['data'], { status: 'queued', retried_from: old, from_step: 4 })
   })
 
-  it('the journal of a retry is empty where all is done anew', async () => {
+  it('the journal of a retry from the first step is empty', async () => {
     assert.deepEqual((await retry([said()], 0)).kept, [])
   })
 
-  it('the journal of a retry keeps the finished one of two parallel calls, for the other to be made', async () => {
+  it('the journal of a retry has the completed one of two parallel calls, and the other call is made', async () => {
     const { kept } = await retry([said('a', 'b'), of('tool_call', 'completed', 'a'), of('tool_call', 'failed', 'b')], 2)
     assert.deepEqual(shape(kept), [
       [0, 'model_call', 'completed'],
@@ -108,7 +108,7 @@ describe('the journal of a retry', () => {
     ])
   })
 
-  it('the journal of a retry leaves out what had neither a result nor an effect, without gaps', async () => {
+  it('the journal of a retry leaves out steps without result and effect, and has no gaps', async () => {
     const steps = [
       said('a', 'b', 'c'),
       of('wait', 'started', 'a'),
@@ -122,7 +122,7 @@ describe('the journal of a retry', () => {
     ])
   })
 
-  it('the journal of a retry asks again for leave that was given for a call which is made anew, not for one that was made or refused', async () => {
+  it('a retry requests approval again for a call that is repeated, and not for one that was made or rejected', async () => {
     const steps = [
       said('same'),
       of('approval', 'completed', 'same'),
@@ -142,7 +142,7 @@ describe('the journal of a retry', () => {
     assert.equal((await retry(steps, 7)).kept.length, 7)
   })
 
-  it('the journal of a retry has a person asked about calls of unknown outcome, but for those that are safe to make again', async () => {
+  it('a retry asks a person about calls of unknown outcome, except for safe ones', async () => {
     const cut = { safety: 'keyed', approval_id: 'appr_x', repeat: 2 }
     const steps = [
       said('a', 'b', 'c'),
@@ -161,7 +161,7 @@ describe('the journal of a retry', () => {
     )
   })
 
-  it('the journal of a retry has the messages that were read before the step that is done anew, where they were read', async () => {
+  it('the journal of a retry has the messages that were read before the retried step, at their places', async () => {
     const steps = [
       said('a'),
       of('wait', 'started', 'a'),

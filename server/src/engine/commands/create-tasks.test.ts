@@ -42,7 +42,7 @@ describe('creation of tasks', () => {
     from task t left join pgboss.job j on j.id = t.job_id left join task_event e on e.task_id = t.id
     where t.id = any(${ids})`
 
-  it('creation of tasks is one transaction for those that come together, and each gets its own row', async () => {
+  it('tasks that are created at the same time share a transaction, and each caller gets its row', async () => {
     notified = 0
     const tasks = Array.from({ length: 20 }, (_, i) =>
       newTestTask(agent, `task ${i}`, { priority: i % 10, budget: { max_tokens: 491 + i }, queue_ttl_seconds: 60 }),
@@ -61,7 +61,7 @@ describe('creation of tasks', () => {
     assert.equal(notified, 1)
   })
 
-  it('creation of tasks fails for one that cannot be stored, and for no other one', async () => {
+  it('a task that cannot be stored fails alone, and the others of its batch are created', async () => {
     const tasks = ['before', 'a text that PostgreSQL refuses: \0', 'behind'].map((input) => newTestTask(agent, input))
     const results = await Promise.allSettled(tasks.map(create))
     assert.deepEqual(
@@ -72,7 +72,7 @@ describe('creation of tasks', () => {
     assert.deepEqual([now!.tasks, now!.jobs, now!.events], [2, 2, 2])
   })
 
-  it('creation of tasks stores nothing for an agent that was deleted meanwhile', async () => {
+  it('no task is stored for an agent that was deleted meanwhile', async () => {
     const deleted = await insertTestAgent(database.sql)
     await database.sql`delete from agent where id = ${deleted.id}`
     const tasks = [newTestTask(agent, 'stays'), newTestTask(deleted, 'goes')]
@@ -85,7 +85,7 @@ describe('creation of tasks', () => {
     assert.deepEqual([now!.tasks, now!.jobs, now!.events], [1, 1, 1])
   })
 
-  it('creation of tasks looks at the gates of a task that has any', async () => {
+  it('the creation of a task checks its concurrency limits', async () => {
     const tasks = [1, 2].map((i) => newTestTask(agent, `keyed ${i}`, { concurrency_key: 'one at a time' }))
     await Promise.all(tasks.map(create))
     const [now] = await stored(tasks.map(({ id }) => id))

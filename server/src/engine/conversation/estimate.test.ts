@@ -24,7 +24,7 @@ const call = (messages: number, input_tokens: number, output_tokens: number): St
 const estimate = (more: Partial<NextCall>) =>
   estimateInput({ messages: [], system_prompt: undefined, tools: [], steps: [], ...more })
 
-it('a first call is estimated by its bytes: prompt, messages and tools', () => {
+it('the first call of a task is estimated by the bytes of prompt, messages and tools', () => {
   assert.equal(estimate({ messages: [user('123456')] }), 1 + 4 + 2)
   assert.equal(estimate({ system_prompt: '1234567' }), 1 + 3)
   const tools = [{ name: 'a', description: '', parameters: {} }]
@@ -32,12 +32,12 @@ it('a first call is estimated by its bytes: prompt, messages and tools', () => {
   assert.equal(estimate({ messages: [user('ä'.repeat(30))] }), 1 + 4 + 20, 'bytes, not characters')
 })
 
-it('a later call is what the provider counted, its answer, and the bytes that came since', () => {
+it("a later call is estimated as the provider's last count, its answer, and the bytes since", () => {
   const messages = [user('x'.repeat(9000)), { role: 'assistant' as const, content: 'y'.repeat(900) }, user('123456')]
   assert.equal(estimate({ messages, steps: [call(1, 2000, 50)] }), 2000 + 50 + 4 + 2)
 })
 
-it('a provider that counts nothing is not believed', () => {
+it('the estimate ignores a provider that reports zero tokens', () => {
   const messages = [user('123456'), { role: 'assistant' as const, content: '123' }]
   assert.equal(estimate({ messages, steps: [call(1, 0, 0)] }), 1 + 6 + 5)
 })

@@ -66,12 +66,12 @@ describe('what a thread remembers', () => {
   })
   const call = (id: string) => ({ id, name: 'weather', arguments: { city: 'Bern' } })
 
-  it('what a thread remembers is nothing for a task without a thread, and for the first of one', async () => {
+  it('the history is empty for a task without a thread and for the first task of a thread', async () => {
     assert.deepEqual(await threadHistory(sql, { id: newId('task'), thread_id: null }), [])
     assert.deepEqual(await threadHistory(sql, await makeThread([])), [])
   })
 
-  it('what a thread remembers has calls of tools with their results, and leaves out calls that have none', async () => {
+  it('the history of a thread has tool calls with their results, and no calls without a result', async () => {
     const result = { type: 'tool_call', name: 'weather', input: { tool_call_id: 'a' }, output: { content: 'Rain.' } }
     const thread = await makeThread([
       { input: 'Weather?', steps: [said('Let me see.', [call('a')]), result, said('It rains.')] },
@@ -89,7 +89,7 @@ describe('what a thread remembers', () => {
     ])
   })
 
-  it('what a thread remembers has messages that were sent to a task where the task read them', async () => {
+  it('the history of a thread has messages to a task where the task read them', async () => {
     const thread = await makeThread([{ input: 'Count.', steps: [said('One.'), said('Two, backwards.')] }])
     await sql`insert into task_message (task_id, position, id, content, before_step, created_by) values (${thread.ids[0]!}, 0, ${newId('msg')}, 'Backwards!', 1, 'user_1')`
     assert.deepEqual(
@@ -98,7 +98,7 @@ describe('what a thread remembers', () => {
     )
   })
 
-  it('what a thread remembers has a retry in place of the task that it repeats', async () => {
+  it('the history of a thread has a retry in place of the task that it repeats', async () => {
     const thread = await makeThread([
       { input: 'Try.', status: 'failed', steps: [said('Half an')] },
       { input: 'Try.', steps: [said('A whole answer.')], retried_from: '0' },
@@ -109,7 +109,7 @@ describe('what a thread remembers', () => {
     )
   })
 
-  it('what a thread remembers is bounded in messages and in bytes, the newest first, and cut between tasks', async () => {
+  it('the history of a thread is bounded in messages and bytes, and keeps whole tasks, the newest first', async () => {
     const many = await makeThread(
       Array.from({ length: 7 }, (_, i) => ({
         input: Array.from({ length: 199 }, (_unused, j) => ({ role: 'user', content: `${i} ${j}` })),

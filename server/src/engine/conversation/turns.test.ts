@@ -100,7 +100,7 @@ describe('the turns of a task', () => {
   const calls = (count: number, name: string, args: object = { hang: true }) =>
     Array.from({ length: count }, () => ({ name, arguments: args }))
 
-  it('the turns of a task end where models that are named again among the fallbacks fail again', async () => {
+  it('a task fails when all its fallback models have failed, even if a model is named twice', async () => {
     const { id } = await give({ model: 'refuses', fallback_models: ['refuses', 'refuses too', 'refuses'] }, {})
     const { error } = await reaches(id, 'failed')
     assert.equal(error?.code, 'provider_refused_request')
@@ -110,7 +110,7 @@ describe('the turns of a task', () => {
     )
   })
 
-  it('the turns of a task give back what a call had reserved where nothing is behind the name that takes over', async () => {
+  it('a reservation is released when the fallback model is unknown', async () => {
     const agent = await insertTestAgent(sql, { model: 'refuses', fallback_models: ['unknown/x'] })
     await sql`
       insert into budget (id, org_id, project_id, scope, subject, max_tokens, period, window_start, created_by)
@@ -123,7 +123,7 @@ describe('the turns of a task', () => {
     assert.deepEqual(budget, { held_tokens: 0, spent_tokens: 0 })
   })
 
-  it('the turns of a task wait for a moment or an answer also where a person approved the waiting', async () => {
+  it('wait and request_input make the task wait after their approval too', async () => {
     const tool_policies = { wait: 'ask', request_input: 'ask' }
     const { id } = await give(
       { tool_policies },
@@ -144,7 +144,7 @@ describe('the turns of a task', () => {
     )
   })
 
-  it('the turns of a task make every call once, whatever names the model gives its calls', async () => {
+  it('every tool call is made once, even if the model repeats call ids', async () => {
     const { id } = await give(
       {},
       { tool_calls: [{ id: 'x', name: 'unsafe' }] },
@@ -163,7 +163,7 @@ describe('the turns of a task', () => {
     assert.equal(ids.length, 3)
   })
 
-  it('name in the receipt no call that was never made', async () => {
+  it('the receipt of a cancellation names no call that was never made', async () => {
     const { id } = await give({}, { tool_calls: calls(20, 'unsafe') }, { text: 'Done.' })
     await eventually(async () => (await callsOf(id)) === 16)
     await cancel(id)
@@ -173,7 +173,7 @@ describe('the turns of a task', () => {
     assert.equal(await callsOf(id), 16)
   })
 
-  it('the turns of a task ask no person about a call that was never made, and make it when they go on', async () => {
+  it('a call that was never made is made when its task continues, without asking a person', async () => {
     const { id, agent } = await give(
       {},
       { tool_calls: [...calls(16, 'safe'), ...calls(2, 'unsafe', {})] },
@@ -194,7 +194,7 @@ describe('the turns of a task', () => {
     )
   })
 
-  it('the turns of a task have events in the order of time, also after a change that began before another and waited for it', async () => {
+  it('the events of a task are in the order of time, even if a change waited for a later one', async () => {
     const { id } = await give({}, { tool_calls: [{ name: 'wait', arguments: { seconds: 600 } }] })
     await reaches(id, 'waiting')
     await sql.begin(async (late) => {
@@ -214,7 +214,7 @@ describe('the turns of a task', () => {
     assert.deepEqual(events.at(-1), { type: 'task.canceled', went_back: false, is_end: true })
   })
 
-  it('the turns of a task tell in the receipt what a person said just before became of a call', async () => {
+  it('the receipt of a cancellation has the outcome of a call that a person stated just before', async () => {
     const agent = await insertTestAgent(sql, { model: 'script', tools: ['unsafe', 'safe'] })
     const task = newTestTask(agent, '[{"text": "Done."}]')
     const tool_calls = [
@@ -242,7 +242,7 @@ describe('the turns of a task', () => {
     )
   })
 
-  it('the turns of a task end where a task is canceled while its provider asks it to come back later', async () => {
+  it('a task is canceled while its provider asks for a pause', async () => {
     const agent = await insertTestAgent(sql, { model: 'busy' })
     const task = newTestTask(agent, 'x')
     whileItFails = async () => {
@@ -254,7 +254,7 @@ describe('the turns of a task', () => {
     assert.equal((await eventsOf(task.id, 'task.waiting')).length, 0)
   })
 
-  it('the turns of a task are aborted where an approval that cancels its task expires meanwhile', async () => {
+  it('a task is canceled when an approval with on_timeout cancel expires during a call', async () => {
     const config = { tool_policies: { unsafe: 'ask' }, approval_on_timeout: 'cancel' }
     const { id } = await give(config, { tool_calls: [{ name: 'unsafe' }, ...calls(1, 'safe')] }, { text: 'Done.' })
     await eventually(async () => (await callsOf(id)) === 1)
@@ -265,7 +265,7 @@ describe('the turns of a task', () => {
     assert.equal((await eventsOf(id, 'cancel.requested')).length, 1)
   })
 
-  it('the turns of a task go on at once where all of their questions have expired', async () => {
+  it('a task continues at once when all its approvals have expired', async () => {
     const { id } = await give(
       { tool_policies: { unsafe: 'ask' } },
       { tool_calls: calls(8, 'unsafe') },
@@ -282,7 +282,7 @@ describe('the turns of a task', () => {
     assert.equal(await callsOf(id), 0)
   })
 
-  it('the turns of a task ask for no approval of a call that would exceed the limit of steps', async () => {
+  it('no approval is requested for a call that would exceed the limit of steps', async () => {
     const config = { tool_policies: { unsafe: 'ask' } }
     const script = [{ tool_calls: [{ name: 'unsafe' }] }, { text: 'Done.' }]
     const tooFew = await give({ ...config, max_steps: 2 }, ...script)
@@ -294,7 +294,7 @@ describe('the turns of a task', () => {
     assert.deepEqual([await callsOf(tooFew.id), await callsOf(enough.id)], [0, 1])
   })
 
-  it('the turns of a task leave no questions and no messages behind when their agent is deleted', async () => {
+  it('deleting an agent removes the approvals and messages of its tasks', async () => {
     const { id, agent } = await give({ tool_policies: { unsafe: 'ask' } }, { tool_calls: [{ name: 'unsafe' }] })
     await pending(id)
     await sql.begin((tx) => engine.sendMessage(tx, id, { content: 'Hurry.', user_id: 'user_x' }))
@@ -312,7 +312,7 @@ describe('the turns of a task', () => {
   })
 })
 
-it('a process that stops gives calls of tools no longer because their agent was stopped before', () => {
+it('a stopping process gives tool calls no extra time because their agent was stopped before', () => {
   mock.timers.enable({ apis: ['setTimeout'] })
   const run = new Run({
     claim: { task_id: 'task_x', worker_id: 'worker_x', attempt: 1, writes: 0 },
@@ -357,7 +357,7 @@ function toolsFor(sql: Sql): ToolSource {
   return { open: async () => ({ tools, missing: [], unreadable: [], secrets: [], close: async () => {} }) }
 }
 
-it('checks of arguments that take long let everything else go on in between', async () => {
+it('slow checks of arguments let other work run in between', async () => {
   const parameters = { type: 'object', properties: { text: { type: 'string', pattern: '^(a+)+$' } } }
   const tool: Tool = { name: 'slow', description: '', parameters, safety: 'safe', call: async () => ({ content: '' }) }
   const tool_calls = Array.from({ length: 5 }, (_, i) => ({

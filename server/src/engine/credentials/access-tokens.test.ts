@@ -23,7 +23,7 @@ const endsIn = (id: string, seconds: number) => test.sql`
 const stateOf = async (id: string) => (await world.call('GET', `/credentials/${id}`)).body
 
 describe('a call of a tool', () => {
-  it('a call of a tool carries an access token that the service asked for, and its answer does not show it', async (t) => {
+  it('a tool call has an access token from the issuer, and its result does not show the token', async (t) => {
     const issuer = await startIssuer(t)
     const server = await startTokenServer(t, issuer)
     const made = await world.credential(issuer)
@@ -43,7 +43,7 @@ describe('a call of a tool', () => {
     assert.equal(JSON.stringify(rows).includes(token), false)
   })
 
-  it('a call of a tool shares a token with others until it is due, and the first that finds it due renews it', async (t) => {
+  it('tool calls share a token until its renewal is due, and the first call then renews it', async (t) => {
     const issuer = await startIssuer(t)
     const server = await startTokenServer(t, issuer)
     const { id, name } = await world.credential(issuer)
@@ -61,7 +61,7 @@ describe('a call of a tool', () => {
     assert.ok(server.calls.every(({ verdict }) => verdict === 'good'))
   })
 
-  it('a call of a tool gets tokens for which a person let the service in, with refresh tokens that are used once each', async (t) => {
+  it('a tool call gets tokens that a person authorized, and each refresh token is used once', async (t) => {
     const issuer = await startIssuer(t)
     const server = await startTokenServer(t, issuer)
     const { id, name, status } = await world.credential(issuer, person)
@@ -102,7 +102,7 @@ describe('a call of a tool', () => {
       assert.equal(server.calls.length, 4, 'it is repeated once')
     })
 
-  it('a call of a tool that is always refused with 401 does not ask for new tokens without end, and says so', async (t) => {
+  it('a tool call that is always refused with 401 requests a bounded number of tokens and fails', async (t) => {
     const issuer = await startIssuer(t)
     const server = await startTokenServer(t, issuer)
     const { name } = await world.credential(issuer)
@@ -114,7 +114,7 @@ describe('a call of a tool', () => {
     assert.equal(server.calls.length, 8 + 5)
   })
 
-  it('a call of a tool that is unsafe and refused with 401 is not repeated, and the next one has a new token', async (t) => {
+  it('an unsafe tool call that is refused with 401 is not repeated, and the next call has a new token', async (t) => {
     const issuer = await startIssuer(t)
     const server = await startTokenServer(t, issuer)
     const { name } = await world.credential(issuer)
@@ -128,7 +128,7 @@ describe('a call of a tool', () => {
 })
 
 describe('a task whose tools have no good token', () => {
-  it('a task whose tools have no good token waits without a worker for a person, and goes on when they connect the credential', async (t) => {
+  it('a task waits without a worker for a person to connect a credential, and then continues', async (t) => {
     const issuer = await startIssuer(t)
     const server = await startTokenServer(t, issuer)
     const { id, name } = await world.credential(issuer, person)
@@ -150,7 +150,7 @@ describe('a task whose tools have no good token', () => {
     assert.deepEqual([data.credential_id, data.name, data.error.code], [id, name, 'not_connected'])
   })
 
-  it('a task whose tools have no good token waits when the grant is dead, whose webhook event comes once', async (t) => {
+  it('a task waits when its grant was revoked, and the webhook event is sent once', async (t) => {
     const issuer = await startIssuer(t)
     const server = await startTokenServer(t, issuer)
     const { id, name } = await world.credential(issuer, person)
@@ -179,7 +179,7 @@ describe('a task whose tools have no good token', () => {
     for (const task of tasks) await world.reaches(task, 'completed')
   })
 
-  it('a task whose tools have no good token waits for a client whose secret was replaced at the issuer, until it is replaced here', async (t) => {
+  it('a task waits until a client secret that was replaced at the issuer is replaced here too', async (t) => {
     const issuer = await startIssuer(t)
     const server = await startTokenServer(t, issuer)
     const made = await world.credential(issuer, { client_secret: 'not-the-secret' })
@@ -194,7 +194,7 @@ describe('a task whose tools have no good token', () => {
     assert.equal((await world.reaches(task, 'completed')).output.content, 'fine, Bearer [redacted]')
   })
 
-  it('a task whose tools have no good token asks an issuer that is out of order again after a moment', async (t) => {
+  it('a task asks a failing issuer again after a delay', async (t) => {
     const issuer = await startIssuer(t)
     const server = await startTokenServer(t, issuer)
     issuer.answers['/token'] = (_request, response) => void response.writeHead(503).end()
@@ -209,7 +209,7 @@ describe('a task whose tools have no good token', () => {
     assert.equal((await stateOf(made.id)).status, 'connected')
   })
 
-  it('a task whose tools have no good token goes on when the credential is deleted, and its model reads that there is none', async (t) => {
+  it('a task continues when its credential is deleted, and its model reads that there is none', async (t) => {
     const issuer = await startIssuer(t)
     const server = await startTokenServer(t, issuer)
     const { id, name } = await world.credential(issuer, person)
@@ -219,7 +219,7 @@ describe('a task whose tools have no good token', () => {
     assert.match((await world.reaches(task, 'completed')).output.content, /the project has no such credential/)
   })
 
-  it('a task whose tools have no good token makes its other calls first, and asks for leave before it waits', async (t) => {
+  it('a task makes its other calls and requests approvals before it waits for a credential', async (t) => {
     const issuer = await startIssuer(t)
     const server = await startTokenServer(t, issuer)
     const { id, name } = await world.credential(issuer, person)
@@ -261,7 +261,7 @@ describe('a task whose tools have no good token', () => {
     )
   })
 
-  it('a task whose tools have no good token makes a call of unknown outcome again that a person allowed, and only then', async (t) => {
+  it('a call of unknown outcome that waits for a credential is repeated only after a person allowed it', async (t) => {
     const issuer = await startIssuer(t)
     const server = await startTokenServer(t, issuer)
     const { id, name } = await world.credential(issuer, person)
@@ -290,7 +290,7 @@ describe('a task whose tools have no good token', () => {
     assert.equal(list.approvals.length, 1, 'the person is asked once')
   })
 
-  it('a task whose tools have no good token can be canceled, and its receipt names no call', async (t) => {
+  it('a task that waits for a credential can be canceled, and its receipt names no call', async (t) => {
     const issuer = await startIssuer(t)
     const server = await startTokenServer(t, issuer)
     const { name } = await world.credential(issuer, person)
@@ -302,7 +302,7 @@ describe('a task whose tools have no good token', () => {
     assert.deepEqual([data.effects, data.uncertain], [[], []])
   })
 
-  it('a task whose tools have no good token works on with a token that is good while its issuer does not answer', async (t) => {
+  it('a task continues with a valid token while the issuer does not respond', async (t) => {
     const issuer = await startIssuer(t)
     const server = await startTokenServer(t, issuer)
     const { id, name } = await world.credential(issuer)
@@ -327,7 +327,7 @@ describe('a refresh token', () => {
   const refreshesOf = ({ issuer }: Awaited<ReturnType<typeof due>>) =>
     issuer.tokenRequests.filter(({ grant_type }) => grant_type === 'refresh_token')
 
-  it('a refresh token that may be spent, because no answer came, is not sent again', async (t) => {
+  it('a refresh token is not sent again if its renewal got no response', async (t) => {
     const made = await due(t)
     made.issuer.holdAnswer = async () => 'cut'
     const task = await world.give(made.agent)
@@ -338,7 +338,7 @@ describe('a refresh token', () => {
     assert.equal(refreshesOf(made).length, 1)
   })
 
-  it('a refresh token that may be spent, because its process ended in between, is not sent again', async (t) => {
+  it('a refresh token is not sent again if the process of its renewal ended', async (t) => {
     const made = await due(t)
     // As a process leaves it that was killed while it waited for the answer.
     await test.sql`
@@ -349,7 +349,7 @@ describe('a refresh token', () => {
     assert.equal(refreshesOf(made).length, 0)
   })
 
-  it('a refresh token of an issuer that is known not to replace it is sent again', async (t) => {
+  it('a refresh token is sent again to an issuer that does not replace refresh tokens', async (t) => {
     const made = await due(t, { rotates: false })
     assert.equal((await world.give(made.agent)).status, 'completed')
     await endsIn(made.id, -1)
@@ -360,7 +360,7 @@ describe('a refresh token', () => {
     assert.equal(refreshesOf(made).length, 2)
   })
 
-  it('a refresh token is not used by two processes that find it due together, and both get the new token', async (t) => {
+  it('two processes that find a renewal due use the refresh token once, and both get the new token', async (t) => {
     const made = await due(t)
     const { sql, secrets, issuers, log } = test.service.context
     const processes = Array.from({ length: 4 }, () => makeAccessTokens({ sql, secrets, issuers, log }))
@@ -377,7 +377,7 @@ describe('a refresh token', () => {
     assert.equal(await made.issuer.judge(`Bearer ${tokens[0]!.value}`), 'good')
   })
 
-  it('a refresh token counts where its answer comes after its right to be renewed alone is over', async (t) => {
+  it('tokens that arrive after the lease of their renewal has ended are stored', async (t) => {
     const made = await due(t)
     const held = Promise.withResolvers<void>()
     made.issuer.holdAnswer = () => held.promise.then(() => 'send' as const)
@@ -390,7 +390,7 @@ describe('a refresh token', () => {
     assert.equal((await stateOf(made.id)).status, 'connected')
   })
 
-  it('a refresh token is not there where the issuer gave none: a person connects the credential again', async (t) => {
+  it('without a refresh token a person must connect the credential again', async (t) => {
     const made = await due(t, { withoutRefresh: true })
     const task = await world.give(made.agent)
     assert.deepEqual([task.status, task.wait.reason], ['waiting', 'credential'])
@@ -449,7 +449,7 @@ describe('a tool of an MCP server', () => {
     return { issuer, calls, refused, id, agent_id: agent.id as string, first: `Bearer ${token!.value}` }
   }
 
-  it('a tool of an MCP server is called with tokens that are renewed in the middle of a session', async (t) => {
+  it('an MCP session uses tokens that are renewed during the session', async (t) => {
     const { issuer, calls, id, agent_id } = await served(t, 'safe')
     await test.sql`update credential_oauth set renew_at = now() where credential_id = ${id}`
     const task = await world.give(agent_id)
@@ -457,7 +457,7 @@ describe('a tool of an MCP server', () => {
     assert.deepEqual([calls.length, issuer.issued.length], [2, 2])
   })
 
-  it('a tool of an MCP server that is unsafe is called with a new token where the server refuses to connect with the old one', async (t) => {
+  it('an unsafe MCP tool is called with a new token if the server refused the connection with the old one', async (t) => {
     const { issuer, calls, refused, agent_id, first } = await served(t, 'unsafe')
     refused.add(first)
     const task = await world.give(agent_id)

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { allowsMore, mayBeSentTo, normalPattern, patternOf } from './allowed-hosts.ts'
 
-it('a pattern is a host or all names below one, with a port or for any, in one form', () => {
+it('a host pattern is a host or a wildcard, with or without a port, in a normal form', () => {
   for (const [given, kept] of [
     ['API.Example.com', 'api.example.com'],
     ['api.example.com.', 'api.example.com'],
@@ -31,7 +31,7 @@ it('a pattern is a host or all names below one, with a port or for any, in one f
   assert.equal(patternOf('http://127.0.0.1:8080/mcp'), '127.0.0.1:8080')
 })
 
-it('a URL is allowed by its host and port alone, however it is written', () => {
+it('a URL is allowed by its host and port alone, in any notation', () => {
   const allowed = ['api.example.com', '*.wild.example', 'port.example:8443', '127.0.0.1', '[::1]']
   for (const url of [
     ...['https://api.example.com/x?y', 'http://API.EXAMPLE.COM.:81/', 'https://a.b.wild.example'],
@@ -54,7 +54,7 @@ it('a URL is allowed by its host and port alone, however it is written', () => {
   assert.equal(mayBeSentTo(['a.example:443'], 'http://a.example/'), false)
 })
 
-it('patterns that are added allow more, and those that are taken away do not', () => {
+it('added host patterns allow more, and removed ones do not', () => {
   assert.equal(allowsMore(['a.test', 'b.test'], ['b.test']), false)
   assert.equal(allowsMore(['a.test'], ['a.test', 'b.test']), true)
   assert.equal(allowsMore(['*.a.test'], ['x.a.test:1', '*.a.test']), true)

@@ -8,7 +8,7 @@ import type { NewTask } from '../commands/new-task.ts'
 
 const far = () => new Date(Date.now() + 3_600_000).toISOString()
 
-describe('tasks for later', () => {
+describe('delayed tasks', () => {
   let database: Awaited<ReturnType<typeof makeTestDatabase>>
   let here: Awaited<ReturnType<typeof openEngine>>
   let sql: Sql
@@ -36,7 +36,7 @@ describe('tasks for later', () => {
       15_000,
     )
 
-  it('a task that is due is not masked by a thousand of a paused agent that are due as well', async () => {
+  it('a due task runs even if a thousand tasks of a paused agent are due before it', async () => {
     const [paused, working] = [await insertTestAgent(sql), await insertTestAgent(sql)]
     await sql`update agent set status = 'paused' where id = ${paused.id}`
     await sql.begin(async (tx) => {
@@ -65,7 +65,7 @@ describe('tasks for later', () => {
     })
   })
 
-  it('a task for later of an agent that is being deleted is refused, and leaves nothing behind', async () => {
+  it('a delayed task for an agent that is being deleted is rejected and leaves no row', async () => {
     const agent = await insertTestAgent(sql)
     const deleting = Promise.withResolvers<void>()
     const blocked = Promise.withResolvers<void>()
@@ -90,7 +90,7 @@ describe('tasks for later', () => {
     assert.equal((await sql`select from task where agent_id = ${agent.id}`).length, 0)
   })
 
-  it('a task for later that was created before its agent was deleted is purged with it', async () => {
+  it('a delayed task is purged with its deleted agent', async () => {
     const agent = await insertTestAgent(sql)
     const id = await give(agent, { run_after: far() })
     await sql.begin(async (tx) => {

@@ -89,7 +89,7 @@ describe('a project with more tasks than its share of the queue', () => {
     return row!
   }
 
-  it('a project with more tasks than its share of the queue keeps the rest out of the queue, sends it as there is room, the urgent first, and loses nothing', async (t) => {
+  it("a project's tasks beyond its share of the queue are sent by priority as room appears, and none is lost", async (t) => {
     const agent = await insertTestAgent(sql)
     await sql.begin(async (tx) => {
       for (let i = 0; i < waitingMax; i++) await api.engine.enqueue(tx, newTestTask(agent, `first ${i}`))
@@ -129,7 +129,7 @@ describe('a project with more tasks than its share of the queue', () => {
     assert.ok(earlier!.n < slots, `${earlier!.n} of ${later.length} were claimed before the urgent task`)
   })
 
-  it('tasks of a paused agent are sent by its start within the same bound', async () => {
+  it("starting a paused agent sends its tasks within the project's share of the queue", async () => {
     const agent = await insertTestAgent(sql)
     await sql`update agent set status = 'paused' where id = ${agent.id}`
     const paused = { ...agent, status: 'paused' }
@@ -147,7 +147,7 @@ describe('a project with more tasks than its share of the queue', () => {
     })
   })
 
-  it('a backlog that a paused agent holds is left to its start, and keeps no other agent waiting', async () => {
+  it('the backlog of a paused agent waits for its start and delays no other agent', async () => {
     const agent = await insertTestAgent(sql)
     const ids = await Promise.all(Array.from({ length: 5 }, async (_, i) => (await give(agent, `held ${i}`)).id))
     await sql`update agent set status = 'paused' where id = ${agent.id}`

@@ -30,7 +30,7 @@ describe('workers that die', () => {
   const calls = (name: string) => sql<{ input: string; turn: number; pid: number }>`
     select input, turn, pid from witness where input like ${`${name} %`} order by id`
 
-  it('a task survives its killed worker, goes on from its last finished step and finishes once', async () => {
+  it('a task continues from its last completed step after its worker was killed, and ends once', async () => {
     const first = await world.startWorker({ calls: 6, call_ms: 100 })
     const [id] = await create(1, 'survivor')
     await eventually(async () => (await calls('survivor')).length === 3)
@@ -68,7 +68,7 @@ describe('workers that die', () => {
     await second.stop()
   })
 
-  it('a worker that was only taken for dead goes on with a task that comes back to it', async () => {
+  it('a worker that was wrongly taken for dead continues with a task that it claims again', async () => {
     let opened = 0
     const worker = await openEngine({
       connection: world.connection,
@@ -92,7 +92,7 @@ describe('workers that die', () => {
     await worker.close()
   })
 
-  it('a task is failed once too many workers died under it', async () => {
+  it('a task fails after too many workers died while running it', async () => {
     const task = newTestTask(agent, 'poison 0', { max_attempts: 2 })
     await world.create(task)
     for (let death = 1; death <= 2; death++) {
@@ -111,7 +111,7 @@ describe('workers that die', () => {
     await last.stop()
   })
 
-  it('two workers never run the same task, also where they share a folder', async () => {
+  it('two workers never run the same task, even with one data folder', async () => {
     const workers = await Promise.all([1, 2].map(() => world.startWorker({ calls: 2, call_ms: 1, slots: 16 })))
     const count = sizeOf({ short: 40, long: 300 })
     const ids = await create(count, 'shared')
@@ -126,7 +126,7 @@ describe('workers that die', () => {
     await Promise.all(workers.map((worker) => worker.stop()))
   })
 
-  it('a worker that is stopped hands its tasks on, and their order of steps is kept', async () => {
+  it('a stopping worker requeues its tasks, and their steps stay in order', async () => {
     const first = await world.startWorker({ calls: 20, call_ms: 50 })
     const ids = await create(3, 'handed')
     await eventually(async () => (await calls('handed')).length >= 6)

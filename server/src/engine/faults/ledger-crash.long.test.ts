@@ -40,7 +40,7 @@ describe('budgets of workers that die', () => {
   const open = async (ids: string[]) =>
     (await sql<{ n: number }>`select count(*) as n from task where id = any(${ids}) and finished_at is null`)[0]!.n
 
-  it('what a killed worker held is given back by the worker that goes on with its tasks', async () => {
+  it('the worker that takes over a task releases the reservation of the killed worker', async () => {
     const agent = await insertTestAgent(sql)
     const budget = await setBudget(agent, 1_000_000)
     const first = await startWorker({ call_ms: 60_000 })
@@ -55,7 +55,7 @@ describe('budgets of workers that die', () => {
     await second.stop()
   })
 
-  it('two workers share a budget that holds one call at a time, and every task has its turn', async () => {
+  it('two workers share a budget with room for one call, and every task gets its turn', async () => {
     const agent = await insertTestAgent(sql)
     const budget = await setBudget(agent, 5000)
     const workers = await Promise.all([1, 2].map((n) => startWorker({ data_dir: `worker ${n}` })))

@@ -32,7 +32,7 @@ describe('a worker that was never told', () => {
     return { agent: agent.id, task: task.id }
   }
 
-  it('a worker that was never told of a cancellation is found by polling, and the cancellation is confirmed before its deadline', async () => {
+  it('a worker that missed the signal of a cancellation confirms it before the deadline, because it polls', async () => {
     const { task } = await inTheMidst()
     const cancel = { reason: null, mode: 'graceful', user_id: test.owner.user_id }
     await test.sql`update task set cancel = ${jsonb(cancel)}, cancel_requested_at = now() where id = ${task}`
@@ -45,7 +45,7 @@ describe('a worker that was never told', () => {
     assert.equal(data.forced, undefined)
   })
 
-  it('a worker that was never told that an agent was stopped is found by polling, and the task is left for later', async () => {
+  it('a worker that missed the signal of a stopped agent defers its task, because it polls', async () => {
     const { agent, task } = await inTheMidst()
     await test.sql`update agent set status = 'stopped' where id = ${agent}`
     await eventually(async () => {

@@ -92,7 +92,7 @@ describe('a worker that is killed', () => {
     })
   }
 
-  it('a worker that is killed inside of a compaction leaves one compaction, which the next process makes', async () => {
+  it('a compaction that was interrupted by a kill is made once by the next process', async () => {
     const usage = { input_tokens: 900, output_tokens: 10 }
     const round = (n: number): FakeBehaviour => ({ ...thought(n), usage })
     const summary: FakeBehaviour = { do: 'answer', text: 'SUMMARY', usage }
@@ -110,7 +110,7 @@ describe('a worker that is killed', () => {
     assert.equal(events!.count, 1)
   })
 
-  it('a worker that is killed between two repairs of an answer leaves the same end, and no step twice', async () => {
+  it('a task whose worker is killed between two repairs ends the same, without a repeated step', async () => {
     const output_schema = { type: 'object', required: ['total'] }
     server.next({ do: 'answer', text: 'no' }, hang, { do: 'answer', text: '{}' }, { do: 'answer', text: '[]' })
     const id = await give({ model: 'openai/gpt-5.6-sol', tools: [], output_schema })

@@ -32,7 +32,7 @@ describe('a provider that fails', () => {
 
   for (const model of ['openai/x', 'anthropic/x']) {
     describe(`(${model})`, () => {
-      it('a provider that fails is tried again after a while, and its tasks end with a clear code', async () => {
+      it('a call to a failing provider is retried, and its task fails with a clear code', async () => {
         server.always((request) => {
           const fault = modelFaults.find(({ what }) => what === lastUserText(request.body))
           return fault?.behave(request) ?? { do: 'answer', text: 'fine' }
@@ -55,7 +55,7 @@ describe('a provider that fails', () => {
         }
       })
 
-      it('a provider that fails and comes back in time costs its tasks nothing but time', async () => {
+      it('tasks complete if their failing provider recovers in time', async () => {
         server.always(({ path, body }) => {
           const text = lastUserText(body)
           const fault = modelFaults.find(({ what }) => `back: ${what}` === text)
@@ -74,7 +74,7 @@ describe('a provider that fails', () => {
         }
       })
 
-      it('a provider that fails between the rounds of a task does not repeat what tools have done', async () => {
+      it('a provider failure between two rounds does not repeat tool calls', async () => {
         const input = `rounds of ${model}`
         let failed = false
         server.always(({ body }) => {
@@ -118,7 +118,7 @@ describe('a provider that fails', () => {
         assert.deepEqual([call?.status, call?.error.code], ['failed', 'invalid_arguments'])
       })
 
-      it('a model that asks for tools without end is stopped by the bound of steps', async () => {
+      it('a model that endlessly calls tools is stopped by the limit of steps', async () => {
         server.always({ do: 'answer', tool_calls: [{ id: 'same', name: 'current_time', arguments: {} }] })
         const id = await engine.give({ model, max_steps: 9 }, 'loop')
         const { status, error } = await engine.ended(id)
@@ -126,7 +126,7 @@ describe('a provider that fails', () => {
         assert.ok((await engine.steps(id)).length <= 9)
       })
 
-      it('a provider that fails for good is followed by the next of fallback_models', async () => {
+      it('the next of fallback_models takes over from a provider that fails for good', async () => {
         server.always(({ body }) =>
           body['model'] === 'first' ? { do: 'status', status: 500 } : { do: 'answer', text: 'from the second' },
         )
@@ -140,7 +140,7 @@ describe('a provider that fails', () => {
         assert.deepEqual([change?.data['from'], change?.data['to']], [`${provider}/first`, `${provider}/second`])
       })
 
-      it('a provider that asks for patience is left alone by all tasks until then', async () => {
+      it('a provider that asks for a pause gets no call of any task until its end', async () => {
         const name = `${model.split('/')[0]}/busy`
         let isBusy = true
         server.always(() =>
@@ -164,7 +164,7 @@ describe('a provider that fails', () => {
     })
   }
 
-  it('a provider that fails and asks for patience again is asked by one call, and the others that waited for it fail alike', async () => {
+  it('after a pause one call is made, and if the provider asks for another pause the waiting calls fail like it', async () => {
     const name = 'openai/busy-for-long'
     server.always({ do: 'status', status: 503, headers: { 'retry-after': '1' } })
     const inputs = Array.from({ length: 8 }, (_, i) => `again ${i}`)
@@ -184,7 +184,7 @@ describe('a provider that fails', () => {
     assert.equal(inputs.reduce((sum, input) => sum + asked(input).length, 0) + spared.length, received.length)
   })
 
-  it('a provider that fails and never answers is left alone, and probed by one call before all call it', async () => {
+  it('a provider that never responds is probed by one call before all others call it', async () => {
     const name = 'openai/dead'
     server.always({ do: 'status', status: 500 })
     const inputs = Array.from({ length: 12 }, (_, i) => `dead ${i}`)

@@ -22,7 +22,7 @@ describe('how soon the tasks of a killed worker go on', () => {
     world.create(...Array.from({ length: count }, (_, i) => newTestTask(agent, `${name} ${i}`)))
   const calls = (name: string) => world.sql`select id from witness where input like ${`${name} %`}`
 
-  it('the successor of a killed worker has its tasks back without waiting for it to be silent for long', async () => {
+  it('a restarted worker takes over the tasks of its killed predecessor at once', async () => {
     const first = await world.startWorker({ call_ms: 60_000 })
     const ids = await create(4, 'at-once')
     await eventually(async () => (await calls('at-once')).length === 4)

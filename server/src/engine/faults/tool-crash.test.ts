@@ -147,7 +147,7 @@ describe('a call of a tool that was cut by a crash', () => {
     })
   }
 
-  it('a call of a tool that was cut by a crash is uncertain in the receipt where the task is canceled meanwhile', async () => {
+  it('a tool call that was interrupted by a crash is uncertain in the receipt of a cancellation', async () => {
     const id = cut.canceled
     await until(id, 'waiting')
     await sql.begin((tx) => world.engine.cancel(tx, id, { reason: null, mode: 'graceful', user_id: 'user_x' }))
@@ -158,7 +158,7 @@ describe('a call of a tool that was cut by a crash', () => {
     assert.deepEqual(approval, { status: 'expired' })
   })
 
-  it('a call of a tool that was cut by a crash does not take the other calls of its answer with it: those that had ended are not made again', async () => {
+  it('after a crash only the interrupted tool call of an answer is repeated', async () => {
     const id = cut.several
     await until(id, 'completed')
     const rows = await sql<{ attempt: number; name: string }>`
@@ -171,7 +171,7 @@ describe('a call of a tool that was cut by a crash', () => {
     assert.equal(await callsOf(id), 4)
   })
 
-  it('tasks that wait for a moment or for a message hold no worker: one that is killed meanwhile does not matter to them', async () => {
+  it('tasks that wait for a time or a message are not affected by a killed worker', async () => {
     const { timer, asks } = cut
     const sent = await sql.begin((tx) =>
       world.engine.sendMessage(tx, asks, { content: 'the blue one', user_id: 'user_x' }),

@@ -34,7 +34,7 @@ describe('what a task stores', () => {
     return row!
   }
 
-  it('what a task stores grows with the number of its turns, not with their square', async () => {
+  it('the storage of a task grows linearly with its turns', async () => {
     const [half, whole] = [await stored(20), await stored(40)]
     for (const part of ['steps', 'events'] as const) {
       const factor = whole[part] / half[part]
@@ -42,7 +42,7 @@ describe('what a task stores', () => {
     }
   })
 
-  it('what a task stores is read exactly as it was streamed, though every text is stored once', async () => {
+  it('events are read exactly as they were streamed, although every text is stored once', async () => {
     const text = `A text that occurs once: ${newId('msg')}`
     const script = JSON.stringify([
       { text },
@@ -73,7 +73,7 @@ describe('what a task stores', () => {
     assert.equal(stored!.times, 1)
   })
 
-  it('what a task stores has a bound: a conversation that is too long ends its task before the next call of the model', async () => {
+  it('a conversation beyond its maximum length fails its task before the next model call', async () => {
     const input = [
       ...Array.from({ length: 8 }, () => ({ role: 'user' as const, content: 'x'.repeat(conversationMax / 8) })),
       { role: 'user' as const, content: 'x' },

@@ -16,7 +16,7 @@ import type { Run } from '../run/run.ts'
 const log = pino({ level: 'silent' })
 const onDeferred = (): void => {}
 
-it('failures of the disk and of the connection pass, and are no mistake of the task', () => {
+it('failures of the disk and of the connection are transient errors', () => {
   const failure = (code: string) => Object.assign(new Error('failed'), { code })
   for (const code of ['58030', '53100', '57P01', '08006', 'ECONNRESET', '40001'])
     assert.ok(isTransient(failure(code)), code)
@@ -103,7 +103,7 @@ describe('the journal', () => {
     await new Journal({ store: taskStore({ sql, indexed: sql, queue }), hub, onDeferred }).write(fast!.claim, end)
   })
 
-  it('the journal makes a write once whose commit got lost on the way back', async () => {
+  it('the journal makes a write once if the response of its commit was lost', async () => {
     const id = await create()
     const [run] = await claim('worker_a')
     let losses = 2
@@ -127,7 +127,7 @@ describe('the journal', () => {
     assert.deepEqual(row, { status: 'completed', writes: 2, last_sequence: 4 })
   })
 
-  it('the journal gives dense sequences when many write at once', async () => {
+  it('concurrent writes get dense sequences of events', async () => {
     const ids = await Promise.all(Array.from({ length: 20 }, () => create()))
     const runs = await claim('worker_a', 32)
     while (runs.length < 20) runs.push(...(await claim('worker_a', 32)))
@@ -151,7 +151,7 @@ describe('the journal', () => {
     assert.deepEqual(jobs, { n: 0 })
   })
 
-  it('the journal does not let one impossible write take the others of its group with it', async () => {
+  it('one invalid write does not fail the others of its batch', async () => {
     await Promise.all([create(), create()])
     const runs = await claim('worker_a', 2)
     const journal = new Journal({ store: taskStore({ sql, indexed: sql, queue }), hub, onDeferred })
@@ -164,7 +164,7 @@ describe('the journal', () => {
     await Promise.all(runs.map((run) => journal.write(run.claim, end)))
   })
 
-  it('a task whose agent was removed has no owner', async () => {
+  it('a write for a task of a deleted agent is rejected', async () => {
     const lone = await insertTestAgent(sql)
     const id = await create({ agent: lone })
     const [run] = await claim('worker_a')
@@ -296,7 +296,7 @@ describe('the journal', () => {
       await journal.write(run!.claim, end)
     })
 
-  it('a write of a worker that lost its task since its last one is refused and leaves nothing', async () => {
+  it('a write of a worker that has lost its task is rejected without effect', async () => {
     const { journal } = counted()
     const id = await create()
     const [first] = await claim('worker_c')
@@ -309,7 +309,7 @@ describe('the journal', () => {
     assert.equal(await journal.write(second!.claim, end), false)
   })
 
-  it('a write that was decided long ago, or by a clock that is ahead, is decided again', async () => {
+  it('a write that was decided long ago or by a fast clock is decided again', async () => {
     const id = await create()
     const [run] = await claim('worker_a')
     const store = taskStore({ sql, indexed: database.indexed, queue })
@@ -328,7 +328,7 @@ describe('the journal', () => {
     await journal.write(run!.claim, end)
   })
 
-  it('a foreseen write whose answer got lost is made once', async () => {
+  it('a foreseen write is made once if its response was lost', async () => {
     const id = await create()
     const [run] = await claim('worker_a')
     const store = taskStore({ sql, indexed: database.indexed, queue })

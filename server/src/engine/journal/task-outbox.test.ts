@@ -35,7 +35,7 @@ function enlarge(value: unknown, name = ''): unknown {
 }
 
 describe('the payload of an event', () => {
-  it('the payload of an event is known of every event, and shown by an example that is valid', () => {
+  it('every event has a payload schema and a valid example', () => {
     const names = [...subscriptions.filter((name) => !name.endsWith('*')), testEventName] as OutboxEventName[]
     assert.deepEqual(Object.keys(eventPayloads).toSorted(), names.toSorted())
     for (const event of names) {
@@ -45,14 +45,14 @@ describe('the payload of an event', () => {
     }
   })
 
-  it('the payload of an event of one event is not valid for another', () => {
+  it('the payload of one event is not valid for another', () => {
     const wrong = { event: 'agent.stopped', timestamp: '2026-11-20T09:30:00.000Z', data: eventExamples['agent.failed'] }
     assert.notDeepEqual(check(webhookBody, wrong), [])
   })
 })
 
 describe('webhook events of a task', () => {
-  it('webhook events of a task is what the contract shows, cut or not', () => {
+  it('webhook events of a task match the contract, cut or not', () => {
     for (const type of taskEventNames) {
       const { task: shown, agent: _agent, sequence, truncated, ...own } = eventExamples[type]
       const more = { by_model: {} }
@@ -66,7 +66,7 @@ describe('webhook events of a task', () => {
     }
   })
 
-  it('webhook events of a task stays small whatever happened, says so, and is still valid', () => {
+  it('a large webhook event is cut to its bound, says so, and stays valid', () => {
     for (const type of taskEventNames) {
       const { task: _task, agent: _agent, sequence, truncated: _truncated, ...own } = eventExamples[type]
       const data = enlarge({ ...own, arguments: { body: 'x'.repeat(5000) } }) as Record<string, unknown>
@@ -80,13 +80,13 @@ describe('webhook events of a task', () => {
     }
   })
 
-  it('webhook events of a task cuts a text between characters', () => {
+  it('webhook events cut texts between characters', () => {
     const data = { reason: `${'😀'.repeat(taskEventBounds.text)}!`, effects: [], uncertain: [] }
     const [published] = taskOutbox(task, ['task.*'], [{ type: 'task.canceled', sequence: 2, data }])
     assert.equal((published!.data as { reason: string }).reason, '😀'.repeat(taskEventBounds.text))
   })
 
-  it('webhook events of a task are only those that a webhook subscribes to, by name or by kind', () => {
+  it('only events that a webhook subscribes to are made, by name or by wildcard', () => {
     const types = ['task.started', 'step.started', 'budget.reached', 'task.failed', 'usage.updated'] as const
     const events = types.map((type, i) => ({ type, sequence: i + 2, data: {} }))
     const reportOf = (subscribed: string[]) => taskOutbox(task, subscribed, events).map(({ type }) => type)
@@ -95,7 +95,7 @@ describe('webhook events of a task', () => {
     assert.deepEqual(reportOf(['approval.*', 'agent.failed', 'step.*']), [])
   })
 
-  it('webhook events of a task leaves out the name of an agent that is gone', () => {
+  it('webhook events of a task leave out the name of a deleted agent', () => {
     const [published] = taskOutbox(
       { ...task, agent_name: undefined },
       ['task.*'],

@@ -4,7 +4,7 @@ import { UsageMeter, type ProcessUse } from './usage-meter.ts'
 
 const start: ProcessUse = { cpu_seconds: 0, memory_bytes: 100, cores: 2, memory_bytes_available: 1000, at: 0 }
 
-it('what the process used is divided by the running time of tasks', () => {
+it('resource use of the process is divided by the running time of tasks', () => {
   let use = start
   const meter = new UsageMeter(() => use)
   meter.begin('one', 0)
@@ -34,7 +34,7 @@ it('what the process used is divided by the running time of tasks', () => {
   ])
 })
 
-it('what was used while an agent had no task is not its own', () => {
+it('resource use while an agent had no task does not count for it', () => {
   let use = start
   const meter = new UsageMeter(() => use)
   meter.begin('one', 4)
@@ -55,7 +55,7 @@ it('what was used while an agent had no task is not its own', () => {
   assert.deepEqual(meter.sample(), [], 'and it is forgotten afterwards')
 })
 
-it('a share never exceeds what there was', () => {
+it("an agent's share never exceeds the available resources", () => {
   let use = start
   const meter = new UsageMeter(() => use)
   meter.begin('one', 0)

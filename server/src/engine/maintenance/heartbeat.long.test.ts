@@ -15,7 +15,7 @@ import { lease_seconds, registerWorker } from './leases.ts'
 
 const log = pino({ level: 'silent' })
 
-describe('a worker says that it lives', () => {
+describe('the heartbeat of a worker', () => {
   let test: Awaited<ReturnType<typeof makeTestDatabase>>
   let database: Database
   let sql: Sql
@@ -54,7 +54,7 @@ describe('a worker says that it lives', () => {
   /** Does nothing else in this thread, as a busy event loop would not. */
   const block = (ms: number): void => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
 
-  it('a worker is taken for living while its event loop is busy', async () => {
+  it('a worker with a busy event loop does not count as dead', async () => {
     const { worker_id, heartbeat } = await begin()
     await beaten(worker_id)
     block(3000)
@@ -63,7 +63,7 @@ describe('a worker says that it lives', () => {
     await heartbeat.stop()
   })
 
-  it('a worker is no longer taken for living when its event loop hangs, and is again when it goes on', async () => {
+  it('the heartbeat pauses while the event loop hangs, and resumes afterwards', async () => {
     const { worker_id, heartbeat } = await begin(1500)
     await beaten(worker_id)
     block(4000)
@@ -73,7 +73,7 @@ describe('a worker says that it lives', () => {
     await heartbeat.stop()
   })
 
-  it('again after its connection was lost', async () => {
+  it('the heartbeat resumes after its connection was lost', async () => {
     const { worker_id, heartbeat } = await begin()
     await beaten(worker_id)
     const ended = await sql`
@@ -84,7 +84,7 @@ describe('a worker says that it lives', () => {
     await heartbeat.stop()
   })
 
-  it('again after its thread has ended', async () => {
+  it('the heartbeat resumes after its thread has ended', async () => {
     const { worker_id, heartbeat, thread } = await begin()
     await beaten(worker_id)
     await thread.terminate()

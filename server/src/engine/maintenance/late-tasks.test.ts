@@ -21,7 +21,7 @@ describe('a job in the queue', () => {
   }
   const jobs = () => test.sql<{ state: string }>`select state from pgboss.job`
 
-  it('a job in the queue ends with its task that had begun while its agent was being deleted', async () => {
+  it('the job of a task that started while its agent was being deleted is removed with the task', async () => {
     const agent = await makeAgent('deleted', 'builtin/script')
     const input = JSON.stringify([{ delay_ms: 600_000 }])
     const { body: task } = await test.send('POST', `${base}/agents/${agent}/tasks`, { body: { input } })

@@ -9,7 +9,7 @@ import { isDead, lease_seconds, listDeadWorkers, presenceLock, registerWorker, t
 import { insertTask, type NewTask } from '../commands/new-task.ts'
 import { openQueue, type Queue } from '../queue/queue.ts'
 
-describe('who is dead', () => {
+describe('the check for dead workers', () => {
   let test: Awaited<ReturnType<typeof makeTestDatabase>>
   let database: Database
   let queue: Queue
@@ -42,7 +42,7 @@ describe('who is dead', () => {
     await tx`delete from worker where id = ${worker_id}`
   }
 
-  it('whether a worker is dead is the same by the rule and by the statement', async () => {
+  it('the SQL statement and the rule agree on which workers are dead', async () => {
     const { sql } = database
     const me = { id: newId('worker'), instance: 'mine', slots: 1 }
     const seen = cases.map((one) => ({ ...one, id: newId('worker') }))
@@ -65,7 +65,7 @@ describe('who is dead', () => {
     assert.ok(!found.starting.has(me.id))
   })
 
-  it('a worker that was seen within its lease, and holds its lock, is not', () => {
+  it('a worker with a recent heartbeat and its presence lock is not dead', () => {
     assert.ok(!isDead({ unseen_seconds: lease_seconds, holds_lock: true, is_predecessor: true }))
     assert.ok(isDead({ unseen_seconds: lease_seconds + 0.001, holds_lock: true, is_predecessor: false }))
   })

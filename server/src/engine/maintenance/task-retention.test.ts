@@ -69,7 +69,7 @@ describe('tasks that have outlived their retention', () => {
   const isThere = async (id: string): Promise<boolean> =>
     (await sql`select 1 from task where id = ${id} union all select 1 from thread where id = ${id}`).length > 0
 
-  it('tasks that have outlived their retention go with all that belongs to them, and nothing that ended later or is open', async () => {
+  it('tasks beyond their retention are deleted with all their rows, and newer or open tasks stay', async () => {
     const old = await insertTask({ ended_days_ago: 366 })
     const young = await insertTask({ ended_days_ago: 364 })
     const open = await insertTask({})
@@ -85,7 +85,7 @@ describe('tasks that have outlived their retention', () => {
     }
   })
 
-  it('tasks that have outlived their retention stay where the retention is 0', async () => {
+  it('with a retention of 0 no task is deleted', async () => {
     const old = await insertTask({ ended_days_ago: 4000 })
     await sweep(0)
     assert.ok(await isThere(old))
@@ -93,7 +93,7 @@ describe('tasks that have outlived their retention', () => {
     assert.ok(!(await isThere(old)))
   })
 
-  it('tasks that have outlived their retention stay while their thread has a task that is open or ended later, wherever in the thread it is', async () => {
+  it('a task beyond its retention stays while its thread has a task that is open or ended later', async () => {
     for (const later of [{ ended_days_ago: 10 }, {}]) {
       const thread_id = await insertThread(400)
       const kept = [
@@ -107,7 +107,7 @@ describe('tasks that have outlived their retention', () => {
     }
   })
 
-  it('tasks that have outlived their retention go with their thread, which stays where it was used later or a schedule writes into it', async () => {
+  it('an empty thread is deleted unless it was used later or a schedule writes into it', async () => {
     const threads = [await insertThread(400), await insertThread(400), await insertThread(10)]
     const [unused, empty] = [await insertThread(400), await insertThread(364)]
     await sql`
@@ -121,7 +121,7 @@ describe('tasks that have outlived their retention', () => {
     assert.deepEqual(await Promise.all([...threads, unused, empty].map(isThere)), [false, true, true, false, true])
   })
 
-  it('tasks that have outlived their retention are looked for again after a while, not with every pass', async () => {
+  it('the sweep of old tasks starts again after a pause', async () => {
     let now = 0
     const retention = makeTaskRetention(() => now)
     while (await retention(sql, days)) continue

@@ -28,7 +28,7 @@ describe('a model that does not answer', () => {
     for (let i = 0; i < times; i++) call(circuitBreaker, i % 2 ? down : silent, model)
   }
 
-  it('a model that does not answer is left alone after ten failures in a row, with the code of the last one, and no other model is', () => {
+  it("ten failures in a row open the circuit breaker of that model only, with the last error's code", () => {
     const circuitBreaker = make()
     fail(circuitBreaker, 9)
     call(circuitBreaker, 'answered')
@@ -41,7 +41,7 @@ describe('a model that does not answer', () => {
     assert.equal(refusal(circuitBreaker).retry_after, 0.6)
   })
 
-  it('a model that does not answer is then asked by one call at a time, after waits that double up to ten seconds', () => {
+  it('an open circuit breaker lets one probe through at a time, after waits that double up to ten seconds', () => {
     const circuitBreaker = make()
     fail(circuitBreaker, 10)
     for (const wait_ms of [1000, 2000, 4000, 8000, 10_000, 10_000]) {
@@ -63,7 +63,7 @@ describe('a model that does not answer', () => {
     call(circuitBreaker, 'answered')
   })
 
-  it('a model that does not answer is judged by no call that was cut by us, and by those that it was slow to fail no further', () => {
+  it('late failures, aborted calls and errors with retry_after do not extend the wait of an open circuit breaker', () => {
     const circuitBreaker = make()
     const underWay = Array.from({ length: 30 }, () => circuitBreaker.enter('a/b'))
     for (const entered of underWay) {
@@ -79,7 +79,7 @@ describe('a model that does not answer', () => {
     assert.equal(refusal(circuitBreaker).retry_after, 2)
   })
 
-  it('a model that does not answer answers again as soon as an answer begins, however that ends', () => {
+  it('the first part of an answer closes the circuit breaker', () => {
     const circuitBreaker = make()
     fail(circuitBreaker, 10)
     now += 1000
@@ -91,7 +91,7 @@ describe('a model that does not answer', () => {
     call(circuitBreaker, 'answered')
   })
 
-  it('a model that does not answer has answered where it refuses the request', () => {
+  it('a refused request counts as a response of the model', () => {
     const circuitBreaker = make()
     fail(circuitBreaker, 9)
     call(circuitBreaker, refused)
@@ -99,7 +99,7 @@ describe('a model that does not answer', () => {
     call(circuitBreaker, 'answered')
   })
 
-  it('a model that does not answer takes a bounded place in memory, and is no matter of the test models', () => {
+  it('circuit breakers use bounded memory and exclude the built-in models', () => {
     const circuitBreaker = make()
     fail(circuitBreaker, 10, 'a/first')
     for (let i = 0; i < 1000; i++) call(circuitBreaker, down, `a/${i}`)

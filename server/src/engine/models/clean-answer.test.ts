@@ -17,12 +17,12 @@ const answer: ModelAnswer = {
 const call = (id: string, name = 'weather', args: unknown = {}) => ({ id, name, arguments: args })
 
 describe('what a provider says', () => {
-  it('what a provider says stays as it is where nothing is wrong with it', () => {
+  it('a valid answer of a provider is unchanged', () => {
     const whole = { ...answer, tool_calls: [call('call_1', 'shop/weather.now', { city: 'Köln' }), call('toolu_01A-b')] }
     assert.deepEqual(cleanAnswer(whole), whole)
   })
 
-  it('what a provider says can be stored: no U+0000, no half characters, names of 200 characters at most', () => {
+  it('an answer is cleaned for storage: no U+0000, no lone surrogates, names of at most 200 characters', () => {
     const cleaned = cleanAnswer({
       ...answer,
       text: 'a\0b\ud800',
@@ -34,7 +34,7 @@ describe('what a provider says', () => {
     assert.deepEqual(cleaned.tool_calls, [call('c', 'n'.repeat(200), { 'k\uFFFD': ['\uFFFD'] })])
   })
 
-  it('what a provider says has counts that are counts', () => {
+  it('invalid token counts of a provider become 0', () => {
     const counted = (input_tokens: unknown) =>
       cleanAnswer({ ...answer, usage: { ...answer.usage, input_tokens: input_tokens as number } }).usage.input_tokens
     const cases: [unknown, number][] = [
@@ -51,7 +51,7 @@ describe('what a provider says', () => {
     for (const [given, kept] of cases) assert.equal(counted(given), kept, String(given))
   })
 
-  it('what a provider says gives every call a unique id, which all providers accept', () => {
+  it('every tool call gets a unique id that all providers accept', () => {
     const given = ['', '', 'call 1', 'call 1', 'call_1', 'x'.repeat(500), 'x'.repeat(501), 'ü@/.']
     const ids = cleanAnswer({ ...answer, tool_calls: given.map((id) => call(id)) }).tool_calls.map(({ id }) => id)
     assert.equal(new Set(ids).size, given.length)

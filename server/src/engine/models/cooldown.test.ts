@@ -25,7 +25,7 @@ describe('a provider that asks for patience', () => {
   let now = 1_000_000_000_000
   const at = () => now
 
-  it('a provider that asks for patience is left alone until then by every call, and asked again after that', () => {
+  it('no call is made during a cooldown, and calls are made after it', () => {
     const cooldown = makeCooldown({ now: at })
     assert.equal(cooldown.until('openai/gpt-4o'), undefined)
     cooldown.note('openai/gpt-4o', 7)
@@ -35,7 +35,7 @@ describe('a provider that asks for patience', () => {
     assert.equal(cooldown.until('openai/gpt-4o'), undefined)
   })
 
-  it('a provider that asks for patience is asked by one call first, and by the others once it answers, or one by one while it says nothing', () => {
+  it('after a cooldown one call goes first, and the others follow once it is answered, or one per second', () => {
     const cooldown = makeCooldown({ now: at })
     const mayAsk = () => Array.from({ length: 5 }, () => cooldown.enter('a/b').mayAsk).filter(Boolean).length
     assert.equal(mayAsk(), 5, 'no call was refused yet')
@@ -51,7 +51,7 @@ describe('a provider that asks for patience', () => {
     assert.equal(mayAsk(), 5)
   })
 
-  it('a provider that asks for patience and asks the first one again tells the others so, who have not asked', () => {
+  it('a cooldown that is renewed by the first call refuses the waiting calls', () => {
     const cooldown = makeCooldown({ now: at })
     cooldown.note('a/b', 2, 'provider_unavailable')
     const waits = cooldown.enter('a/b')
@@ -70,7 +70,7 @@ describe('a provider that asks for patience', () => {
     )
   })
 
-  it('a provider that asks for patience is believed where it asks for more, not where it asks for less, and for an hour at most', () => {
+  it('a cooldown can be extended but not shortened, and lasts at most an hour', () => {
     const cooldown = makeCooldown({ now: at })
     cooldown.note('a/b', 60)
     cooldown.note('a/b', 5)
@@ -85,7 +85,7 @@ describe('a provider that asks for patience', () => {
     assert.equal(cooldown.until('a/c'), undefined)
   })
 
-  it('a provider that asks for patience is left alone by the other processes too, whatever its models are called', () => {
+  it('a cooldown reaches other processes for any name of a model', () => {
     const { first, second, sent } = twoBuses()
     const [one, other] = [makeCooldown({ bus: first, now: at }), makeCooldown({ bus: second, now: at })]
     for (const name of ['openai/gpt-4o', 'local/modèle "ü"@7', 'x/\ud800']) {
@@ -100,7 +100,7 @@ describe('a provider that asks for patience', () => {
     assert.equal(sent.length, 6, 'what is no news is not asked_until')
   })
 
-  it('a provider that asks for patience is not confused by signals that say nothing, or too much', () => {
+  it('invalid cooldown signals are ignored', () => {
     const { first, second } = twoBuses()
     const cooldown = makeCooldown({ bus: first, now: at })
     for (const id of ['', '@', 'a/b@', 'a/b@soon', `%zz@${now + 5000}`, `a/b@-${now}`, 'a/b@1'])
@@ -110,13 +110,13 @@ describe('a provider that asks for patience', () => {
     assert.equal(cooldown.until('a/b'), now + 3_600_000)
   })
 
-  it('a provider that asks for patience takes a bounded place in memory', () => {
+  it('cooldowns use bounded memory', () => {
     const cooldown = makeCooldown({ now: at })
     for (let i = 0; i <= 1000; i++) cooldown.note(`a/${i}`, 60)
     assert.deepEqual([cooldown.until('a/0'), cooldown.until('a/1000')], [undefined, now + 60_000])
   })
 
-  it('a provider that asks for patience is no matter of the test models', () => {
+  it('built-in models have no cooldowns', () => {
     const cooldown = makeCooldown({ now: at })
     cooldown.note('builtin/script', 60)
     assert.equal(cooldown.until('builtin/script'), undefined)

@@ -93,19 +93,19 @@ describe('effort', () => {
     })
   }
 
-  it('effort is off for the tools of a model that takes them by Chat Completions only so', async () => {
+  it('effort is none for a model that accepts tools over Chat Completions only without reasoning', async () => {
     const { body, warnings } = await sent('openai/gpt-5.6-sol', { tools, effort: 'high' }, 'chat')
     assert.equal(body.reasoning_effort, 'none')
     assert.match(warnings.join(), /^effort: .*without reasoning/)
   })
 
-  it('effort leaves no room to think where max_tokens is small, which is warned of', async () => {
+  it('a small max_tokens leaves no room for thinking, with a warning', async () => {
     const { body, warnings } = await sent('anthropic/claude-sonnet-4-5', { effort: 'high', max_tokens: 1000 })
     assert.deepEqual([body.thinking, body.max_tokens], [undefined, 1000])
     assert.match(warnings.join(), /^effort: .*no room/)
   })
 
-  it('effort asks for a summary of the reasoning, which is asked for encrypted where the model reasons', async () => {
+  it('effort requests a summary and encrypted reasoning from a reasoning model', async () => {
     const asked = await sent('openai/gpt-5.6-sol', { effort: 'low' })
     assert.deepEqual(
       [asked.body.reasoning, asked.body.store, asked.body.include],
@@ -140,7 +140,7 @@ describe('a temperature', () => {
     })
   }
 
-  it('above what a provider takes is its most, with one warning', async () => {
+  it("a temperature above the provider's maximum is lowered to it, with one warning", async () => {
     const { body, warnings } = await sent('anthropic/claude-opus-4-6', { temperature: 1.5 })
     assert.equal(body.temperature, 1)
     assert.equal(warnings.length, 1, warnings.join())
@@ -151,13 +151,13 @@ describe('a temperature', () => {
   })
 })
 
-it('tools at an address that is not Anthropic’s have no member that older gateways refuse', async () => {
+it("tools for a gateway of Anthropic's protocol have no member that older gateways reject", async () => {
   const { body } = await sent('anthropic/claude-opus-4-6', { tools })
   assert.equal(body.tools.length, 1)
   assert.ok(!('eager_input_streaming' in body.tools[0]), JSON.stringify(body.tools))
 })
 
-it('tools at the address of Anthropic itself are streamed as they are written', () => {
+it("arguments of tools are streamed from Anthropic's own address", () => {
   const provider = {
     name: 'anthropic',
     kind: 'anthropic',
@@ -203,7 +203,7 @@ describe('prompt caching', () => {
   ]
   const marks = (body: any) => JSON.stringify(body).split('"cache_control"').length - 1
 
-  it('prompt caching marks tools, system prompt and the last messages for Anthropic, four times at most, and nothing where it is off', async () => {
+  it('prompt caching for Anthropic marks tools, system prompt and the last messages, at most four times, and nothing when it is off', async () => {
     const { body } = await sent('anthropic/claude-opus-4-8', { messages, tools, cache_key: 'agent_1:3' })
     assert.equal(marks(body), 4)
     assert.ok(body.tools.at(-1).cache_control && body.system.at(-1).cache_control)
@@ -212,7 +212,7 @@ describe('prompt caching', () => {
     assert.equal(marks((await sent('anthropic/claude-opus-4-8', { cache_key: 'agent_1:3' })).body), 2)
   })
 
-  it('prompt caching gives OpenAI a key of 64 characters at most, over both protocols, and no compatible server', async () => {
+  it('prompt caching sends OpenAI a key of at most 64 characters over both protocols, and compatible servers none', async () => {
     const cache_key = `agent_${'x'.repeat(80)}:3`
     for (const protocol of ['responses', 'chat'] as const)
       assert.equal((await sent('openai/gpt-4o', { cache_key }, protocol)).body.prompt_cache_key, cache_key.slice(0, 64))
@@ -221,13 +221,13 @@ describe('prompt caching', () => {
   })
 })
 
-it('a reasoning model of OpenAI behind another address gets the bound of its answer by the name that it takes', async () => {
+it('an OpenAI reasoning model behind a gateway gets max_completion_tokens', async () => {
   const { body } = await sent('local/gpt-5.6-sol', { effort: 'low' })
   assert.deepEqual([body.max_completion_tokens, body.max_tokens], [8000, undefined])
   assert.equal((await sent('local/fake-1', {})).body.max_tokens, 8000)
 })
 
-it('an answer has 4,096 tokens where nothing is said, 16,384 where the model reasons, and never more than it can', () => {
+it("the default maximum of an answer is 4,096 tokens, 16,384 with reasoning, and at most the model's", () => {
   const tokens = (model: string, config: { max_tokens?: number; effort?: string } = {}) =>
     answerTokens(config, modelFacts(model))
   assert.deepEqual(tokens('openai/gpt-4o'), { max_tokens: 4096, lowered: false })
@@ -243,7 +243,7 @@ it('an answer has 4,096 tokens where nothing is said, 16,384 where the model rea
   assert.deepEqual(tokens('builtin/echo', { max_tokens: 100_000 }), { max_tokens: 100_000, lowered: false })
 })
 
-it('the parameters of a tool say what is in every array and object, as OpenAI demands', async () => {
+it('every array and object in the parameters of a tool has a schema, as OpenAI requires', async () => {
   const parameters = {
     type: 'object',
     properties: {
@@ -258,7 +258,7 @@ it('the parameters of a tool say what is in every array and object, as OpenAI de
   }
 })
 
-it('a tool that failed is marked as an error where the provider has a mark for it', async () => {
+it('a failed tool result is marked as an error if the protocol supports that', async () => {
   const messages: ModelRequest['messages'] = [
     { role: 'user', content: 'One' },
     { role: 'assistant', content: '', tool_calls: [{ id: 'call_1', name: 'look_up', arguments: {} }] },

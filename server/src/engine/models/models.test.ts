@@ -81,7 +81,7 @@ describe('a model name', () => {
     it(promise, () => assert.equal(resolve(settings, name), expected))
   }
 
-  it('a model name with an unknown provider in front is refused with those there are and what to write instead', () => {
+  it('a model name with an unknown provider is rejected with the configured ones and a correction', () => {
     const { resolve: find } = makeModels({ openai: openrouter, providers: [local], default_model: 'x' })
     assert.throws(
       () => find('meta-llama/Llama-4'),
@@ -89,7 +89,7 @@ describe('a model name', () => {
     )
   })
 
-  it('a model name with a typing error in its provider is refused with the one that is meant', () => {
+  it('a model name with a typo in its provider is rejected with the nearest name', () => {
     const { resolve: find } = makeModels({ openai: openrouter, anthropic: key, default_model: 'x' })
     assert.throws(
       () => find('antropic/claude-opus-5'),
@@ -97,14 +97,14 @@ describe('a model name', () => {
     )
   })
 
-  it('a model name is refused with the variable to set', () => {
+  it('a model name of an unconfigured provider is rejected with the variable to set', () => {
     const { resolve: find } = makeModels({ default_model: 'x' })
     assert.throws(() => find('openai/gpt-5'), /set OPENAI_API_KEY/)
     assert.throws(() => find('gpt-5'), /OPENAI_BASE_URL/)
   })
 })
 
-it('a further provider is asked at its own address, with its own key or none', async (t) => {
+it('a further provider is called at its address, with its key or none', async (t) => {
   const server = await startFakeModelServer()
   t.after(() => server.close())
   const { resolve: find } = makeModels({

@@ -262,7 +262,7 @@ for (const kind of providerKinds) {
   })
 }
 
-it('a model with a spent quota is not asked again', async () => {
+it('a call that failed for a spent quota is not retried', async () => {
   server.next({ do: 'status', status: 429, message: 'You exceeded your quota.', code: 'insufficient_quota' })
   await assert.rejects(
     makeModel('openai', server.base_url).call(modelRequest('Hello?')),
@@ -270,7 +270,7 @@ it('a model with a spent quota is not asked again', async () => {
   )
 })
 
-it('a request that a server takes by the Responses protocol alone names the setting for that', async () => {
+it('the error of a request that needs the Responses protocol names its setting', async () => {
   const message = 'Function tools are not supported in /v1/chat/completions. Please use /v1/responses instead.'
   for (const [kind, setting] of [
     ['openai', 'OPENAI_PROTOCOL=responses'],

@@ -274,7 +274,7 @@ for (const kind of providerKinds) {
   })
 }
 
-it('an answer that its server compresses although it is asked not to is read', async (t) => {
+it('a compressed response is read although no compression was requested', async (t) => {
   const lines = [
     { choices: [{ index: 0, delta: { role: 'assistant', content: 'Grüße ' } }] },
     { choices: [{ index: 0, delta: { content: 'in pieces' } }] },
@@ -293,7 +293,7 @@ it('an answer that its server compresses although it is asked not to is read', a
   }
 })
 
-it('a server that counts no tokens is believed to have used none', async () => {
+it('a server that counts no tokens has a usage of zero', async () => {
   server.next({ do: 'answer', text: 'Hi', usage: null })
   assert.deepEqual((await makeModel('openai_compatible', server.base_url).call(ask())).usage, {
     input_tokens: 0,

@@ -4,7 +4,7 @@ import { makeWireNames } from './wire-names.ts'
 
 const tool = (name: string) => ({ name, description: '', parameters: {} })
 
-it('every tool gets a name that providers take, its own where that is fine, and gets it back', () => {
+it('every tool has a name that providers accept, unchanged if valid, and is found by it', () => {
   const names = ['fine_name-1', 'a/b', 'a.b', 'a_b', 'x'.repeat(100), `${'x'.repeat(100)}y`, 'wetter:köln', '…']
   const messages = [{ role: 'tool' as const, content: '', tool_name: 'gone/tool' }]
   const wire = makeWireNames({ tools: names.map(tool), messages })
@@ -16,7 +16,7 @@ it('every tool gets a name that providers take, its own where that is fine, and 
   assert.equal(wire.fromWire('made_up'), 'made_up')
 })
 
-it('the names do not depend on the order of the tools', () => {
+it('the provider names of tools do not depend on their order', () => {
   const [one, other] = [
     ['a/b', 'a.b', 'a:b'],
     ['a:b', 'a/b', 'a.b'],

@@ -53,7 +53,7 @@ class HeldModel implements Model {
   }
 }
 
-describe('gates', () => {
+describe('concurrency limits', () => {
   const model = new HeldModel()
   let database: Awaited<ReturnType<typeof makeTestDatabase>>
   let here: Awaited<ReturnType<typeof openEngine>>
@@ -113,7 +113,7 @@ describe('gates', () => {
     })
   }
 
-  it('the limit and the key hold over two workers that share the work', async () => {
+  it('a limit and a key hold over two workers', async () => {
     const { connection } = database
     const other = await openEngine({ connection, slots: 16, data_dir: 'other', model: () => model })
     const agent = await insertTestAgent(sql, { max_concurrent_tasks: 3 })
@@ -132,7 +132,7 @@ describe('gates', () => {
     await other.close()
   })
 
-  it('one task of a key runs at a time, over agents, and a more urgent one overtakes', async () => {
+  it('one task of a key runs at a time over all agents, in the order of priority', async () => {
     const one = await insertTestAgent(sql)
     const other = { ...(await insertTestAgent(sql)), project_id: one.project_id }
     await sql`update agent set project_id = ${one.project_id}, name = 'other' where id = ${other.id}`
@@ -161,7 +161,7 @@ describe('gates', () => {
     assert.deepEqual(order, ['key first', 'key high', 'key middle', 'key low'])
   })
 
-  it('the same key in another project is another key', async () => {
+  it('a concurrency key of another project is independent', async () => {
     const [one, other] = [await insertTestAgent(sql), await insertTestAgent(sql)]
     const ids = [
       await give(one, 'shared a', { concurrency_key: 'k' }),
@@ -201,7 +201,7 @@ describe('gates', () => {
     )
   })
 
-  it('a task that is canceled while it waits behind others lets those behind it pass in turn', async () => {
+  it('canceling a task that waits for a limit lets the tasks behind it run in order', async () => {
     const agent = await insertTestAgent(sql)
     const thread_id = await makeThread(agent)
     const ids: string[] = []
@@ -216,7 +216,7 @@ describe('gates', () => {
     assert.equal(model.begun.includes('skip b'), false)
   })
 
-  it('a task expires in time while its thread is busy', async () => {
+  it('a task that waits for its thread expires in time', async () => {
     const agent = await insertTestAgent(sql)
     const thread_id = await makeThread(agent)
     const first = await give(agent, 'busy', { thread_id })
@@ -230,7 +230,7 @@ describe('gates', () => {
     assert.equal(model.begun.includes('too late'), false)
   })
 
-  it('a waiting task keeps its key and its thread, and leaves its slot to others until it goes on', async () => {
+  it("a waiting task keeps its key and its thread, and leaves its agent's slot to others", async () => {
     const agent = await insertTestAgent(sql, { max_concurrent_tasks: 1, tools: ['wait'] })
     const waits = await give(agent, 'patience', { concurrency_key: 'kept' })
     await begins('patience')
@@ -252,7 +252,7 @@ describe('gates', () => {
     await isClean()
   })
 
-  it('a limit that is set later holds for tasks that were sent before, and one that is lifted lets all go', async () => {
+  it('a new limit applies to tasks that were sent before, and a removed limit lets all run', async () => {
     const agent = await insertTestAgent(sql)
     // Sent for later, so that none is fetched before the limit stands.
     const run_after = new Date(Date.now() + 500).toISOString()
@@ -268,7 +268,7 @@ describe('gates', () => {
     await ends(...ids)
   })
 
-  it('tasks that are held back by a paused agent and by gates go on when the agent starts', async () => {
+  it('tasks behind a paused agent and a limit continue when the agent starts', async () => {
     const agent = await insertTestAgent(sql, { max_concurrent_tasks: 2 })
     await sql`update agent set status = 'paused' where id = ${agent.id}`
     const paused = { ...agent, status: 'paused' }
@@ -289,7 +289,7 @@ describe('gates', () => {
     await isClean()
   })
 
-  it('tasks with gates wait for their run_after without keeping others from passing', async () => {
+  it('tasks with limits wait for their run_after without blocking others', async () => {
     const agent = await insertTestAgent(sql, { max_concurrent_tasks: 1 })
     const far = await give(agent, 'far', {
       concurrency_key: 'soon',
@@ -304,7 +304,7 @@ describe('gates', () => {
     await ends(far)
   })
 
-  it('what a process freed and did not dispatch before it died is dispatched by others within seconds', async () => {
+  it('a limit that a dead process freed is dispatched by others within seconds', async () => {
     const agent = await insertTestAgent(sql)
     const holder = await give(agent, 'left behind', { concurrency_key: 'orphan' })
     await begins('left behind')
@@ -321,7 +321,7 @@ describe('gates', () => {
     await pool.close()
   })
 
-  it('a process that is killed between the end of a task and the dispatch of the next loses nothing', async () => {
+  it('a kill between the end of a task and the dispatch of the next loses no task', async () => {
     const agent = await insertTestAgent(sql, { model: 'test/witness' })
     const pool = openDatabase({ connection: database.connection, connectionsMax: 2 })
     await here.close()

@@ -54,7 +54,7 @@ describe('a long conversation', () => {
   afterEach(() => assert.deepEqual(server.refused, [], 'a provider refused a request'))
   const compactions = async (id: string) => (await engine.steps(id)).filter(({ type }) => type === 'compaction')
 
-  it('a long conversation of 50 rounds is compacted and completes, with its journal whole and every call charged', async () => {
+  it('a task of 50 rounds is compacted and completes, with a complete journal and every call charged', async () => {
     let round = 0
     server.always((request) => {
       if (isSummary(request)) return summary
@@ -91,7 +91,7 @@ describe('a long conversation', () => {
     )
   })
 
-  it('a long conversation of the test models is compacted too, and a script goes on where it was', async () => {
+  it('a conversation of a built-in model is compacted, and a script continues at its place', async () => {
     const script = [
       { repeat: 50, steps: [{ tool_calls: [{ name: 'current_time', arguments: { time_zone: 'UTC' } }] }] },
       { text: 'Done.' },
@@ -109,7 +109,7 @@ describe('a long conversation', () => {
     }
   })
 
-  it('a long conversation is compacted at 80 percent of the window of its model where the agent says nothing', async () => {
+  it("a conversation is compacted at 80 percent of the model's window by default", async () => {
     server.always((request) => {
       if (isSummary(request)) return summary
       const n = answersGiven(request.body) + 1
@@ -127,7 +127,7 @@ describe('a long conversation', () => {
     assert.equal((await compactions(id))[0]?.output.before_step, 6)
   })
 
-  it('a long conversation that the provider refuses as too long is compacted and sent once more', async () => {
+  it('a conversation that the provider rejects as too long is compacted and sent again', async () => {
     const tooLong: FakeBehaviour = {
       do: 'status',
       status: 400,
@@ -144,7 +144,7 @@ describe('a long conversation', () => {
     ])
   })
 
-  it('a long conversation that does not fit even so loses its oldest results first, and then fails as context_exhausted', async () => {
+  it('a conversation that does not fit after a compaction loses its oldest results, and then fails with context_exhausted', async () => {
     const tooLong: FakeBehaviour = {
       do: 'status',
       status: 400,
@@ -166,7 +166,7 @@ describe('a long conversation', () => {
     assert.ok(JSON.stringify(messages).includes('Work.'))
   })
 
-  it('a long conversation whose text to sum up is refused as too long sends half of it, and gives up as context_exhausted after three halves', async () => {
+  it('a summary request that is too long is halved, and the task fails with context_exhausted after three halvings', async () => {
     const tooLong: FakeBehaviour = {
       do: 'status',
       status: 400,

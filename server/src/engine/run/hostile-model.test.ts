@@ -9,7 +9,7 @@ import { answersGiven } from '../../../test/fake-models/fake-chat-messages.ts'
 import { makeModels } from '../models/models.ts'
 
 /** What a page, a log line or a file name may talk a model into. */
-it('a model that was talked into it calls no tool that its agent was not given, and reaches no private address', async (t) => {
+it('a manipulated model cannot call tools that its agent lacks, and reaches no private address', async (t) => {
   let requests = 0
   const inside = createServer((_request, response) => {
     requests += 1

@@ -75,7 +75,7 @@ describe('reasoning between the steps of a task', () => {
     })
   }
 
-  it('reasoning between the steps of a task is left out for another provider, and goes on there with what was said', async () => {
+  it('another provider gets the messages of a task without the reasoning of the first', async () => {
     server.next({ do: 'answer', ...thought(1) }, { do: 'status', status: 400 }, { do: 'answer', text: 'Done.' })
     const id = await engine.give({ model: 'openai/gpt-5.6-sol', fallback_models: ['anthropic/claude-opus-4-8'] }, 'Go.')
     assert.equal((await engine.ended(id)).status, 'completed')
@@ -84,7 +84,7 @@ describe('reasoning between the steps of a task', () => {
     assert.ok(last.includes('Round 1.') && !last.includes('canary') && !last.includes('Thought'), last)
   })
 
-  it('reasoning between the steps of a task goes back in the later tasks of a thread too', async () => {
+  it('reasoning is sent back to its provider in later tasks of the thread too', async () => {
     server.next({ do: 'answer', ...thought(1) }, { do: 'answer', text: 'First.' }, { do: 'answer', text: 'Second.' })
     const agent = await insertTestAgent(engine.sql, { model: 'openai/gpt-5.6-sol', tools: ['current_time'] })
     const [thread] = await engine.sql<{ id: string }>`
@@ -98,7 +98,7 @@ describe('reasoning between the steps of a task', () => {
     assert.ok(JSON.stringify(server.requests.at(-1)?.body).includes('canary-1+/='))
   })
 
-  it('reasoning between the steps of a task is summed and charged with the reads and writes of the cache, to a billionth of a dollar, over every protocol', async () => {
+  it('reasoning tokens and cache reads and writes are charged exactly over every protocol', async () => {
     const usage = {
       input_tokens: 1003,
       output_tokens: 507,
@@ -125,7 +125,7 @@ describe('reasoning between the steps of a task', () => {
     }
   })
 
-  it('reasoning between the steps of a task and a dial that the model does not take are warned of once for each version of the agent', async () => {
+  it('an unsupported dial is logged once per version of the agent', async () => {
     const agent = await insertTestAgent(engine.sql, {
       model: 'openai/gpt-5.6-sol',
       temperature: 0.5,

@@ -78,7 +78,7 @@ describe('a task whose answer must meet a schema', () => {
     })
   }
 
-  it('a task whose answer must meet a schema lets tools be called before the answer, and takes it from a tool where the provider does not enforce its schema', async () => {
+  it('a task with an output_schema calls tools before its answer, and takes the answer from a tool if the provider does not enforce schemas', async () => {
     for (const model of ['local/fake-1', 'anthropic/claude-3-haiku-20240307']) {
       server.next(
         { do: 'answer', tool_calls: [{ name: 'current_time', arguments: { time_zone: 'UTC' } }] },
@@ -95,7 +95,7 @@ describe('a task whose answer must meet a schema', () => {
     }
   })
 
-  it('a task whose answer must meet a schema takes JSON in a block of code, and no other text around it', async () => {
+  it('an answer may be JSON in a code block, and no other text around it', async () => {
     server.next({ do: 'answer', text: '```json\n{"total": 1}\n```' })
     const done = await engine.ended(await engine.give({ model: 'local/fake-1', output_schema: open }, 'Sum up.'))
     assert.deepEqual(done.output?.data, { total: 1 })

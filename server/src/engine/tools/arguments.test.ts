@@ -7,12 +7,12 @@ const check = (properties: Record<string, unknown>, args: unknown, more: object 
 const draft07 = { $schema: 'http://json-schema.org/draft-07/schema#' }
 
 describe('arguments of a call', () => {
-  it('arguments of a call that fit are taken, in either draft', () => {
+  it('valid arguments are accepted in either draft of JSON Schema', () => {
     const city = { city: { type: 'string', minLength: 1 }, at: { type: 'string', format: 'date' } }
     for (const draft of [{}, draft07]) assert.equal(check(city, { city: 'Ulm', at: '2026-11-20' }, draft), undefined)
   })
 
-  it('arguments of a call that do not fit are explained to the model in a sentence, without what was sent', () => {
+  it('the error of invalid arguments is one sentence without the arguments', () => {
     const days = { days: { type: 'integer', minimum: 1 }, unit: { enum: ['C', 'F'] }, at: { format: 'date' } }
     for (const [args, values] of [
       [{}, "they must have required property 'days'"],
@@ -33,7 +33,7 @@ describe('arguments of a call', () => {
     assert.equal(check({}, { a: 'x'.repeat(900_000) }), undefined)
   })
 
-  it('arguments of a call do not reach a prototype', () => {
+  it('arguments cannot reach a prototype', () => {
     const parameters = { type: 'object', properties: { a: { type: 'string' } }, required: ['toString'] }
     assert.match(checkArguments({ name: 'x', parameters }, {})!, /toString/)
     assert.equal(check({}, JSON.parse('{"__proto__": {"polluted": true}}')), undefined)
@@ -66,7 +66,7 @@ describe('arguments of a call', () => {
     })
   }
 
-  it('arguments of a call end with a schema that refers to itself for ever', () => {
+  it('a check against an endlessly recursive schema ends', () => {
     const loop = { $defs: { a: { $ref: '#/$defs/b' }, b: { $ref: '#/$defs/a' } } }
     assert.match(
       check({ a: { $ref: '#/$defs/a' } }, { a: 1 }, loop)!,
@@ -76,7 +76,7 @@ describe('arguments of a call', () => {
 })
 
 describe('a schema', () => {
-  it('a schema of the common kinds is taken', () => {
+  it('a schema with common keywords is accepted', () => {
     for (const schema of [
       {},
       { properties: { a: { type: ['string', 'null'], format: 'uuid', pattern: '^[\\w\\-]+$' } } },
@@ -94,7 +94,7 @@ describe('a schema', () => {
       assert.equal(schemaError({ type: 'object', ...schema }), undefined, JSON.stringify(schema))
   })
 
-  it('a schema of the same name as another one is still its own', () => {
+  it('two schemas with the same $id are independent', () => {
     for (const type of ['string', 'number', 'string']) {
       const schema = { type: 'object', $id: 'https://example.com/one', properties: { a: { type } } }
       const complaint = checkArguments({ name: 'x', parameters: schema }, { a: 'text' })
@@ -120,14 +120,14 @@ describe('a schema', () => {
     it(`a schema with ${what} is refused`, () => assert.match(schemaError(schema) ?? '', /^(must|are) /))
   }
 
-  it('a schema that takes too long does not spoil the others', () => {
+  it('a schema that compiles too slowly does not affect others', () => {
     const slow = { type: 'object', oneOf: Array.from({ length: 1600 }, (_, i) => ({ required: [`p${i}`] })) }
     assert.equal(schemaError(slow), 'are too complex')
     for (const $schema of [undefined, draft07.$schema])
       assert.equal(schemaError({ ...($schema && { $schema }), type: 'object', title: 'after a slow one' }), undefined)
   })
 
-  it('a schema does not stay in memory for ever', () => {
+  it('compiled schemas are removed from memory', () => {
     const before = process.memoryUsage().heapUsed
     for (let i = 0; i < 2000; i++) schemaError({ type: 'object', title: `t${i}` })
     assert.ok(process.memoryUsage().heapUsed - before < 200e6)

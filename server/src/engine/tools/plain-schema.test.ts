@@ -3,14 +3,14 @@ import { describe, it } from 'node:test'
 import { isPlainSchema } from './plain-schema.ts'
 
 describe('a plain schema', () => {
-  it('a plain schema has nothing but words that look at each part of a value once', () => {
+  it('a plain schema only has keywords that check each part of a value once', () => {
     const city = { type: 'string', maxLength: 64, description: 'A city.', enum: ['Berlin', 'Bonn'] }
     const cities = { type: 'array', items: city, maxItems: 5 }
     assert.ok(isPlainSchema({ type: 'object', properties: { city, cities }, required: ['city'] }))
     assert.ok(isPlainSchema({ type: 'object', properties: {}, additionalProperties: false }))
   })
 
-  it('a plain schema is none where a word, wherever it is, may take long', () => {
+  it('a schema with a slow keyword at any depth is not plain', () => {
     const texts = {
       ...{
         pattern: '^(a+)+$',

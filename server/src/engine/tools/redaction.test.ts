@@ -46,7 +46,7 @@ describe('a secret in what a tool says', () => {
         assert.equal(Buffer.from(part, 'base64').toString().includes('canar'), false, received)
     })
 
-  it('no character of a secret at the end of base64 is left', () => {
+  it('no character of a secret is left at the end of base64', () => {
     for (const value of ['eight-by', 'nine-byte', 'ten-bytes!'])
       for (const before of ['', 'a', 'ab', 'user:'])
         for (const encoding of ['base64', 'base64url'] as const) {
@@ -58,7 +58,7 @@ describe('a secret in what a tool says', () => {
         }
   })
 
-  it('a secret in what a tool says is not told in messages of errors, whatever made them', () => {
+  it('secrets are redacted in the messages of all errors', () => {
     const failed = error(
       new ToolError('x', `no ${secret}`, { uncertain: true, network: { bytes_in: 1, bytes_out: 2 } }),
     )
@@ -67,16 +67,16 @@ describe('a secret in what a tool says', () => {
     assert.equal(answer({ content: '', error: { code: 'y', message: secret } }).error?.message, '[redacted]')
   })
 
-  it('a secret in what a tool says that holds another one goes as a whole', () => {
+  it('a secret that contains another one is redacted as a whole', () => {
     const both = makeRedaction(['abcd', 'xx-abcd-yy'])
     assert.equal(both.text('xx-abcd-yy abcd'), '[redacted] [redacted]')
   })
 
-  it('shorter than four characters is an ordinary word', () => {
+  it('a value of fewer than four characters is not redacted', () => {
     assert.equal(makeRedaction(['abc', '']).text('abc and more'), 'abc and more')
   })
 
-  it('a secret in what a tool says leaves no part at the place where a text is cut', () => {
+  it('no part of a secret is left where a text is cut', () => {
     for (let at = toolOutputMax - 200; at < toolOutputMax + 50; at += 3) {
       const { content } = answer({ content: `${'x'.repeat(at)}${'other-canary '.repeat(30)}` })
       assert.ok(content.length <= toolOutputMax)
@@ -85,7 +85,7 @@ describe('a secret in what a tool says', () => {
     }
   })
 
-  it('a secret in what a tool says is nowhere in any text made with it', () => {
+  it('no text that contains a secret shows it after redaction', () => {
     fc.assert(
       fc.property(fc.string({ minLength: 4, unit: 'grapheme' }), fc.string(), fc.string(), (value, before, after) => {
         fc.pre(!'[redacted]'.includes(value))
@@ -97,21 +97,21 @@ describe('a secret in what a tool says', () => {
   })
 })
 
-it('text in percent-encoding or HTML without a secret stays as it is, also where its code is broken', () => {
+it('encoded text without a secret is unchanged, even if its encoding is invalid', () => {
   for (const given of ['100%25 of &lt;b&gt; %C3%A9', '%ff%fe&#99999999; 5 % and &so; %e2%82', '&#0;&#xd800;'])
     assert.equal(text(given), given)
 })
 
-it('no part of secrets that overlap in code remains', () => {
+it('no part of overlapping encoded secrets is left', () => {
   assert.equal(replaceEncoded('a first%26second b', ['&second', 'first&'], '[redacted]'), 'a [redacted][redacted] b')
 })
 
-it('a text that is not too long stays as it is', () => {
+it('a text within its bound is unchanged', () => {
   const content = 'x'.repeat(toolOutputMax)
   assert.equal(answer({ content }).content, content)
   assert.equal(answer({ content: `${content}y` }).content.length <= toolOutputMax, true)
 })
 
-it('text that the database could not keep is made such that it can', () => {
+it('a result is cleaned for storage in the database', () => {
   assert.equal(answer({ content: 'a\u0000b\ud800c' }).content, 'a\uFFFDb\uFFFDc')
 })

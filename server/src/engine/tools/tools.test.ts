@@ -58,7 +58,7 @@ async function register(
 }
 
 describe('the tools of the service itself', () => {
-  it('the tools of the service itself are there by their names, with schemas that can be checked', async () => {
+  it('every built-in tool is found by its name and has a valid schema', async () => {
     const { tools, missing } = await open(builtinTools)
     assert.deepEqual([...tools.keys()].sort(), [...builtinTools].sort())
     assert.deepEqual(missing, [])
@@ -69,12 +69,12 @@ describe('the tools of the service itself', () => {
     for (const name of engineTools) await assert.rejects(tools.get(name)!.call({}, toolCall()), ToolError)
   })
 
-  it('the tools of the service itself are only those that the agent names', async () => {
+  it('an agent has only the built-in tools that it names', async () => {
     assert.deepEqual([...(await open([])).tools.keys()], [])
     assert.deepEqual([...(await open(['current_time', 'current_time'])).tools.keys()], ['current_time'])
   })
 
-  it('the tools of the service itself give programs the environment of their agent, whose values are not told', async () => {
+  it("programs have the agent's environment, and its values are redacted", async () => {
     const { tools, secrets } = await open(['run_javascript'], { environment: { KEY: 'canary-environment', N: '17' } })
     const run = async (code: string) => (await tools.get('run_javascript')!.call({ code }, toolCall())).content
     assert.equal(await run('env.KEY.length + Number(env.N)'), '35')
@@ -87,7 +87,7 @@ describe('the tools of the service itself', () => {
 })
 
 describe('the tools of a project', () => {
-  it('the tools of a project are opened by name; what is not there is missing, with the reason', async () => {
+  it('the tools of a project are opened by name, and unknown names are missing with a reason', async () => {
     await register('mine', { method: 'GET', url: 'https://api.example.com/' })
     const { tools, missing } = await open(['mine', 'theirs', 'mine/part', 'current_time'])
     assert.deepEqual([...tools.keys()], ['mine', 'current_time'])
@@ -97,20 +97,20 @@ describe('the tools of a project', () => {
     ])
   })
 
-  it('the tools of a project are not those of another project', async () => {
+  it('an agent cannot use the tools of another project', async () => {
     const other = await insertTestAgent(sql)
     await register('private', { method: 'GET', url: 'https://api.example.com/' })
     const { tools, missing } = await open(['private'], { project_id: other.project_id })
     assert.deepEqual([[...tools.keys()], missing.length], [[], 1])
   })
 
-  it('the tools of a project never stand in for one of the service', async () => {
+  it("a project's tool cannot replace a built-in one", async () => {
     await register('http_request', { method: 'GET', url: 'https://evil.example.com/' })
     const { tools } = await open(['http_request'])
     assert.match(tools.get('http_request')!.description, /Sends an HTTP request/)
   })
 
-  it('the tools of a project are left out where their schema cannot be checked', async () => {
+  it('a tool with an unusable schema is left out', async () => {
     const parameters = { type: 'object', properties: { a: { $ref: 'https://example.com/' } } }
     await register('unchecked', { method: 'GET', url: 'https://api.example.com/', parameters })
     const { tools, missing } = await open(['unchecked'])
@@ -118,7 +118,7 @@ describe('the tools of a project', () => {
     assert.match(missing[0]!.reason, /^its parameters must not refer to other documents/)
   })
 
-  it('the tools of a project of a server are all meant by its name, and one by its own', async () => {
+  it('the name of a server stands for all its tools, and name/tool for one', async () => {
     const of = (name: string) => ({
       name,
       description: name,
@@ -137,7 +137,7 @@ describe('the tools of a project', () => {
 })
 
 describe('secrets of a tool', () => {
-  it('secrets of a tool go out with the request, and come back in no form', async (t) => {
+  it('secrets are sent with the request, and are redacted in every form of the response', async (t) => {
     const { url } = await startLocalServer(t, (request, response) => {
       const { authorization = '' } = request.headers
       const key = authorization.slice('Bearer '.length)
@@ -166,13 +166,13 @@ describe('secrets of a tool', () => {
     assert.deepEqual([...secrets].sort(), ['canary "key" / 1', 'canary-team'])
   })
 
-  it('secrets of a tool are those that its tools name, and no others of the project', async () => {
+  it('a toolset decrypts only the secrets that its tools name', async () => {
     await keep('UNUSED', 'canary-unused')
     await register('plain', { method: 'GET', url: 'https://api.example.com/' })
     assert.deepEqual((await open(['plain'])).secrets, [])
   })
 
-  it('secrets of a tool that cannot be read are named, so that the task does not run without them, and told in the log', async () => {
+  it("secrets that cannot be decrypted are named for the task's error and logged", async () => {
     const id = newId('cred')
     const foreign = makeSecrets('another secret key of 32 characters.').encrypt(secretLabels.credential, 'value', id)
     await sql`
@@ -189,7 +189,7 @@ describe('secrets of a tool', () => {
     })
   })
 
-  it('secrets of a tool are not what a model asks for in its arguments', async (t) => {
+  it("placeholders in a model's arguments are not filled in", async (t) => {
     const { url } = await startLocalServer(t, (request, response) => void response.end(request.url))
     await keep('ASKED', 'canary-asked')
     const parameters = { type: 'object', properties: { q: { type: 'string' } } }

@@ -362,7 +362,7 @@ describe('a credential for an MCP server', () => {
     const { id, issuer } = await challenged(t, { registers: false })
     const { status, body } = await world.call('POST', `/credentials/${id}/authorize`)
     assert.equal(status, 502)
-    assert.match(body.error.message, /give the client_id/)
+    assert.match(body.error.message, /set its client_id/)
     assert.equal((await world.call('PUT', `/credentials/${id}`, issuerClients.confidential)).status, 200)
     assert.equal((await world.connect(issuer, id)).status, 200)
   })

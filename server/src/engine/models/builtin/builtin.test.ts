@@ -93,7 +93,7 @@ describe('builtin/script', () => {
     assert.equal(pieces.join(''), 'Hello world.')
   })
 
-  it('builtin/script plays the answer that the conversation has come to, however often it is called', async () => {
+  it('builtin/script plays the same answer for the same conversation', async () => {
     const script: ModelMessage = {
       role: 'user',
       content: JSON.stringify([
@@ -126,7 +126,7 @@ describe('builtin/script', () => {
     assert.equal((await play('', { messages: [...messages, saying(second)] })).text, 'Looking.')
   })
 
-  it('builtin/script begins anew with a new script, and gives no call an id twice', async () => {
+  it('builtin/script restarts with a new script, and gives every call a unique id', async () => {
     const script = (name: string): ModelMessage => ({
       role: 'user',
       content: `[{"tool_calls": [{"name": "${name}"}]}]`,

@@ -193,7 +193,7 @@ function streamBytes(rng: Rng): Uint8Array[] {
 
 describe('a stream of Chat Completions', () => {
   // 300 streams take about 700 ms. Run 10,000 after a change of the reader or the library.
-  it('a stream of Chat Completions is read as the provider library reads it, whatever it has in it', async () => {
+  it('Cadre reads any Chat Completions stream like the provider library', async () => {
     const seed = testSeed()
     const rng = makeRng(seed)
     const seen = { failed: 0, calls: 0 }
@@ -215,7 +215,7 @@ describe('a stream of Chat Completions', () => {
     )
   })
 
-  it('a model of Chat Completions sends what the provider library sends', async () => {
+  it('Cadre sends the same Chat Completions request as the provider library', async () => {
     const { ours, library, sent } = await bothModels([Buffer.from('data: [DONE]\n\n')])
     const options: CallOptions = {
       ...hello,

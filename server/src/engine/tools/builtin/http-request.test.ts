@@ -9,7 +9,7 @@ import { safetyOf, ToolError } from '../tool.ts'
 const tool = httpRequest(toolEgress)
 
 describe('http_request', () => {
-  it('http_request gives status, headers worth knowing and body of any answer', async (t) => {
+  it('http_request returns status, useful headers and body of any response', async (t) => {
     const { url } = await startLocalServer(t, (request, response) => {
       const status = request.url === '/missing' ? 404 : 200
       response.writeHead(status, { 'content-type': 'application/json', 'x-other': 'no' }).end('{"a":1}')
@@ -20,7 +20,7 @@ describe('http_request', () => {
     assert.deepEqual([missing.content.slice(0, 8), missing.error], ['HTTP 404', undefined])
   })
 
-  it('http_request sends text as it is and anything else as JSON, with the key of the call', async (t) => {
+  it('http_request sends text unchanged and anything else as JSON, with the idempotency key', async (t) => {
     const seen: unknown[] = []
     const { url } = await startLocalServer(t, async (request, response) => {
       const body = Buffer.concat(await Array.fromAsync(request as AsyncIterable<Buffer>)).toString()
@@ -41,7 +41,7 @@ describe('http_request', () => {
     ])
   })
 
-  it('http_request follows three redirects and says where it came to', async (t) => {
+  it('http_request follows three redirects and returns the final URL', async (t) => {
     const { url } = await startLocalServer(t, (request, response) => {
       const left = Number(request.url?.slice(1))
       if (left > 0) response.writeHead(302, { location: `/${left - 1}` }).end()
@@ -51,7 +51,7 @@ describe('http_request', () => {
     await assert.rejects(tool.call({ url: `${url}/4` }, toolCall()), isRefusal('too_many_redirects'))
   })
 
-  it('http_request reaches nothing that is not public, at first or by a redirect', async (t) => {
+  it('http_request reaches only public addresses, directly or by a redirect', async (t) => {
     const { url, requests } = await startLocalServer(t, (request, response) => {
       response.writeHead(302, { location: decodeURIComponent(request.url!.slice(1)) }).end()
     })
@@ -72,7 +72,7 @@ describe('http_request', () => {
     assert.equal(requests.length, 8)
   })
 
-  it('http_request sets no header that routes or frames the request, and no secret', async (t) => {
+  it('http_request cannot set routing or framing headers, or secrets', async (t) => {
     const { url, requests } = await startLocalServer(t)
     for (const headers of [{ Host: 'internal' }, { 'Transfer-Encoding': 'chunked' }, { 'x-a': 'b\r\nx-c: d' }])
       await assert.rejects(tool.call({ url, headers }, toolCall()), isRefusal('request_refused'))
@@ -82,13 +82,13 @@ describe('http_request', () => {
     assert.match(content, /\$\{env\.KEY\}$/)
   })
 
-  it('http_request is safe for GET and HEAD alone', () => {
+  it('http_request is safe for GET and HEAD only', () => {
     for (const method of [undefined, 'GET', 'HEAD']) assert.equal(safetyOf(tool, { method }), 'safe')
     for (const method of ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
       assert.equal(safetyOf(tool, { method }), 'unsafe')
   })
 
-  it('http_request takes only arguments of its schema', () => {
+  it('http_request rejects arguments outside its schema', () => {
     for (const args of [
       {},
       { url: 5 },

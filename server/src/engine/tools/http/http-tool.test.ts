@@ -69,7 +69,7 @@ async function fails(call: Promise<unknown>, code: string, uncertain = false): P
 }
 
 describe('a tool of kind http', () => {
-  it('a tool of kind http sends arguments in path and query, and secrets on the way out', async (t) => {
+  it('a tool of kind http fills in arguments and secrets in path, query and headers', async (t) => {
     const { url, last } = await echo(t)
     const get = tool({
       method: 'GET',
@@ -86,7 +86,7 @@ describe('a tool of kind http', () => {
     assert.equal(last().body, '')
   })
 
-  it('a tool of kind http sends the arguments that are left as a JSON body', async (t) => {
+  it('a tool of kind http sends the other arguments as a JSON body', async (t) => {
     const { url, last } = await echo(t)
     for (const method of ['POST', 'PUT', 'PATCH'] as const) {
       await tool({ method, url: `${url}/{id}` }).call({ id: 7, name: 'x', deep: { a: [1] } }, toolCall())
@@ -99,7 +99,7 @@ describe('a tool of kind http', () => {
     assert.deepEqual([last().method, last().url, last().body], ['DELETE', '/7?force=true', ''])
   })
 
-  it('a tool of kind http sends the same key with every repetition of a call that changes something, and its trace', async (t) => {
+  it('a tool of kind http sends the same idempotency key with every repetition, and the trace', async (t) => {
     const { url, last } = await echo(t)
     const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
     for (const method of ['POST', 'PUT', 'PATCH', 'DELETE'] as const) {
@@ -120,7 +120,7 @@ describe('a tool of kind http', () => {
     assert.equal(safetyOf(tool({ method: 'GET', url }, 'unsafe'), {}), 'unsafe')
   })
 
-  it('a tool of kind http sends nothing where a placeholder stands for nothing', async (t) => {
+  it('a tool of kind http sends nothing if a placeholder has no value', async (t) => {
     const { url, requests } = await echo(t)
     for (const place of ['${credentials.NONE}', '${env.NONE}', '${env.toString}', '${other.KEY}', '${KEY}', '${}']) {
       const { message } = await fails(
@@ -133,7 +133,7 @@ describe('a tool of kind http', () => {
     assert.deepEqual(requests, [])
   })
 
-  it('a tool of kind http sends nothing where an argument would change the path, or a secret a header', async (t) => {
+  it('a tool of kind http sends nothing if an argument would change the path, or a secret a header', async (t) => {
     const { url, requests } = await echo(t)
     for (const id of ['', '.', '..', undefined, {}])
       await fails(tool({ method: 'DELETE', url: `${url}/users/{id}` }).call({ id }, toolCall()), 'invalid_arguments')
@@ -156,7 +156,7 @@ describe('a tool of kind http', () => {
 })
 
 describe('an answer', () => {
-  it('an answer of 400 and more is a failure that the model reads with its status', async (t) => {
+  it('a response of 400 or more is an error that the model reads with its status', async (t) => {
     for (const status of [400, 404, 429, 500, 503]) {
       const { content, error } = await answers(t, (_request, response) => {
         response.writeHead(status, { 'content-type': 'text/plain' }).end('why not')
@@ -166,7 +166,7 @@ describe('an answer', () => {
     }
   })
 
-  it('an answer without content says so', async (t) => {
+  it('an empty response is described as such', async (t) => {
     for (const [status, code] of [
       [204, undefined],
       [500, 'http_500'],
@@ -176,14 +176,14 @@ describe('an answer', () => {
     }
   })
 
-  it('an answer of 500 that is no text is described after its status', async (t) => {
+  it('a binary response of 500 is described after its status', async (t) => {
     const { content } = await answers(t, (_request, response) => {
       response.writeHead(500, { 'content-type': 'image/png' }).end(Buffer.from([0x89, 0x50, 0xff]))
     })
     assert.equal(content, 'HTTP 500: [3 bytes of image/png that are not text]')
   })
 
-  it('an answer that is no text is described, not dumped', async (t) => {
+  it('a binary response is described and not shown', async (t) => {
     const png = Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex')
     for (const [type, body] of [
       ['image/png', png],
@@ -198,7 +198,7 @@ describe('an answer', () => {
     }
   })
 
-  it('an answer is read in its character set, and unpacked', async (t) => {
+  it('a response is decompressed and read in its character set', async (t) => {
     for (const [headers, body] of [
       [{ 'content-type': 'text/plain; charset=iso-8859-1' }, Buffer.from('Köln', 'latin1')],
       [{ 'content-type': 'text/plain', 'content-encoding': 'gzip' }, gzipSync('Köln')],
@@ -210,7 +210,7 @@ describe('an answer', () => {
     }
   })
 
-  it('an answer that unpacks to more than it may, or to nothing, is described', async (t) => {
+  it('a response that cannot be decompressed within its bound is described', async (t) => {
     for (const [encoding, body] of [
       ['gzip', gzipSync(Buffer.alloc(50_000_000))],
       ['gzip', Buffer.from('no gzip')],
@@ -223,7 +223,7 @@ describe('an answer', () => {
     }
   })
 
-  it('an answer of 10 MB, or without an end, is a failure that costs no memory', async (t) => {
+  it('a response of 10 MB or without an end fails without using memory', async (t) => {
     const before = process.memoryUsage.rss()
     await fails(
       answers(t, (_request, response) => void response.end(Buffer.alloc(10_000_000, 'x'))),
@@ -242,7 +242,7 @@ describe('an answer', () => {
     assert.ok(process.memoryUsage.rss() - before < 150e6)
   })
 
-  it('an answer that is not HTTP is a failure', async (t) => {
+  it('a response that is not HTTP fails', async (t) => {
     const url = await startTcp(t, (socket) => void socket.end('hello\r\n\r\n'))
     await fails(tool({ method: 'GET', url }).call({}, toolCall()), 'bad_answer')
     await fails(tool({ method: 'POST', url }).call({}, toolCall()), 'bad_answer', true)
@@ -252,7 +252,7 @@ describe('an answer', () => {
 describe('a call without an answer', () => {
   const never = (_request: unknown): void => {}
 
-  it('a call without an answer is uncertain where the request was sent and may have taken effect', async (t) => {
+  it('a call without a response is uncertain if its request was sent and may have taken effect', async (t) => {
     const slow = await startLocalServer(t, never)
     const cut = await startLocalServer(t, (request) => void request.socket.destroy())
     const half = await startLocalServer(t, (_request, response) => {
@@ -274,7 +274,7 @@ describe('a call without an answer', () => {
     }
   })
 
-  it('a call without an answer is certain where nothing was sent', async (t) => {
+  it('a call without a response is certain if nothing was sent', async (t) => {
     const free = await freePort()
     await fails(tool({ method: 'POST', url: `http://127.0.0.1:${free}/` }).call({}, toolCall()), 'connect_failed')
     const post = (url: string) => tool({ method: 'POST', url }).call({}, toolCall())
@@ -288,7 +288,7 @@ describe('a call without an answer', () => {
     await fails(post(away.url), 'request_refused', true)
   })
 
-  it('a call without an answer ends with the reason of its abort', async (t) => {
+  it('an aborted call ends with the reason of the abort', async (t) => {
     const arrived = Promise.withResolvers<void>()
     const { url } = await startLocalServer(t, () => arrived.resolve())
     const abort = new AbortController()

@@ -19,7 +19,7 @@ const refused = (text: string, args: Record<string, unknown>) =>
   )
 
 describe('a URL with places', () => {
-  it('a URL with places takes arguments and secrets, each encoded', () => {
+  it('a URL template encodes each argument and secret', () => {
     assert.equal(
       fill('https://a.example/v1/{city}/x?q={q}', { city: 'São Paulo/..', q: 'a&b=c#d' }),
       'https://a.example/v1/S%C3%A3o%20Paulo%2F../x?q=a%26b%3Dc%23d',
@@ -33,14 +33,14 @@ describe('a URL with places', () => {
     assert.equal(fill('https://a.example?q={q}', { q: '' }), 'https://a.example/?q=')
   })
 
-  it('a URL with places does not look for places in arguments', () => {
+  it('placeholders in arguments are not filled in', () => {
     assert.equal(
       fill('https://a.example/{a}', { a: '${credentials.KEY}{b}' }),
       'https://a.example/%24%7Bcredentials.KEY%7D%7Bb%7D',
     )
   })
 
-  it('a URL with places keeps its path whatever the arguments are', () => {
+  it('arguments cannot change the path of a URL template', () => {
     for (const id of ['', '.', '..']) refused('https://a.example/users/{id}/keys', { id })
     refused('https://a.example/{a}{b}', { a: '.', b: '.' })
     refused('https://a.example/%2e{a}', { a: '.' })
@@ -49,7 +49,7 @@ describe('a URL with places', () => {
     refused('https://a.example/{toString}', {})
   })
 
-  it('a URL with places keeps host and number of segments with any argument', () => {
+  it('arguments cannot change the host or the number of segments of a URL template', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), fc.string(), (id, q) => {
         let url: URL
@@ -97,7 +97,7 @@ describe('a URL with places', () => {
     it(`a URL with places is not ${JSON.stringify(text)}`, () => assert.equal(typeof parseUrlTemplate(text), 'string'))
 })
 
-it('a query takes lists one by one and objects as JSON', () => {
+it('a query has the items of a list one by one, and objects as JSON', () => {
   const url = new URL('https://a.example/?fixed=1')
   addToQuery(url, { list: ['a', 2, null], object: { a: 1 }, none: null, missing: undefined, flag: false, text: 'a&b' })
   assert.deepEqual(

@@ -15,7 +15,7 @@ function read(parts: (string | ContentBlock)[], data?: unknown): string {
   return mcpAnswer({ content, structuredContent: data }, use).content
 }
 
-it('a failed MCP result without text says that the tool failed, as providers refuse an empty error', () => {
+it('a failed MCP result without text gets a text, because providers reject an empty error', () => {
   for (const content of [[], [text('')], [text(' \n')]]) {
     const answer = mcpAnswer({ content, isError: true }, use)
     assert.equal(answer.content, 'The tool failed without a message.')
@@ -24,7 +24,7 @@ it('a failed MCP result without text says that the tool failed, as providers ref
 })
 
 describe('the data of an MCP result', () => {
-  it('the data of an MCP result are sent alone, as compact JSON, where the text is the same JSON in another layout', () => {
+  it('the data of an MCP result is sent alone, as compact JSON, if the text is the same JSON', () => {
     const data = { b: [1, { c: 'é "x"' }], a: null }
     for (const mirror of [
       JSON.stringify(data),
@@ -35,7 +35,7 @@ describe('the data of an MCP result', () => {
       assert.equal(read([mirror], data), JSON.stringify(data), mirror)
   })
 
-  it('the data of an MCP result are sent alone where the text lacks, or has, only a wrapper', () => {
+  it('the data of an MCP result is sent alone if the text only adds or lacks a wrapper', () => {
     for (const [mirror, data] of [
       ['[\n  "a",\n  "b"\n]', { result: ['a', 'b'] }],
       ['[{"id": 1}]', { issues: [{ id: 1 }] }],
@@ -49,20 +49,20 @@ describe('the data of an MCP result', () => {
       assert.equal(read([mirror], data), JSON.stringify(data), mirror)
   })
 
-  it('the data of an MCP result are sent alone where they wrap the text itself', () => {
+  it('the data of an MCP result is sent alone if it wraps the text itself', () => {
     assert.equal(read(['Sunny.\nWarm.'], { result: 'Sunny.\nWarm.' }), '{"result":"Sunny.\\nWarm."}')
     assert.equal(read(['{"a": 1}'], { result: '{"a": 1}' }), '{"result":"{\\"a\\": 1}"}')
     assert.equal(read([''], { result: '' }), '{"result":""}')
   })
 
-  it('the data of an MCP result are sent alone where there is a text for each item of a list', () => {
+  it('the data of an MCP result is sent alone if there is a text for each item of a list', () => {
     const data = { result: [{ id: 1 }, 'two', [3, [null, 4]]] }
     assert.equal(read(['{\n  "id": 1\n}', 'two', '3', '4'], data), JSON.stringify(data))
     const less = read(['{"id": 1}', 'two', '3'], data)
     assert.equal(less, `{"id": 1}\ntwo\n3\n${JSON.stringify(data)}`)
   })
 
-  it('the data of an MCP result stand where their mirror stood, and all other parts stay', () => {
+  it('the data of an MCP result replaces its mirror, and all other parts stay', () => {
     const link: ContentBlock = { type: 'resource_link', name: 'log', uri: 'file:///log' }
     const inside: ContentBlock = { type: 'resource', resource: { uri: 'file:///a', text: 'inside' } }
     assert.deepEqual(read(['Found:', image, '{"a": 1}', link, inside, '{ "a": 1 }', 'Bye.'], { a: 1 }).split('\n'), [
@@ -75,7 +75,7 @@ describe('the data of an MCP result', () => {
     ])
   })
 
-  it('the data of an MCP result come after the texts where no text says them', () => {
+  it('the data of an MCP result follows texts that do not mirror it', () => {
     const data = { temperature: 21, city: 'Ulm' }
     const json = JSON.stringify(data)
     for (const other of ['It is 21 degrees.', '{"temperature": 21}', '{"temperature": 21, "city"', '21', '[21, "Ulm"]'])
@@ -83,13 +83,13 @@ describe('the data of an MCP result', () => {
     assert.equal(read(['One.', image, 'Two.'], data), `One.\n${imageLine}\nTwo.\n${json}`)
   })
 
-  it('the data of an MCP result are all that is sent where there is no text, or an empty one', () => {
+  it('the data of an MCP result is sent alone without a text or with an empty one', () => {
     assert.equal(read([], { a: 1 }), '{"a":1}')
     assert.equal(read([' '], { a: 1 }), '{"a":1}')
     assert.equal(read([image], { a: 1 }), `${imageLine}\n{"a":1}`)
   })
 
-  it('the data of an MCP result are left out where they are the parts themselves', () => {
+  it('the data of an MCP result is left out if it is a copy of the parts', () => {
     const copies = [
       { type: 'text', text: 'Done.', annotations: null },
       { type: 'image', data: 'QUJD', mimeType: 'image/png', annotations: null },
@@ -99,13 +99,13 @@ describe('the data of an MCP result', () => {
     assert.equal(read(['Done.', image], { result: [copies[0]] }).split('\n').length, 3)
   })
 
-  it('the data of an MCP result are none where they are null or missing', () => {
+  it('null is not sent as the data of an MCP result', () => {
     assert.equal(read(['a', '{"b": 1}']), 'a\n{"b": 1}')
     assert.equal(read(['a'], null), 'a')
     assert.equal(read([]), '')
   })
 
-  it('the data of an MCP result have the same form in a result that is an error', () => {
+  it('the data of an MCP error has the same form', () => {
     const result = { content: [text('{ "reason": "gone" }')], structuredContent: { reason: 'gone' }, isError: true }
     assert.deepEqual(mcpAnswer(result, use), {
       content: '{"reason":"gone"}',
@@ -116,7 +116,7 @@ describe('the data of an MCP result', () => {
 })
 
 describe('a result that is meant to cost much', () => {
-  it('a result that is meant to cost much has no text parsed that is longer than a model would read', (t) => {
+  it('texts of an MCP result beyond the output bound are not parsed', (t) => {
     const parse = t.mock.method(JSON, 'parse')
     const data = { a: 'x'.repeat(toolOutputMax) }
     const long = JSON.stringify(data, null, 2)
@@ -124,7 +124,7 @@ describe('a result that is meant to cost much', () => {
     assert.equal(parse.mock.callCount(), 0)
   })
 
-  it('a result that is meant to cost much overflows no stack, however deep its texts and data are', () => {
+  it('deeply nested MCP results do not overflow the stack', () => {
     const nested = (depth: number): string => `${'['.repeat(depth)}${']'.repeat(depth)}`
     const deep = nested(toolOutputMax / 2)
     assert.equal(read([deep], { a: 1 }), `${deep}\n{"a":1}`)
@@ -136,7 +136,7 @@ describe('a result that is meant to cost much', () => {
     assert.equal(read([JSON.stringify(some, null, 1)], some), JSON.stringify(some))
   })
 
-  it('a result that is meant to cost much is read in time that grows with its size, and not with parts times data', () => {
+  it('an MCP result is read in time linear in its size', () => {
     const data = Object.fromEntries(Array.from({ length: 50_000 }, (_, i) => [`a${i}`, 1]))
     const parts = Array.from({ length: 40_000 }, () => '{}')
     const start = performance.now()

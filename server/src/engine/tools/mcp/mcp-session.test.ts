@@ -60,7 +60,7 @@ function startSseServer(t: TestContext): Promise<LocalServer> {
 }
 
 describe('a session with an MCP server', () => {
-  it('a session with an MCP server is had with a server of the older transport too, one for each call', async (t) => {
+  it('a server of the older MCP transport gets a session for each call', async (t) => {
     const server = await startSseServer(t)
     const connection = mcpConnection(egress, () => ({ url: `${server.url}/sse`, headers: () => ({}) }))
     t.after(() => connection.close())
@@ -74,7 +74,7 @@ describe('a session with an MCP server', () => {
     assert.equal(server.requests.filter((line) => line === 'GET /sse').length, 2)
   })
 
-  it('a session with an MCP server takes up an answer where its stream broke', async (t) => {
+  it('an MCP session resumes a response whose stream broke', async (t) => {
     let asked: string | undefined
     const server = await startLocalServer(t, async (request, response) => {
       if (request.method === 'GET') {
@@ -98,7 +98,7 @@ describe('a session with an MCP server', () => {
     await session.close()
   })
 
-  it('a session with an MCP server is not kept busy by a server that breaks its stream again and again', async (t) => {
+  it('an MCP session ends when its server breaks the stream too often', async (t) => {
     const server = await startLocalServer(t, async (request, response) => {
       let body = ''
       for await (const chunk of request) body += String(chunk)
@@ -115,7 +115,7 @@ describe('a session with an MCP server', () => {
     await session.close()
   })
 
-  it('a session with an MCP server lets go at once of a server that says nothing, whatever is waited for', async (t) => {
+  it('an abort ends an MCP session with a silent server at once', async (t) => {
     const waiting = Promise.withResolvers<void>()
     const server = await startLocalServer(t, () => waiting.resolve())
     const controller = new AbortController()

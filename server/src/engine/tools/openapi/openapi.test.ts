@@ -76,7 +76,7 @@ const param = (name: string, where: string, more: object = {}) => ({
 })
 
 describe('the operations of an OpenAPI document', () => {
-  it('the operations of an OpenAPI document are tools with what they do, and how safe their method is', async (t) => {
+  it('the operations of an OpenAPI document are tools with their descriptions and the safety of their methods', async (t) => {
     const { tools } = await opened(t, {
       '/pets': {
         get: { operationId: 'listPets', summary: 'All pets.', description: 'A page of them.' },
@@ -96,7 +96,7 @@ describe('the operations of an OpenAPI document', () => {
     )
   })
 
-  it('the operations of an OpenAPI document send each argument to its place, with the headers of the tool, which no argument replaces', async (t) => {
+  it('an operation sends each argument to its place, and the headers of the tool take precedence', async (t) => {
     const { call, tool, received } = await opened(
       t,
       {
@@ -172,7 +172,7 @@ describe('the operations of an OpenAPI document', () => {
     assert.deepEqual([key, trace, type, idempotency], ['s3cret', 'on', 'application/json', 'task_1:3'])
   })
 
-  it('the operations of an OpenAPI document cannot be led out of their path by an argument', async (t) => {
+  it('an argument cannot change the path of an operation', async (t) => {
     const { tool, received } = await opened(t, {
       '/pets/{id}': { parameters: [param('id', 'path')], get: { operationId: 'get' } },
     })
@@ -187,7 +187,7 @@ describe('the operations of an OpenAPI document', () => {
     )
   })
 
-  it('the operations of an OpenAPI document fail where the server says so, with its status', async (t) => {
+  it('a call of an operation fails with the error status of the server', async (t) => {
     const { call } = await opened(t, { '/missing': { get: { operationId: 'get' } } })
     const { error, content } = await call('get', {})
     assert.deepEqual(
@@ -241,7 +241,7 @@ describe('the operations of an OpenAPI document', () => {
     assert.match(checkArguments(tool('create'), {}) ?? '', /body/)
   })
 
-  it('the operations of an OpenAPI document are as safe as declared by the project', async () => {
+  it("the safety of operations is the project's declaration", async () => {
     const document = { openapi: '3.0.3', servers: [{ url: 'https://api.test' }], paths: { '/': { get: {}, post: {} } } }
     assert.deepEqual(
       (await pin({ document }, { safety: 'keyed' })).map(({ safety }) => safety),
@@ -259,7 +259,7 @@ describe('an OpenAPI document', () => {
   })
   const urlsOf = (tools: PinnedTool[]) => tools.map(({ facts }) => facts?.url)
 
-  it('an OpenAPI document is read once from its URL, which its servers are relative to', async (t) => {
+  it('an OpenAPI document is read once from its URL, the base of its servers', async (t) => {
     const server = await startLocalServer(
       t,
       (_request, response) => void response.end(JSON.stringify(document({ servers: [{ url: '../v2/' }] }))),
@@ -269,7 +269,7 @@ describe('an OpenAPI document', () => {
     assert.equal(server.connections(), 1)
   })
 
-  it('an OpenAPI document names its server with variables, or is given another', async () => {
+  it('the server of an OpenAPI document may have variables, and base_url overrides it', async () => {
     const servers = [
       { url: 'https://{region}.api.test/{base}', variables: { region: { default: 'eu' }, base: { default: 'v3' } } },
     ]
@@ -283,7 +283,7 @@ describe('an OpenAPI document', () => {
     )
   })
 
-  it('an OpenAPI document is refused where its server is private or no server of the web, and nothing is connected', async (t) => {
+  it('an OpenAPI document with a private or invalid server is rejected without a connection', async (t) => {
     const canary = await startLocalServer(t)
     const egress = makeEgress({})
     for (const url of [
@@ -311,7 +311,7 @@ describe('an OpenAPI document', () => {
     assert.equal(canary.connections(), 0)
   })
 
-  it('an OpenAPI document whose operations are at several servers is refused, because secrets go to one', async () => {
+  it('an OpenAPI document with operations at several servers is rejected', async () => {
     const paths = {
       '/a': { get: { operationId: 'a' } },
       '/b': { get: { operationId: 'b', servers: [{ url: 'https://files.test' }] } },
@@ -320,7 +320,7 @@ describe('an OpenAPI document', () => {
     assert.deepEqual(urlsOf(await pin({ document: document({ paths }), operations: ['b'] })), ['https://files.test/b'])
   })
 
-  it('an OpenAPI document refers to nothing outside of itself: it is not asked for, and an operation that needs it is none', async (t) => {
+  it('references outside of an OpenAPI document are not fetched, and operations that need them cannot be used', async (t) => {
     const canary = await startLocalServer(t)
     const remote = { $ref: `${canary.url}/parameters.json#/id` }
     const paths = {
@@ -336,7 +336,7 @@ describe('an OpenAPI document', () => {
     assert.equal(canary.connections(), 0)
   })
 
-  it('an OpenAPI document that refers to itself ends there', async () => {
+  it('a recursive reference in an OpenAPI document allows any value', async () => {
     const schemas = {
       Node: { type: 'object', properties: { left: { $ref: '#/components/schemas/Node' }, value: { type: 'string' } } },
       Loop: { $ref: '#/components/schemas/Loop' },
@@ -365,7 +365,7 @@ describe('an OpenAPI document', () => {
     })
   })
 
-  it('an OpenAPI document that would be endless when written out, or is nested too deep, is bounded', async () => {
+  it('the schemas of an OpenAPI document are bounded in size and nesting', async () => {
     const bomb = Object.fromEntries(
       Array.from({ length: 18 }, (_, i) => {
         const next = { $ref: `#/components/schemas/S${i + 1}` }
@@ -393,7 +393,7 @@ describe('an OpenAPI document', () => {
     assert.ok(performance.now() - started < 2000)
   })
 
-  it('an OpenAPI document of 10,000 operations has some of them named', async () => {
+  it('a document of 10,000 operations needs the names of some', async () => {
     const paths = Object.fromEntries(
       Array.from({ length: 10_000 }, (_, i) => [`/p${i}`, { get: { operationId: `op${i}` } }]),
     )
@@ -411,7 +411,7 @@ describe('an OpenAPI document', () => {
     )
   })
 
-  it('an OpenAPI document is refused where it is none', async (t) => {
+  it('a document that is not OpenAPI is rejected', async (t) => {
     await assert.rejects(
       pin({ document: { swagger: '2.0', paths: {} } }),
       refusedAt('openapi.document', /3\.0 or 3\.1/),
@@ -425,7 +425,7 @@ describe('an OpenAPI document', () => {
     await assert.rejects(pin({ url: server.url }), refusedAt('openapi.url', /longer than/))
   })
 
-  it('an OpenAPI document has operations left out that cannot be called, and says so of those that were named', async () => {
+  it('unusable operations are left out, and are an error if they were named', async () => {
     const form = { required: true, content: { 'multipart/form-data': { schema: { type: 'object' } } } }
     const paths = {
       '/ok': { get: { operationId: 'ok', parameters: [{ ...param('__proto__', 'query') }] } },

@@ -45,13 +45,13 @@ describe('run_javascript', () => {
         error: { code: 'javascript_error', message },
       }))
 
-  it('run_javascript gives what was written before the error', async () => {
+  it('the console output before an error is returned', async () => {
     const { content, error } = await run('console.log("so far"); throw new Error("here")')
     assert.equal(content, 'console:\nso far\n\nerror:\nError: here (run.js:1)')
     assert.equal(error?.code, 'javascript_error')
   })
 
-  it('run_javascript has nothing of its host', async () => {
+  it('a program has no access to its host', async () => {
     const names = [
       'process',
       'require',
@@ -74,12 +74,12 @@ describe('run_javascript', () => {
       assert.equal((await run(code)).error?.code, 'javascript_error', code)
   })
 
-  it('run_javascript keeps nothing from one program to the next', async () => {
+  it('a program leaves nothing for the next one', async () => {
     await run('globalThis.left = 1; Array.prototype.left = 1; 1')
     assert.equal((await run('typeof left + typeof [].left')).content, 'undefinedundefined')
   })
 
-  it('run_javascript does not let a program change its environment for others', async () => {
+  it('a program cannot change the environment of others', async () => {
     await run('try { env.KEY = "changed" } catch {} ; 1')
     assert.equal((await run('env.KEY')).content, 'a value')
   })
@@ -103,7 +103,7 @@ describe('a program without an end', () => {
       assert.ok(performance.now() - began < 8000)
     })
 
-  it('a program without an end gives what it had written', async () => {
+  it('a program that is ended returns its console output', async () => {
     // On a busy machine the program has written nothing in a short time, and has nothing to give.
     let content = ''
     for (const timeout_seconds of [0.3, 3, 30])
@@ -111,7 +111,7 @@ describe('a program without an end', () => {
     assert.match(content, /^console:\nbegun\n/)
   })
 
-  it('a program without an end ends as soon as its call is aborted', async () => {
+  it('a program ends as soon as its call is aborted', async () => {
     const abort = new AbortController()
     const reason = new Error('the task was canceled')
     const call = tool.call({ code: 'for (;;);', timeout_seconds: 60 }, toolCall({ signal: abort.signal }))
@@ -122,7 +122,7 @@ describe('a program without an end', () => {
     assert.equal((await run('1 + 1')).content, '2')
   })
 
-  it('a program without an end is not begun where its call was aborted before, nor while others run', async () => {
+  it('an aborted call does not start its program, not even after it waited for others', async () => {
     const reason = new Error('too late')
     await assert.rejects(tool.call({ code: '1' }, toolCall({ signal: AbortSignal.abort(reason) })), reason)
     const abort = new AbortController()
@@ -162,7 +162,7 @@ describe('a program that takes too much', () => {
     it(`a program that takes too much goes too deep, and comes back with an error: ${code}`, async () =>
       assert.equal((await run(code)).error?.code, expected))
 
-  it('a program that takes too much has its value and its console cut', async () => {
+  it('the value and the console of a program are cut to their bounds', async () => {
     assert.equal((await run('"x".repeat(1e7)')).content.length, 50_000)
     const { content } = await run('for (let i = 0; i < 5000; i++) console.log("x".repeat(100)); 1', 60)
     assert.ok(content.length < 51_000)

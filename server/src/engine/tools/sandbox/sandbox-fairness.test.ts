@@ -11,7 +11,7 @@ import { makeSandboxes, sandboxTurns } from './sandbox.ts'
 
 const endless = { code: 'for (;;);', timeout_seconds: 12 }
 
-it('twenty looping programs of a project delay a program of another by a second at most', async () => {
+it('twenty looping programs of one project delay a program of another by at most a second', async () => {
   const tool = runJavascript(makeSandboxes(pino({ level: 'silent' })), {})
   const timed = async (party = toolCall().party): Promise<number> => {
     const began = performance.now()
@@ -34,7 +34,7 @@ it('twenty looping programs of a project delay a program of another by a second 
   await Promise.all(looping.map((call) => assert.rejects(call, /enough/)))
 })
 
-it('a program that finds the queue of its project full is refused with an error that its model reads', async () => {
+it('a program beyond the queue of its project fails with an error for the model', async () => {
   const tool = runJavascript(makeSandboxes(pino({ level: 'silent' })), {})
   const stop = new AbortController()
   const { ofProject, waiting } = sandboxTurns
@@ -51,21 +51,17 @@ it('a program that finds the queue of its project full is refused with an error 
   await Promise.all(calls.map((call) => assert.rejects(call, /enough/)))
 })
 
-it(
-  'a program that runs long goes on behind other work of the machine',
-  { skip: process.platform !== 'linux' },
-  async () => {
-    const tool = runJavascript(makeSandboxes(pino({ level: 'silent' })), {})
-    const [usual] = await niceness()
-    const stop = new AbortController()
-    const looping = tool.call(endless, toolCall({ signal: stop.signal }))
-    await eventually(async () => (await niceness()).some((nice) => nice > usual!))
-    stop.abort(new Error('enough'))
-    await assert.rejects(looping, /enough/)
-  },
-)
+it('a long program gets a lower priority', { skip: process.platform !== 'linux' }, async () => {
+  const tool = runJavascript(makeSandboxes(pino({ level: 'silent' })), {})
+  const [usual] = await niceness()
+  const stop = new AbortController()
+  const looping = tool.call(endless, toolCall({ signal: stop.signal }))
+  await eventually(async () => (await niceness()).some((nice) => nice > usual!))
+  stop.abort(new Error('enough'))
+  await assert.rejects(looping, /enough/)
+})
 
-it('a program finds a thread that was made ready before', async () => {
+it('a program finds a ready thread', async () => {
   const tool = runJavascript(makeSandboxes(pino({ level: 'silent' })), {})
   let started = 0
   const count = (): void => void started++

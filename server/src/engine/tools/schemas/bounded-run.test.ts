@@ -5,7 +5,7 @@ import { runBounded, TookTooLong } from './bounded-run.ts'
 /** Waits without the processor, as work does whose machine is busy with others. */
 const stand = (ms: number): void => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
 
-it('work that only waited for the processor begins anew, and is done', () => {
+it('work that only waited for the CPU is started again and completes', () => {
   let tries = 0
   const value = runBounded(() => {
     if (++tries === 1) stand(500)
@@ -14,7 +14,7 @@ it('work that only waited for the processor begins anew, and is done', () => {
   assert.equal(value, 2)
 })
 
-it('work that uses the processor for too long is ended at once', () => {
+it('work that uses too much CPU time is interrupted', () => {
   let tries = 0
   const began = performance.now()
   const spin = (): void => {
@@ -25,10 +25,10 @@ it('work that uses the processor for too long is ended at once', () => {
   assert.ok(tries >= 1 && performance.now() - began < 5000)
 })
 
-it('work that never ends is ended, also where it uses nothing', () => {
+it('endless work is interrupted, even if it uses no CPU time', () => {
   assert.throws(() => runBounded(() => stand(60_000), 20), TookTooLong)
 })
 
-it('what work throws is thrown', () => {
+it('errors of the work are thrown', () => {
   assert.throws(() => runBounded(() => JSON.parse('{'), 50), SyntaxError)
 })

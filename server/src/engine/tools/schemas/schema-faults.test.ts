@@ -32,7 +32,7 @@ describe('what is wrong with a JSON Schema is said in one sentence, with the pla
     it(`${JSON.stringify(schema)} is refused with its place and what is allowed there`, () =>
       assert.equal(of(schema), `are not a JSON Schema that can be used: ${said}`))
 
-  it('a schema of draft-07 is judged by its own rules', () => {
+  it('a schema of draft-07 is checked by draft-07', () => {
     const $schema = 'http://json-schema.org/draft-07/schema#'
     const items = [{ type: 'strng' }]
     const fault = schemaError({ $schema, type: 'object', properties: { a: { items } } })

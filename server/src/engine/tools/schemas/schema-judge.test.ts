@@ -15,7 +15,7 @@ const hostile = (): Record<string, unknown> => ({
 const victim = (): object => ({ [`a${count}`]: `${'a'.repeat(40)}!` })
 
 describe('schemas of others are judged in a separate thread', () => {
-  it('schemas of others are judged in a separate thread and what it found out is what the checks say, without this thread doing it again', async () => {
+  it('the verdicts of the schema thread are reused without another check', async () => {
     const schema = hostile()
     await judgeBody({ tools: [{ function: { parameters: schema } }] }, party)
     assert.match(schemaIssues('parameters', schema)[0]?.message ?? '', /pattern that takes too long/)
@@ -26,7 +26,7 @@ describe('schemas of others are judged in a separate thread', () => {
     assert.ok(performance.now() - began < 50)
   })
 
-  it('a value gets the same words as in this thread', async () => {
+  it('the schema thread reports the same error for a value as this thread', async () => {
     const schema = { ...hostile(), required: ['b'], additionalProperties: false }
     for (const value of [{}, { b: 1 }, { [`a${count}`]: 5, b: 1 }]) {
       const here = dataError(schema, value)
@@ -37,7 +37,7 @@ describe('schemas of others are judged in a separate thread', () => {
     }
   })
 
-  it('one that cannot be used is refused as before, and a plain one is not sent there', async () => {
+  it('an unusable schema is rejected, and a plain one is not sent to the schema thread', async () => {
     const [broken, plain] = [{ type: 'object', properties: { a: { type: 'strng', pattern: 'a' } } }, { type: 'object' }]
     const before = schemaError(broken)
     assert.match(before ?? '', /are not a JSON Schema/)
