@@ -6,7 +6,7 @@ import { ModelError } from './model.ts'
 const down = new ModelError('provider_unavailable', 'it answered 500.', { retryable: true })
 const silent = new ModelError('provider_timeout', 'No answer began.', { retryable: true })
 const refused = new ModelError('provider_refused_request', 'No.', { retryable: false })
-const timeoutMultiplier = new ModelError('provider_unavailable', 'Later.', { retryable: true, retry_after: 5 })
+const busy = new ModelError('provider_unavailable', 'Later.', { retryable: true, retry_after: 5 })
 
 describe('a model that does not answer', () => {
   let now: number
@@ -73,7 +73,7 @@ describe('a model that does not answer', () => {
     assert.equal(refusal(circuitBreaker).retry_after, 1)
     now += 1000
     call(circuitBreaker, 'cut')
-    call(circuitBreaker, timeoutMultiplier)
+    call(circuitBreaker, busy)
     // Neither an answer nor a failure: the next one is let through at once.
     call(circuitBreaker, down)
     assert.equal(refusal(circuitBreaker).retry_after, 2)
