@@ -12,22 +12,23 @@ export interface AgentLogEntry {
   context?: Record<string, unknown>
 }
 
-/** Bounds of decision D48, in bytes of UTF-8. */
+/** Maximum bytes in UTF-8 (decision D48). */
 const message_bytes = 8192
 const context_bytes = 16_384
-/** Shorter values are ordinary words; replacing them would garble every entry. */
+/** Minimum length of a secret: shorter values are ordinary words, whose replacement would garble entries. */
 const secretLengthMin = 4
 
 /** Patterns of secrets that are redacted in every log entry (decision D105). */
 const secretPatterns = /cadre_[0-9a-f]{32}|Bearer \S+|\bsk-[A-Za-z0-9_-]{8,}/g
 
-/** What a text has that must be changed before it is stored, or may: nearly every text has nothing of it. */
+/** Finds what may have to change in a text before it is stored; nearly every text has none of it. */
 const needsWork = /cadre_|Bearer |sk-|[\0\uD800-\uDFFF]/
 
-/** Replaces secrets in a text: the given values, and whatever looks like a key. */
+/** Replaces secrets in a text: the given values, and everything with the form of a key. */
 export function redact(text: string, secrets: readonly string[] = []): string {
   let clean = text
-  // The longest first, and all of them before patterns: a part that was replaced would hide the rest from its own search.
+  // Longest first, because one secret may contain another, and before the patterns, because a partial match would hide
+  // the rest of a secret.
   for (const secret of secrets.toSorted((a, b) => b.length - a.length))
     if (secret.length >= secretLengthMin) clean = clean.replaceAll(secret, '[redacted]')
   return clean.replaceAll(secretPatterns, '[redacted]')
@@ -35,7 +36,7 @@ export function redact(text: string, secrets: readonly string[] = []): string {
 
 /**
  * Writes entries into an agent's log, in the caller's transaction. Messages and contexts are redacted, then cut to
- * their bounds (decision D48); `secrets` are the values of the agent's environment variables.
+ * their bounds (decision D48). `secrets` are the values of the agent's environment variables.
  */
 export async function writeAgentLog(
   sql: Sql,
@@ -45,7 +46,10 @@ export async function writeAgentLog(
   if (entries.length > 0) await sql.run(insertLogRows(sql, agentLogRows(entries, secrets)))
 }
 
-/** The insert of entries, as part of a statement of their transaction, where `condition` is true of one, as `entry`. */
+/**
+ * The insert of entries, as part of a caller's statement. Entries for which `condition` is false are left out; it may
+ * refer to the entry as `entry`.
+ */
 export function insertLogRows(
   { fragment }: Sql,
   rows: readonly AgentLogRow[],
@@ -58,7 +62,7 @@ export function insertLogRows(
     where ${condition}`
 }
 
-/** An entry as it is stored, for statements that write more than the log. */
+/** An entry as stored, for statements that write more than the log. */
 export interface AgentLogRow {
   id: string
   agent_id: string
@@ -68,7 +72,7 @@ export interface AgentLogRow {
   context: Record<string, unknown>
 }
 
-/** Entries redacted and cut to their bounds. */
+/** Redacts entries and cuts them to their bounds. */
 export function agentLogRows(entries: readonly AgentLogEntry[], secrets: readonly string[] = []): AgentLogRow[] {
   return entries.map(({ agent_id, task_id, level, message, context }) => ({
     id: newId('log'),
@@ -93,7 +97,7 @@ function boundedContext(context: Record<string, unknown>, secrets: readonly stri
   return { truncated: true, text: cutBytes(text, context_bytes / 2) }
 }
 
-/** Redacts every text of a value separately: in the JSON of the whole a pattern could match across quotes. */
+/** Redacts every text of a value separately, because in the JSON of the whole a pattern could match across quotes. */
 function redactValue(value: unknown, secrets: readonly string[]): unknown {
   if (typeof value === 'string') return stored(value, secrets)
   if (Array.isArray(value)) return value.map((item) => redactValue(item, secrets))
@@ -108,7 +112,7 @@ function cutBytes(text: string, bytes: number): string {
   if (text.length * 3 <= bytes) return text
   const buffer = Buffer.from(text)
   if (buffer.length <= bytes) return buffer.toString()
-  // A character cut in two would decode to U+FFFD: leave it out.
+  // A character that was cut in two would decode to U+FFFD, so it is left out.
   return buffer
     .subarray(0, bytes)
     .toString()

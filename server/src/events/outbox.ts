@@ -4,23 +4,23 @@ import { jsonb, type Fragment, type Sql } from '../platform/postgres/database.ts
 import { newId } from '../platform/ids.ts'
 import { signalWebhooks } from './webhook-signals.ts'
 
-/** Whose event it is: an organization's, and where it has one its project's and agent's. */
+/** The organization of an event, and its project and agent, if any. */
 export interface EventScope {
   org_id: string
   project_id?: number | undefined
   agent_id?: string | undefined
 }
 
-/** An event to be written; `data` is what subscribers will read, and holds no secret. */
+/** An event to write. `data` is what subscribers read, and has no secrets. */
 export type NewEvent<Name extends OutboxEventName = OutboxEventName> = EventOf<Name> & {
   scope: EventScope
-  /** When it happened; the moment of its transaction where nothing is said. */
+  /** When the event happened; by default the time of the transaction. */
   occurred_at?: string
 }
 
 /**
- * Writes an event into the outbox, in the transaction that makes it true: either both are there after a crash, or
- * neither (decision D93).
+ * Writes an event into the outbox, in the transaction that it reports: after a crash, either both exist or neither
+ * (decision D93).
  */
 export async function emit<Name extends OutboxEventName>(
   tx: Sql,
@@ -32,8 +32,8 @@ export async function emit<Name extends OutboxEventName>(
 }
 
 /**
- * Writes several events into the outbox in one statement; otherwise as `emit`. An event without a subscribed webhook in
- * its organization is stored as matched: there is nothing to deliver.
+ * Writes several events into the outbox in one statement, like `emit`. An event without a subscribed webhook in its
+ * organization is stored as matched, because there is nothing to deliver.
  */
 export async function emitAll(tx: Sql, events: readonly NewEvent[]): Promise<void> {
   if (events.length > 0) await writeEvents(tx, events)
@@ -46,13 +46,14 @@ async function writeEvents(
   noteEvents(tx, await tx.run<WrittenEvent>(insertEvents(tx, events)))
 }
 
-/** Whether nothing waits for an event's delivery, as `insertEvents` returns it. */
+/** Whether an event has nothing to deliver, as returned by the statement of `insertEvents`. */
 export interface WrittenEvent {
   is_matched: boolean
 }
 
 /**
- * The insert of events, as part of a statement of their transaction, where `condition` is true; `noteEvents` gets what it returns.
+ * The insert of events, as part of a caller's statement, if `condition` is true. Its returned rows must be passed to
+ * `noteEvents`.
  */
 export function insertEvents(
   { fragment }: Sql,
@@ -79,7 +80,7 @@ export function insertEvents(
     returning matched_at is not null as is_matched`
 }
 
-/** Has webhooks look once the transaction has committed, where events wait for delivery. */
+/** Wakes the delivery to webhooks after the commit, if events wait for it. */
 export function noteEvents(tx: Sql, written: readonly WrittenEvent[]): void {
   if (written.some(({ is_matched }) => !is_matched)) signalWebhooks(tx, 'event')
 }

@@ -1,7 +1,7 @@
 import { retention_days } from '#contract/core/limits.ts'
 import type { Context } from '../context.ts'
 import { makeTaskRetention } from '../engine/maintenance/task-retention.ts'
-import { areDeliveriesOver, areEventsTold } from '../events/webhooks/delivery-retention.ts'
+import { areDeliveriesOver, areEventsDelivered } from '../events/webhooks/delivery-retention.ts'
 import type { Sql } from '../platform/postgres/database.ts'
 import { dropPartition, listPartitions } from '../platform/postgres/partitions.ts'
 
@@ -67,7 +67,7 @@ export async function dropOldMonths(sql: Sql): Promise<boolean> {
       await dropMonth(sql, { table, name, before: over }, isWithoutTasks)
   const before = await daysAgo(sql, eventsRetention_days, 'YYYYMM')
   for (const name of await listPartitions(sql, 'event'))
-    await dropMonth(sql, { table: 'event', name, before }, areEventsTold)
+    await dropMonth(sql, { table: 'event', name, before }, areEventsDelivered)
   await dropOldDeliveries(sql)
   return false
 }

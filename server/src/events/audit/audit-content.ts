@@ -2,9 +2,9 @@ import { isDeepStrictEqual } from 'node:util'
 import { isObject } from '#contract/core/merge-patch.ts'
 import { secretText } from '../../platform/log.ts'
 
-/** Each of `before`, `after` and `detail` takes so much as JSON. */
+/** Maximum size as JSON of each of `before`, `after` and `detail`. */
 export const auditPartMax_bytes = 16 * 1024
-/** What stands for a secret. */
+/** The replacement of a secret. */
 export const redacted = '[redacted]'
 
 type Members = Record<string, unknown>
@@ -13,8 +13,8 @@ type Members = Record<string, unknown>
 const unremarkable = new Set(['updated_at', 'revision', 'last_used', 'last_ip', 'last_activity'])
 
 /**
- * The members of two states of a thing that differ, in objects inside of it too; lists are one value. With only one
- * state all of it. Undefined where both are given and nothing differs.
+ * The members that differ between two states of a resource, including members of nested objects; a list is one value.
+ * With only one state, all its members. Undefined if both are given and equal.
  */
 export function changes(
   before: object | undefined,
@@ -37,7 +37,7 @@ function compare(before: Members, after: Members): { before: Members; after: Mem
   return difference
 }
 
-/** Members whose value is a secret, or as good as one, wherever they stand. */
+/** Names of members whose value is a secret, at any depth. */
 const secretNames = new Set([
   'access_token',
   'authorization',
@@ -55,10 +55,10 @@ const secretNames = new Set([
   'token',
   'token_hash',
 ])
-/** Members whose values are secrets, under names that are none. */
+/** Names of members whose own members are secrets. */
 const secretMaps = new Set(['environment', 'environment_variables', 'headers'])
 
-/** The same without secrets: those known by the name of their member, and those known by their form. */
+/** The value without secrets, found by the name of their member or by their form. */
 export function withoutSecrets(value: unknown): unknown {
   if (typeof value === 'string') return value.replaceAll(secretText, redacted)
   if (Array.isArray(value)) return value.map(withoutSecrets)
@@ -76,7 +76,7 @@ function mapMembers(members: Members, change: (name: string, value: unknown) => 
   )
 }
 
-/** The same in at most `bytesMax` as JSON: the largest texts are cut, then the largest members left out. */
+/** Shrinks a value to at most `bytesMax` as JSON: the largest texts are cut, then the largest members left out. */
 export function bounded(value: unknown, bytesMax: number = auditPartMax_bytes): unknown {
   const size = sizeOf(value)
   if (size <= bytesMax) return value
@@ -84,7 +84,7 @@ export function bounded(value: unknown, bytesMax: number = auditPartMax_bytes): 
   return sizeOf(shrunk) <= bytesMax ? shrunk : { left_out_bytes: size }
 }
 
-/** Below this a value is replaced by a mark rather than shrunk. */
+/** A value that must be smaller than this is replaced by a mark. */
 const worthShrinking_bytes = 200
 
 function shrink(value: unknown, bytesMax: number): unknown {
@@ -97,7 +97,7 @@ function shrink(value: unknown, bytesMax: number): unknown {
   return `[left out: ${size} bytes]`
 }
 
-/** The largest members give way first. */
+/** Shrinks the largest members first. */
 function shrinkMembers(members: Members, excess_bytes: number): Members {
   const shrunk = { ...members }
   let excess = excess_bytes
@@ -112,7 +112,7 @@ function shrinkMembers(members: Members, excess_bytes: number): Members {
   return shrunk
 }
 
-/** A text's beginning, somewhat less than the share that would fit. */
+/** The beginning of a text, somewhat shorter than the share that would fit. */
 function cut(text: string, share: number): string {
   const stored = text.slice(0, Math.max(0, Math.floor(text.length * share) - 60)).toWellFormed()
   return `${stored}… [cut: ${text.length} characters]`

@@ -4,40 +4,42 @@ import { jsonb, type Fragment, type Sql } from '../../platform/postgres/database
 import { isId, newId } from '../../platform/ids.ts'
 import { bounded, changes, withoutSecrets } from './audit-content.ts'
 
-/** Something that was done. */
+/** An action for the audit log. */
 export interface AuditEntry {
   action: AuditAction
-  /** The identifier of what it was done to; null where that is not known. */
+  /** The id of the target; null if it is unknown. */
   target: string | null
-  /** Where the target belongs to a project, its number; read in `detail`. */
+  /** The number of the target's project; stored in `detail`. */
   project_id?: number | undefined
-  /** What the target was, in the form in which the API answers it; absent of what is new. */
+  /** The target before the action, in the form of the API's response; left out for a new target. */
   before?: object | undefined
-  /** What the target is now; absent of what is gone. */
+  /** The target after the action; left out for a deleted target. */
   after?: object | undefined
-  /** What the members above do not say. */
+  /** Facts beyond the members above. */
   detail?: Record<string, unknown> | undefined
 }
 
-/** No known actor: the service itself, or its operator on the command line. */
+/** The actor for actions of the service itself, or of its operator on the command line. */
 export function systemActor(org_id: string | null): Actor {
   return { org_id, actor: null, credential: null, ip: null, user_agent: null, request_id: null }
 }
 
 /**
- * Writes an entry into the audit log, in the transaction of the action. `actor` is the handler's (`Loading`), or
- * `actorOf(request)` before the caller is authenticated.
- * An action on a person rather than an organization, where `actor` has none, is written for each organization that the
- * person is a member of now.
- * Of `before` and `after` only members that differ are stored. Where both are given, none differs and there is no
- * `detail`, nothing is written. No entry holds a secret: values of environment variables, members named like secrets,
- * and texts that look like one are replaced. Each part is cut to 16 KiB.
+ * Writes an entry into the audit log, in the transaction of the action. `actor` is that of the request handler, or
+ * `actorOf(request)` before authentication.
+ *
+ * An action on a person, whose `actor` has no organization, is written for each organization that the person is a
+ * member of now.
+ *
+ * Only members that differ between `before` and `after` are stored. If both are given and equal, and there is no
+ * `detail`, nothing is written. No entry has a secret: values of environment variables, members named like secrets, and
+ * texts in the form of one are replaced. Each part is cut to 16 KiB.
  */
 export async function recordAudit(tx: Sql, actor: Actor, entry: AuditEntry): Promise<void> {
   await recordAudits(tx, [{ actor, entry }])
 }
 
-/** Writes several entries into the audit log in one statement; otherwise as `recordAudit`. */
+/** Writes several entries into the audit log in one statement, like `recordAudit`. */
 export async function recordAudits(tx: Sql, done: readonly { actor: Actor; entry: AuditEntry }[]): Promise<void> {
   const rows: AuditRow[] = []
   for (const { actor, entry } of done) {
@@ -49,17 +51,17 @@ export async function recordAudits(tx: Sql, done: readonly { actor: Actor; entry
   if (rows.length > 0) await tx.run(insertAudits(tx, rows))
 }
 
-/** An entry as it is stored, for statements that write more than the audit log. */
+/** An entry as stored, for statements that write more than the audit log. */
 export type AuditRow = Record<string, unknown>
 
-/** The entry of an actor of an organization. */
+/** The entry for an actor with an organization. */
 export function auditRow(actor: Actor & { org_id: string }, entry: AuditEntry): AuditRow {
   return { ...contentOf(actor, entry), id: newId('aud'), org_id: actor.org_id }
 }
 
 /**
- * The insert of entries, as part of a statement of their transaction, where `condition` is true of one, as `e`; `after` is what that
- * was made.
+ * The insert of entries, as part of a caller's statement. Entries for which `condition` is false are left out; it may
+ * refer to the entry as `e`. `after` is the expression for that column.
  */
 export function insertAudits(
   { fragment }: Sql,
@@ -75,7 +77,7 @@ export function insertAudits(
     where ${condition}`
 }
 
-/** Of an entry all but its organization; undefined where there is nothing to write. */
+/** All members of an entry except its organization; undefined if there is nothing to write. */
 function contentOf(by: Actor, { action, target, project_id, detail, ...states }: AuditEntry): AuditRow | undefined {
   const changed = changes(states.before, states.after)
   if (!changed && detail === undefined) return undefined
@@ -95,10 +97,10 @@ function part(value: unknown): unknown {
   return value === undefined ? undefined : bounded(withoutSecrets(value))
 }
 
-/** Organizations of an entry without one: each organization of its user, or none, visible to the operator only. */
+/** The organizations of an entry without one: all organizations of its user, or null, which only the operator sees. */
 async function organizationsOf(tx: Sql, { actor }: Actor, target: string | null): Promise<(string | null)[]> {
   const user_id = target !== null && isId('user', target) ? target : actor
-  // Also queried without a user, so that an unknown address takes as long to answer.
+  // Queried without a user too, so that the response to an unknown address takes as long.
   const rows = await tx<{ org_id: string }>`select org_id from member where user_id = ${user_id} order by org_id`
   return rows.length > 0 ? rows.map(({ org_id }) => org_id) : [null]
 }

@@ -1,6 +1,6 @@
 /**
- * Which transactions a reader has received: all before `xmax` except those in `xip`, which were in progress. It is a
- * snapshot of PostgreSQL, so it tells exactly what is new, in whatever order transactions began and ended.
+ * The transactions whose events a reader has: all before `xmax` except those in `xip`, which were in progress. It is a
+ * snapshot of PostgreSQL, so it determines exactly what is new, in any order of transactions.
  */
 export interface Snapshot {
   xmax: number
@@ -15,29 +15,32 @@ export interface Place {
   sequence: number
 }
 
-/** Position of a reader in a project's stream: behind a snapshot, or within the batch between it and the next one. */
+/** A reader's position in a project's stream: after a snapshot, or within the batch between it and the next one. */
 export interface Cursor {
   behind: Snapshot
   within?: { next: Snapshot; place: Place }
 }
 
-/** More transactions in progress than any server has connections: not a cursor of this service. */
+/** Maximum number of transactions in a cursor; a server never has so many in progress. */
 const underWayMax = 1000
 
-/** PostgreSQL's own text of a snapshot: `xmin:xmax:xip,xip`. */
+/** Parses PostgreSQL's text of a snapshot: `xmin:xmax:xip,xip`. */
 export function readSnapshot(text: string, at: number): Snapshot {
   const [, xmax = '', xip = ''] = text.split(':')
   return { xmax: Number(xmax), xip: xip === '' ? [] : xip.split(',').map(Number), at: Math.floor(at) }
 }
 
-/** A cursor as the `id` of a frame: `at.xmax.xip-xip`, and within a batch `~` the next one `~` task and sequence. */
+/**
+ * A cursor as the `id` of a frame: `at.xmax.xip-xip`; within a batch followed by `~`, the next snapshot, `~`, task and
+ * sequence.
+ */
 export function writeCursor({ behind, within }: Cursor): string {
   if (!within) return writeSnapshot(behind)
   const { next, place } = within
   return `${writeSnapshot(behind)}~${writeSnapshot(next)}~${place.task_id}.${place.sequence}`
 }
 
-/** The cursor of a `Last-Event-ID`; undefined for everything that we did not give. */
+/** Parses a `Last-Event-ID`; undefined for anything but a cursor of this service. */
 export function readCursor(text: string): Cursor | undefined {
   const [first = '', second, place, ...more] = text.split('~')
   const behind = snapshotOf(first)
@@ -49,7 +52,7 @@ export function readCursor(text: string): Cursor | undefined {
   return { behind, within: { next, place: { task_id, sequence: Number(sequence) } } }
 }
 
-/** Whether a snapshot includes a transaction's events. */
+/** Whether a snapshot includes the events of a transaction. */
 export function includes({ xmax, xip }: Snapshot, xid: number): boolean {
   return xid < xmax && !xip.includes(xid)
 }

@@ -14,29 +14,29 @@ import type { Bus } from './streams-bus.ts'
 
 /** A reader of one project's stream. All calls are synchronous and must not throw. */
 export interface ProjectWatcher {
-  /** Frames, whole and in order; many watchers are given the same bytes. */
+  /** Complete frames, in order; many watchers share the same bytes. */
   frames(bytes: Buffer): void
-  /** The process stops, or the stream must begin anew. */
+  /** The process stops, or the stream must start over. */
   close(): void
 }
 
-/** Where the streams of projects come from: one look at the database for all watchers of the process. */
+/** The source of project streams: one query for all watchers of the process. */
 export interface ProjectFeed {
   /**
-   * Watches until the returned function is called. The first frames are `project.snapshot` and what the reader has
-   * missed since `last_event_id`, then come those of everything that happens: each event exactly once.
+   * Watches until the returned function is called. The first frames are `project.snapshot` and what the reader missed
+   * since `last_event_id`. The frames of new events follow, each exactly once.
    */
   watch(project_id: number, last_event_id: string | undefined, watcher: ProjectWatcher): () => void
   close(): void
 }
 
-/** What happens is gathered this long, so that one look tells all of it. */
+/** Events are collected this long, so that one query reads all of them. */
 const gather_ms = 30
-/** A signal may be lost with the process that should send it: a reader is never behind for longer than this. */
+/** Poll interval for events whose signal was lost with its process: the longest delay of a reader. */
 const pollInterval_ms = 2000
-/** Watchers that begin in one look; those that come back together do not hold up the others. */
+/** Maximum number of watchers that start with one query, so that a wave of reconnects does not delay others. */
 const beginMax = 50
-/** So often the id of a quiet stream moves on, so that its reader need not begin anew when it comes back. */
+/** Interval at which the id of a quiet stream advances, so that its reader need not start over after a reconnect. */
 const id_ms = 15_000
 const retry_ms = 500
 
@@ -65,9 +65,9 @@ class Feed {
   readonly #beginning = new Set<Beginning>()
   /** Agents whose state may have changed. */
   readonly #agents = new Set<string>()
-  /** Snapshot of what all readers have received. */
+  /** Snapshot of the events that all readers have. */
   #published: Snapshot | undefined
-  /** Cursors of before it mean nothing here: see `readBeginning`. */
+  /** Cursors from before this time are invalid: see `readBeginning`. */
   #beginning_at: number | undefined
   #leave: (() => void) | undefined
   #timer: NodeJS.Timeout | undefined
@@ -121,7 +121,7 @@ class Feed {
     }
     const leaves = [
       this.#bus.on('task', look),
-      // A created task is not published before a worker takes it.
+      // A new task has no `task` signal before a worker claims it.
       this.#bus.on('jobs', look),
       this.#bus.on('agent', lookAtAgent),
       this.#bus.on('stop', lookAtAgent),
@@ -130,7 +130,7 @@ class Feed {
     this.#leave = () => leaves.forEach((leave) => leave())
   }
 
-  /** The last reader left: stop polling and listening. */
+  /** Stops polling and listening when the last reader has left. */
   #rest(): void {
     clearTimeout(this.#timer)
     this.#due_at = Infinity
@@ -140,7 +140,7 @@ class Feed {
     this.#published = undefined
   }
 
-  /** Looks in `after_ms` at the latest; while a look is under way, that long after it. */
+  /** Looks after at most `after_ms`; while a look is in progress, that long after it. */
   #look(after_ms: number): void {
     const at = performance.now() + after_ms
     if (at >= this.#due_at || this.#isIdle()) return
@@ -160,7 +160,7 @@ class Feed {
     try {
       await this.#begin()
     } catch (error) {
-      if (!this.#isIdle()) this.#log.warn({ err: error }, 'the events of projects could not be looked at')
+      if (!this.#isIdle()) this.#log.warn({ err: error }, 'the events of projects could not be read; retrying')
       this.#due_at = performance.now() + retry_ms
     } finally {
       this.#looking = false
@@ -169,14 +169,16 @@ class Feed {
     }
   }
 
-  /** Tells those who watch, then begins for those who came: both of the same moment, so that nothing falls between. */
+  /**
+   * Sends news to current watchers, then starts new ones from the same snapshot, so that no event is missed in between.
+   */
   async #begin(): Promise<void> {
     const beginning = [...this.#beginning].slice(0, beginMax)
     if (beginning.length === 0) return this.#publish(this.#sql)
     await this.#sql.begin(async (tx) => {
       await tx.script('set transaction isolation level repeatable read, read only')
       this.#beginning_at ??= await readBeginning(tx)
-      // Without readers the earlier snapshot is of no use.
+      // Without readers the earlier snapshot is useless.
       if (this.#watchers.size === 0 || !this.#published) this.#published = await readNow(tx)
       await this.#publish(tx)
       const published = this.#published
@@ -199,7 +201,7 @@ class Feed {
     if (this.#beginning.size > 0) this.#due_at = performance.now()
   }
 
-  /** The frames of what a reader has missed up to a snapshot; undefined where it must begin anew. */
+  /** The frames that a reader missed up to a snapshot; undefined if it must start over. */
   async #missed(tx: Sql, { cursor, project_id }: Beginning, published: Snapshot): Promise<string | undefined> {
     if (!cursor || published.at - cursor.behind.at > replay_seconds) return undefined
     if (this.#beginning_at === undefined || cursor.behind.at < this.#beginning_at) return undefined
@@ -207,13 +209,13 @@ class Feed {
     if (!news || news.next.xmax !== published.xmax) return undefined
     const { behind, within } = cursor
     if (!within) return eventFrames(news.events, behind, published) + idFrame(published)
-    // The rest of the previous batch comes first, so that each batch is counted by its own snapshots.
+    // The rest of the previous batch comes first, because each batch has its own snapshots.
     const rest = news.events.filter(({ xid }) => includes(within.next, xid))
     const later = news.events.filter(({ xid }) => !includes(within.next, xid))
     return eventFrames(rest, behind, within.next) + eventFrames(later, within.next, published) + idFrame(published)
   }
 
-  /** Tells all watchers what has happened since the last look. */
+  /** Sends all watchers the events since the last look. */
   async #publish(sql: Sql): Promise<void> {
     for (let isWhole = false; !isWhole && this.#published && this.#watchers.size > 0;) {
       const published = this.#published
@@ -227,14 +229,14 @@ class Feed {
       for (const [project_id, events] of Map.groupBy(news.events, (event) => event.project_id))
         this.#send(project_id, eventFrames(events, published, news.next))
     }
-    await this.#tellAgents(sql)
+    await this.#publishAgents(sql)
     if (this.#published && performance.now() - this.#ids_at > id_ms) {
       this.#ids_at = performance.now()
       for (const project_id of this.#watchers.keys()) this.#send(project_id, idFrame(this.#published))
     }
   }
 
-  async #tellAgents(sql: Sql): Promise<void> {
+  async #publishAgents(sql: Sql): Promise<void> {
     const ids = [...this.#agents]
     this.#agents.clear()
     if (ids.length === 0 || this.#watchers.size === 0) return

@@ -3,7 +3,7 @@ import { writeCursor, type Snapshot } from './project-stream-cursor.ts'
 import type { ProjectEvent, ThinEvent } from './project-stream-queries.ts'
 
 /**
- * Events of one batch as frames. The id of each is the reader's position after it; the id of the last one is the
+ * The frames of one batch of events. The id of each is the reader's position after it; the id of the last one is the
  * position after the batch.
  */
 export function eventFrames(events: readonly ProjectEvent[], behind: Snapshot, next: Snapshot): string {
@@ -16,20 +16,20 @@ export function eventFrames(events: readonly ProjectEvent[], behind: Snapshot, n
   return frames.join('')
 }
 
-/** The first frame. Without an id where what the reader has missed follows. */
+/** The first frame. It has no id if missed events follow. */
 export function snapshotFrame(project_id: number, data: object, published: Snapshot | undefined): string {
   const type = 'project.snapshot'
   const frame = { project_id: projectId(project_id), type, created_at: new Date().toISOString(), data }
   return `${published ? `id: ${writeCursor({ behind: published })}\n` : ''}event: ${type}\ndata: ${JSON.stringify(frame)}\n\n`
 }
 
-/** The state of an agent; without an id, because it is not kept. */
+/** The frame of an agent's state. It has no id, because agents' states are not stored as events. */
 export function agentFrame({ agent_id, status, updated_at }: { agent_id: string; status: string; updated_at: string }) {
   const type = 'agent.status'
   return `event: ${type}\ndata: ${JSON.stringify({ agent_id, type, status, created_at: updated_at })}\n\n`
 }
 
-/** Moves a reader's Last-Event-ID on, without telling it anything. */
+/** Advances a reader's `Last-Event-ID` without an event. */
 export function idFrame(published: Snapshot): string {
   return `id: ${writeCursor({ behind: published })}\n\n`
 }

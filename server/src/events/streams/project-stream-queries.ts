@@ -2,13 +2,13 @@ import { openStates, type TaskEventType, type TaskState } from '#contract/tasks/
 import type { Sql } from '../../platform/postgres/database.ts'
 import { isNew, readSnapshot, type Cursor, type Snapshot } from './project-stream-cursor.ts'
 
-/** An event of a task as the project's stream tells it: what happened to which task, without what it carries. */
+/** An event of a task in the project's stream: type, task and time, without its data. */
 export interface ThinEvent {
   sequence: number
   task_id: string
   agent_id: string
   type: TaskEventType
-  /** Of the task at the moment in which the event was read: it may be ahead of the event. */
+  /** The task's state when the event was read, which may be newer than the event. */
   status: TaskState
   created_at: string
 }
@@ -18,16 +18,16 @@ export interface ProjectEvent extends ThinEvent {
   xid: number
 }
 
-/** Events that one look reads at most, of all projects together. */
+/** Maximum number of events that one look reads, over all projects. */
 export const lookEvents = 5000
-/** Events that one transaction makes at most: an agent is deleted with all its tasks. */
+/** Maximum number of events of one transaction: the deletion of an agent with all its tasks. */
 const transactionEvents = 50_000
-/** Open tasks are counted no further, state by state. */
+/** Maximum count of open tasks per state. */
 export const countMax = 10_000
-/** What is older is not sent as news: a reader that comes back later begins anew. */
+/** Older events are not replayed: a reader that reconnects later starts over. */
 export const replay_seconds = 3600
 
-/** Reads the snapshot of this moment. */
+/** Reads the current snapshot. */
 export async function readNow(sql: Sql): Promise<Snapshot> {
   const [row] = await sql<{ snapshot: string; at: number }>`
     select pg_current_snapshot()::text as snapshot, extract(epoch from now())::float8 as at`
@@ -35,8 +35,8 @@ export async function readNow(sql: Sql): Promise<Snapshot> {
 }
 
 /**
- * Since when this database counts its transactions, in Unix seconds: cursors of before are of another one, whose data
- * were restored into it.
+ * The time, in Unix seconds, from which this database counts its transactions. Older cursors belong to another
+ * database, whose data was restored into this one.
  */
 export async function readBeginning(sql: Sql): Promise<number> {
   const [row] = await sql<{ at: number }>`
@@ -46,8 +46,8 @@ export async function readBeginning(sql: Sql): Promise<number> {
 
 /**
  * Events of projects after a cursor, in the order of their tasks and sequences, with the reader's new position. With
- * more than `limit` events the position is before the rest. Undefined where the cursor cannot be continued: one
- * transaction made more events than a batch holds, or the database was restored to an earlier state. Then the stream
+ * more than `limit` events, the position is before the rest. Undefined if the cursor cannot be continued: one
+ * transaction made more events than a batch holds, or the database was restored to an earlier state. The stream then
  * starts over with a snapshot.
  */
 export async function readNews(
@@ -60,12 +60,12 @@ export async function readNews(
   const rows = await lookForNews(sql, cursor.behind, project_ids, limit)
   const { snapshot, at, laters, lates, last } = rows[0]!
   const now = readSnapshot(snapshot, at)
-  // A database that was set back counts its transactions anew.
+  // A restored database counts its transactions again from an earlier number.
   if (now.xmax < xmax) return undefined
-  // One transaction fills the whole look.
+  // A single transaction fills the whole batch.
   if (lates >= limit || (laters >= limit && last !== null && last <= xmax))
     return limit < transactionEvents ? readNews(sql, cursor, project_ids, transactionEvents) : undefined
-  // The last transaction may be cut: it is left for the next look, with all that came after it.
+  // The last transaction may be incomplete, so it is left for the next look, with everything after it.
   const isWhole = laters < limit || last === null
   const next = isWhole ? now : { ...now, xmax: last, xip: now.xip.filter((xid) => xid < last) }
   const events = rows.filter((row) => row.task_id !== null && row.xid < next.xmax && isNew(cursor, row))
@@ -80,14 +80,14 @@ interface NewsRow extends ProjectEvent {
   last: number | null
 }
 
-/** At least one row: where nothing is new, one without an event. */
+/** Returns at least one row; without news, a row without an event. */
 async function lookForNews(
   sql: Sql,
   { xmax, xip }: Snapshot,
   project_ids: readonly number[],
   limit: number,
 ): Promise<NewsRow[]> {
-  // The limits lead the planner to the index, whatever it thinks of how much is new.
+  // The limits make the planner use the index, whatever it estimates about the number of new events.
   return sql<NewsRow>`
     with later as (
       select task_id, sequence, type, created_at, xid from task_event
@@ -110,7 +110,7 @@ async function lookForNews(
     order by n.task_id, n.sequence`
 }
 
-/** What a project has at a moment: open tasks by state, each counted up to `countMax`, and agents by state. */
+/** The counts of a project: open tasks by state, each up to `countMax`, and agents by state. */
 export async function countProject(
   sql: Sql,
   project_id: number,
@@ -125,7 +125,7 @@ export async function countProject(
   return { tasks: byStatus(tasks), agents: byStatus(agents) }
 }
 
-/** States of agents, where they are of one of these projects. */
+/** The states of those of the agents that belong to one of the projects. */
 export async function listAgentStates(
   sql: Sql,
   agent_ids: readonly string[],

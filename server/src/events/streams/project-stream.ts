@@ -5,17 +5,18 @@ import { comment_ms, drain_ms, retry_ms, waitingBytesMax } from './streams.ts'
 export interface ProjectStreamOptions {
   feed: ProjectFeed
   project_id: number
-  /** What the reader sent as its `Last-Event-ID`, whatever it is. */
+  /** The reader's `Last-Event-ID` header, unchecked. */
   last_event_id: string | undefined
-  /** Headers of the answer beside those of a stream. */
+  /** Response headers besides those of a stream. */
   headers: Record<string, string | number | string[]>
 }
 
 /**
  * Streams the events of a project to one reader: first `project.snapshot`, then what it missed since its
- * `Last-Event-ID`, then live events. Each event comes once, and those of a task in order, from all processes. Takes
+ * `Last-Event-ID`, then live events. Each event is sent once, and those of a task in order, from all processes. Takes
  * over `response` and resolves when the stream has ended for any reason.
- * A reader that does not read is disconnected when a megabyte is buffered for it. It reconnects and gets the rest.
+ *
+ * A reader that does not read is disconnected when a megabyte is buffered for it. It can reconnect and get the rest.
  */
 export async function streamProject(
   response: ServerResponse,
@@ -23,13 +24,13 @@ export async function streamProject(
 ): Promise<void> {
   const ended = Promise.withResolvers<void>()
   response.on('close', () => ended.resolve())
-  // What is written after the reader has gone is lost on purpose.
+  // Writes after the reader has left are dropped on purpose.
   response.on('error', () => {})
-  // It left before the stream began, and that event is not sent again.
+  // The reader left before the stream started, and `close` is not emitted again.
   if (response.destroyed) return
   const write = (text: string | Buffer): void => {
     if (response.writableEnded) return
-    // What is waiting counts, not what comes: all that one look tells may be more than the bound.
+    // The bytes already waiting count, not the new ones: the news of one look may exceed the bound.
     if (response.writableLength > waitingBytesMax) response.destroy()
     else response.write(text)
   }
@@ -44,7 +45,7 @@ export async function streamProject(
   const comments = setInterval(() => write(':\n\n'), comment_ms)
   const close = (): void => {
     response.end()
-    // A reader that does not read would never have the end.
+    // A reader that does not read would never receive the end.
     setTimeout(() => response.destroy(), drain_ms).unref()
     ended.resolve()
   }

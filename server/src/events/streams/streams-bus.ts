@@ -6,10 +6,17 @@ import type { Database } from '../../platform/postgres/database.ts'
 import { packNotes, packSignals, readPayload } from './streams-payload.ts'
 
 /**
- * What processes tell each other: `jobs` there is work in the queue (no id), `task` a task has new events, `agent` an
- * agent's state or existence changed, `stop` an agent was stopped (and maybe started again at once), `cancel` a running task is to be canceled, `cooldown` a provider asked for patience, `tool_call` a call of a tool with this name can be
- * claimed, `work` a task in a queue of this name can, `declined` a user left the question with this id open, `worker` a person
- * asked the worker with this id to drain, or to work again.
+ * Kinds of signals between processes, with the meaning of the id:
+ * - `jobs`: there are jobs in the queue (no id);
+ * - `task`: a task has new events;
+ * - `agent`: an agent's state or existence changed;
+ * - `stop`: an agent was stopped, and maybe started again at once;
+ * - `cancel`: a running task must be canceled;
+ * - `cooldown`: a provider asked for a cooldown;
+ * - `tool_call`: a call of a tool with this name can be claimed;
+ * - `work`: a task in a queue with this name can be claimed;
+ * - `declined`: a user left the question with this id open;
+ * - `worker`: a person asked the worker with this id to drain, or to work again.
  */
 export type SignalKind =
   | 'jobs'
@@ -29,38 +36,41 @@ export type SignalListener = (id: string, origin: 'here' | 'elsewhere') => void
 export type NoteListener = (note: unknown, from: string) => void
 
 /**
- * Signals between processes over LISTEN and NOTIFY. They carry ids only and are hints: listeners must find the truth in
- * the database, because a process that dies within the batching time loses its signals.
+ * Signals between processes over LISTEN and NOTIFY. They have ids only and are hints: listeners must read the database,
+ * because a process that dies within the batching time loses its signals.
  */
 export interface Bus {
-  /** What others send notes to. */
+  /** The name to which others send notes. */
   name: string
-  /** Calls the listeners of this process at once and those of others within some 20 ms, in one NOTIFY for all. */
+  /** Calls the listeners of this process at once, and those of others within about 20 ms, batched in one NOTIFY. */
   notify(kind: SignalKind, id?: string): void
   /** Calls `listener` for each signal of a kind until the returned function is called. */
   on(kind: SignalKind, listener: SignalListener): () => void
   /**
    * Sends JSON of at most 7 KB to one other process, by the name of its bus, in the order of the calls. It may be lost:
-   * with the connection, and where more than 4 MB wait for a database that is away.
+   * with the connection, or if more than 4 MB wait for an unavailable database.
    */
   send(to: string, note: object): void
-  /** Calls `listener` with what others sent to this process until the returned function is called. */
+  /** Calls `listener` with notes to this process until the returned function is called. */
   onNote(listener: NoteListener): () => void
-  /** Calls `listener` when signals may have been missed: the connection had been lost. */
+  /** Calls `listener` when signals may have been missed, because the connection was lost. */
   onGap(listener: () => void): () => void
-  /** Resolves when the first LISTEN stands. */
+  /** Resolves when the first LISTEN is active. */
   ready: Promise<void>
   /** Sends what is waiting and closes. */
   close(): Promise<void>
 }
 
 const channel = 'cadre'
-/** One NOTIFY a process each 20 ms costs nothing; one a transaction halves the throughput. */
+/** One NOTIFY per process each 20 ms costs nothing; one per transaction halves the throughput. */
 const batch_ms = 20
-/** Signals that someone waits for in this very moment, and of which there are few. */
+/** Rare signals that a caller is waiting for. */
 const urgent: ReadonlySet<SignalKind> = new Set(['tool_call', 'work', 'declined'])
 const urgent_ms = 1
-/** Signals kept while the database is away; beyond that listeners elsewhere rely on their own look. */
+/**
+ * Maximum number of signals stored while the database is unavailable; beyond that, listeners in other processes rely on
+ * polling.
+ */
 const waitingMax = 50_000
 const notesBytesMax = 4_194_304
 const reconnect_ms = 500
@@ -69,9 +79,9 @@ const heartbeat_ms = 10_000
 export interface BusOptions {
   database: Database
   log: Logger
-  /** What others send notes to: at most 50 characters. No other process has it. */
+  /** The name to which others send notes: at most 50 characters, unique to this process. */
   name?: string
-  /** Run first on every connection that listens: what is to last as long as the process does. */
+  /** Run first on every listening connection: a lock that must last as long as the process. */
   presence?: { text: string; values: unknown[] }
 }
 
@@ -80,7 +90,7 @@ export function openBus({ database, log, presence, name = randomBytes(8).toStrin
   const listeners = new Map<SignalKind, Set<SignalListener>>()
   const gapListeners = new Set<() => void>()
   const noteListeners = new Set<NoteListener>()
-  /** By receiver, as JSON. */
+  /** Notes as JSON, by receiver. */
   const notes = new Map<string, string[]>()
   let notesBytes = 0
   const waiting = new Map<SignalKind, Set<string>>()
@@ -108,7 +118,7 @@ export function openBus({ database, log, presence, name = randomBytes(8).toStrin
         select pg_notify(channel, payload)
         from unnest(${sent.map(({ to }) => to)}::text[], ${sent.map(({ text }) => text)}::text[]) as n(channel, payload)`
     } catch (error) {
-      log.warn({ err: error }, 'signals to other processes could not be sent; trying again')
+      log.warn({ err: error }, 'signals to other processes could not be sent; retrying')
       // Notes are not stored: the receiver detects and reports a lost one.
       if (!closing.signal.aborted)
         for (const [kind, ids] of Object.entries(signals)) for (const id of ids) keep(kind as SignalKind, id)
@@ -190,7 +200,7 @@ export function openBus({ database, log, presence, name = randomBytes(8).toStrin
   }
 }
 
-/** Where a process hears what is meant for it alone. */
+/** The channel for notes to one process. */
 function channelOf(name: string): string {
   return `${channel}_${name}`
 }
@@ -205,14 +215,14 @@ interface Listening {
   connected: (again: boolean) => void
 }
 
-/** Holds a connection that listens, and makes a new one whenever it is lost, until the signal aborts. */
+/** Holds a listening connection, and replaces it whenever it is lost, until the signal aborts. */
 async function keepListening(options: Listening): Promise<void> {
   const { settings, presence, channels, signal, log, receive, connected } = options
   for (let again = false; !signal.aborted;) {
     const client = new pg.Client(settings)
     const lost = Promise.withResolvers<void>()
     client.on('error', (error) => {
-      log.warn({ err: error }, 'the connection that listens was lost')
+      log.warn({ err: error }, 'the listening connection was lost; reconnecting')
       lost.resolve()
     })
     client.on('end', () => lost.resolve())
@@ -226,15 +236,15 @@ async function keepListening(options: Listening): Promise<void> {
       for (const name of channels) await client.query(`listen ${client.escapeIdentifier(name)}`)
       connected(again)
       again = true
-      // A silent network shows only when something is asked.
+      // A silent network is noticed only by a query.
       heartbeat = setInterval(() => void client.query('select 1').catch(() => lost.resolve()), heartbeat_ms)
       await lost.promise
     } catch (error) {
-      if (!signal.aborted) log.warn({ err: error }, 'cannot listen for signals of other processes; trying again')
+      if (!signal.aborted) log.warn({ err: error }, 'could not listen for signals of other processes; retrying')
     }
     clearInterval(heartbeat)
     signal.removeEventListener('abort', stop)
-    // On a silent network the goodbye would never be answered.
+    // On a silent network, `end` would wait forever.
     await Promise.race([client.end().catch(() => {}), delay(reconnect_ms, undefined, { ref: false })])
     await delay(reconnect_ms, undefined, { signal }).catch(() => {})
   }

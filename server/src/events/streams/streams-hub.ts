@@ -6,7 +6,7 @@ import type { Sql } from '../../platform/postgres/database.ts'
 import type { Bus } from './streams-bus.ts'
 import { Relay, type LiveMessage } from './streams-relay.ts'
 
-/** An event of a task as it is stored, paged and streamed. `sequence` is dense, from 1. */
+/** An event of a task, as stored, paged and streamed. `sequence` is dense, from 1. */
 export interface TaskEvent {
   sequence: number
   task_id: string
@@ -17,57 +17,57 @@ export interface TaskEvent {
 
 /** A reader of one task's stream. All calls are synchronous and must not throw. */
 export interface Watcher {
-  /** The last sequence it has; the hub tells it to look when the database has more. */
+  /** The last sequence that it has; the hub calls `look` if the database has more. */
   seen(): number
   /**
-   * Events that were committed by this process, in order and without a gap among themselves; `row` is the task as they left it, where
-   * it has finished and the watcher `awaits` it.
+   * Events that this process committed, in order and without gaps among them. `row` is the finished task, if the
+   * watcher `awaits` it.
    */
   events(events: readonly TaskEvent[], row?: object): void
-  /** There may be more in the database than it has, or the task may be gone. */
+  /** The database may have more events, or the task may have been deleted. */
   look(): void
-  /** Text that a model is writing right now, in order and without a hole; not kept anywhere. */
+  /** Text that a model is writing now, in order and without gaps; it is not stored. */
   delta?(message_id: string, text: string): void
-  /** The message so far from its beginning; it replaces earlier parts. */
+  /** The whole message so far, which replaces earlier parts. */
   message?(message_id: string, text: string): void
-  /** What a model thinks before it answers; some of it may be missing. */
+  /** Reasoning before the answer; parts may be missing. */
   reasoning?(message_id: string, text: string): void
-  /** It needs the row of the finished task. */
+  /** Whether it needs the row of the finished task. */
   awaits?: boolean
   /** The process stops. */
   close?(): void
 }
 
-/** Where those who watch tasks and those who write their events meet, within the process and across processes. */
+/** Connects readers of tasks with writers of events, within the process and across processes. */
 export interface Hub {
-  /** Watches until the returned function is called. A reader that comes while the process stops gets an error at once. */
+  /** Watches until the returned function is called. While the process stops, the watcher is closed at once. */
   watch(task_id: string, watcher: Watcher): () => void
-  /** Publishes events after their commit: readers here get them directly, other processes get a signal to look. */
+  /** Publishes events after their commit: watchers here get them directly, other processes get a signal to look. */
   publish(task_id: string, events: readonly TaskEvent[], row?: object): void
-  /** Whether a reader here needs the row of the task when it finishes. */
+  /** Whether a watcher here needs the row of the finished task. */
   isAwaited(task_id: string): boolean
   delta(task_id: string, message_id: string, text: string): void
   reasoning(task_id: string, message_id: string, text: string): void
-  /** A reader has come to the end of a message: what another process still sends of it is late. */
+  /** A reader has received the end of a message: text of it that still arrives from another process is late. */
   ended(task_id: string, message_id: string): void
-  /** Forgets a message that stays unfinished, because its writer lost the task. */
+  /** Drops a message that stays unfinished, because its writer lost the task. */
   forget(task_id: string, message_id: string): void
-  /** Whether this process has lately published that a task ended or waits. False does not say that it did neither. */
+  /** Whether this process recently published that the task ended or waits. False does not mean that it did neither. */
   hasRested(task_id: string): boolean
-  /** The message that is being written right now, as far as it has come to this process. */
+  /** The unfinished message, as far as its text has reached this process. */
   currentMessage(task_id: string): LiveMessage | undefined
   close(): void
 }
 
-/** A signal may be lost with the process that should send it: a reader is never behind for longer than this. */
+/** Poll interval for events whose signal was lost with its process: the longest delay of a reader. */
 const pollInterval_ms = 2000
 const pollsMax = 1000
-/** How soon a task whose text is newly watched, or that was taken over, is looked for on other processes. */
+/** Delay before looking for the process that runs a task that is newly watched or was taken over. */
 const find_ms = 50
-/** How many tasks that ended or wait are remembered: see `hasRested`. */
+/** Maximum number of tasks for `hasRested`. */
 const restedMax = 4096
 
-/** The hub of a process, whose bus has the name of its worker. */
+/** Opens the hub of a process. Its bus has the name of its worker. */
 export function openHub({ sql, bus, log }: { sql: Sql; bus: Bus; log: Logger }): Hub {
   const watchers = new LiveMap<Set<Watcher>>()
   const messages = new LiveMap<LiveMessage>()
@@ -103,7 +103,7 @@ export function openHub({ sql, bus, log }: { sql: Sql; bus: Bus; log: Logger }):
     const ids = watchers.keys()
     for (let at = 0; at < ids.length; at += pollsMax) await lookAt(ids.slice(at, at + pollsMax))
   }
-  /** Sends readers what they have not seen, and tells the processes that run their tasks that there are readers. */
+  /** Wakes readers with missing events, and tells the processes that run their tasks that there are readers. */
   const lookAt = async (ids: string[]): Promise<void> => {
     const rows = await sql<{
       id: string
@@ -130,7 +130,9 @@ export function openHub({ sql, bus, log }: { sql: Sql; bus: Bus; log: Logger }):
       const watched = ids.filter((id) => watchers.has(id))
       if (unknown.size > 0) find(ids[0]!)
       if (watched.length === 0) return
-      lookAt(watched).catch((error: unknown) => log.warn({ err: error }, 'watched tasks could not be looked at'))
+      lookAt(watched).catch((error: unknown) =>
+        log.warn({ err: error }, 'watched tasks could not be read; they will be read again'),
+      )
     }, find_ms)
     finding.unref()
   }
@@ -143,7 +145,7 @@ export function openHub({ sql, bus, log }: { sql: Sql; bus: Bus; log: Logger }):
     watch(task_id, watcher) {
       const all = watchers.get(task_id) ?? new Set()
       watchers.set(task_id, all.add(watcher))
-      // One that only waits for the end gets signals of any process, and needs none of the text.
+      // A watcher without `delta` only waits for the end: it gets signals of any process, and needs no text.
       if (watcher.delta) find(task_id)
       if (closed) queueMicrotask(() => watcher.close?.())
       return () => {
@@ -194,12 +196,12 @@ export function openHub({ sql, bus, log }: { sql: Sql; bus: Bus; log: Logger }):
   }
 }
 
-/** Whether a task has ended or waits with this event. */
+/** Whether the task has ended or waits with this event. */
 export function isRest({ type }: TaskEvent): boolean {
   return isTerminalEvent(type) || type === 'task.waiting'
 }
 
-/** Whether a message's text streamed so far is whole, or void, with this event. */
+/** Whether the streamed text of a message is complete, or discarded, with this event. */
 function endsMessage({ type, data }: TaskEvent, message_id: string): boolean {
   if (type.startsWith('message.')) return data['message_id'] === message_id
   return type === 'step.failed' || type === 'task.waiting' || type === 'task.retrying'

@@ -1,14 +1,14 @@
-/** What processes send each other in one NOTIFY: ids by kind of signal, and notes. */
+/** The content of one NOTIFY between processes: ids by kind of signal, and notes. */
 export interface Payload {
-  /** The name of the bus that sent it. */
+  /** The name of the sender's bus. */
   origin: string
   signals?: Partial<Record<string, string[]>>
   notes?: unknown[]
 }
 
-/** PostgreSQL refuses 8000 bytes and more. */
+/** Maximum bytes of a payload; PostgreSQL refuses 8000 and more. */
 const payloadBytesMax = 7600
-/** What a payload has beside its ids or notes. */
+/** Bytes of a payload besides its ids or notes. */
 const frameBytes = 120
 
 /** A payload of another Cadre process; undefined for anything else, because any client of the database may send one. */
@@ -23,7 +23,7 @@ export function readPayload(text: string | undefined): Payload | undefined {
   }
 }
 
-/** Cuts signals into payloads that PostgreSQL accepts. Ids are ASCII, so characters are bytes. */
+/** Splits signals into payloads that PostgreSQL accepts. Ids are ASCII, so characters are bytes. */
 export function packSignals(origin: string, signals: Record<string, readonly string[]>): string[] {
   const texts: string[] = []
   let current: Record<string, string[]> = {}
@@ -44,7 +44,7 @@ export function packSignals(origin: string, signals: Record<string, readonly str
   return texts
 }
 
-/** Puts notes, each JSON already, into as few payloads as they fit into, in their order. */
+/** Packs notes, which are JSON already, in order into as few payloads as possible. */
 export function packNotes(origin: string, notes: readonly string[]): string[] {
   const texts: string[] = []
   let current: string[] = []

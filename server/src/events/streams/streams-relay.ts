@@ -1,52 +1,54 @@
 import type { Bus } from './streams-bus.ts'
 
-/** A message that is being written, as far as it has come. */
+/** An unfinished message, as far as its text has arrived. */
 export interface LiveMessage {
   message_id: string
   text: string
 }
 
-/** What relays tell each other; ids are of the task and the message. */
+/** Notes between relays; ids are of the task and the message. */
 type Note =
-  /** I watch these tasks, of which I have so much text; `again` where I cannot go on from what you sent. */
+  /** The sender watches these tasks and has this much text of each; `again` if text was lost. */
   | { want: { task_id: string; message_id: string | null; have: number; again?: true }[] }
-  /** Text of a message from a position on, counted in UTF-16 units. */
+  /** Text of a message from a position on, in UTF-16 units. */
   | { text: [task_id: string, message_id: string, at: number, text: string] }
-  /** Reasoning text; lost parts of it are not requested again. */
+  /** Reasoning text; lost parts are not requested again. */
   | { reasoning: [task_id: string, message_id: string, text: string] }
 
-/** What a process that watches a task elsewhere is sent. */
+/** A process that watches a task of this process. */
 interface Interest {
   until: number
   message_id: string | null
-  /** How much of the message it was sent, and how much of that when it last said what it has. */
+  /** How much of the message it was sent, and how much it was sent when it last reported. */
   sent: number
   known: number
 }
 
-/** Text is gathered this long before it is sent on. */
+/** Text is collected this long before it is sent. */
 const gather_ms = 50
-/** A process with readers says so every two seconds (see the hub). One that stops saying so is forgotten. */
+/**
+ * A process with readers reports every two seconds (see the hub). One that stops reporting is dropped after this time.
+ */
 const interest_ms = 7000
-/** Text lost on the way is asked for again at most so often, task by task. */
+/** Minimum interval between requests for lost text, per task. */
 const again_ms = 250
-/** A note fits into a NOTIFY: PostgreSQL refuses 8000 bytes. */
+/** Maximum bytes of a note, so that it fits a NOTIFY: PostgreSQL refuses 8000 bytes. */
 const noteBytesMax = 7000
-/** Reasoning that waits to be sent; beyond that it is left out. */
+/** Maximum characters of reasoning that wait to be sent; the rest is dropped. */
 const reasoningMax = 20_000
-/** Ended messages remembered for each task, so that what comes late is known as such. */
+/** Maximum number of ended messages per task, to recognize late text. */
 const endedMax = 50
 
 export interface RelayOptions {
   bus: Bus
-  /** The message that a task of this process is writing. */
+  /** The unfinished message of a task of this process. */
   messageOf: (task_id: string) => LiveMessage | undefined
-  /** Text was added to a message that another process writes; `whole` where it replaces what was sent before. */
+  /** Called with text of a message that another process writes; `whole` if it replaces earlier text. */
   received: (task_id: string, message_id: string, text: string, whole: boolean) => void
   reasoned: (task_id: string, message_id: string, text: string) => void
 }
 
-/** A task watched here that runs elsewhere. */
+/** A task that is watched here and runs in another process. */
 interface Watched {
   worker_id: string
   copy: LiveMessage | undefined
@@ -55,10 +57,10 @@ interface Watched {
 }
 
 /**
- * Relays message text to the processes that have readers, and to no others. A process with a reader announces that
- * repeatedly to the process that runs the task; that one sends what it has beyond what it sent before. Text carries its
- * position, so lost or repeated parts are detected: every process has a prefix of the message, never a part with a
- * hole. With a single process, or without readers, nothing is sent.
+ * Relays message text only to processes that have readers. A process with a reader repeatedly reports this to the
+ * process that runs the task, which sends the text beyond what it sent before. Text has its position, so lost or
+ * repeated parts are detected: every process has a prefix of the message without gaps. With a single process, or
+ * without readers, nothing is sent.
  */
 export class Relay {
   readonly #options: RelayOptions
@@ -76,7 +78,7 @@ export class Relay {
       try {
         this.#receive(note, from)
       } catch {
-        // Only Cadre processes send these; other clients of the same database do no harm.
+        // Only Cadre processes send these; invalid notes of other clients of the database are ignored.
       }
     })
   }
@@ -86,7 +88,7 @@ export class Relay {
     this.#leave()
   }
 
-  /** Tasks watched here and the workers that run them, elsewhere. To be said every two seconds. */
+  /** Tasks that are watched here, with the workers in other processes that run them. Called every two seconds. */
   watch(tasks: readonly { task_id: string; worker_id: string }[]): void {
     for (const { task_id, worker_id } of tasks) {
       const watched = this.#watched.get(task_id)
@@ -103,12 +105,12 @@ export class Relay {
     this.#watched.delete(task_id)
   }
 
-  /** The message of a task that runs elsewhere, as far as it has come. */
+  /** The unfinished message of a task in another process. */
   messageOf(task_id: string): LiveMessage | undefined {
     return this.#watched.get(task_id)?.copy
   }
 
-  /** A message is whole or void: what still comes of it is late. */
+  /** A message is complete or discarded: text that still arrives is late. */
   ended(task_id: string, message_id: string): void {
     const watched = this.#watched.get(task_id)
     if (!watched) return
@@ -122,7 +124,7 @@ export class Relay {
     if (this.#interests.has(task_id)) this.#sendSoon(task_id)
   }
 
-  /** The message of a task of this process ends now: what was not sent of it is sent. */
+  /** The message of a task of this process ends: sends the rest of its text now. */
   ends(task_id: string): void {
     if (this.#unsent.delete(task_id)) this.#sendText(task_id)
   }
@@ -145,7 +147,7 @@ export class Relay {
     this.#timer.unref()
   }
 
-  /** Sends each process that watches what it was not sent yet. */
+  /** Sends each watching process the text that it lacks. */
   #sendText(task_id: string): void {
     const message = this.#options.messageOf(task_id)
     const reasoning = this.#reasoning.get(task_id)
@@ -191,7 +193,7 @@ export class Relay {
   #wanted({ task_id, message_id, have, again }: Wish, from: string): void {
     const all = this.#interests.get(task_id) ?? new Map<string, Interest>()
     const interest = all.get(from) ?? { until: 0, message_id, sent: have, known: have }
-    // What it still lacked when it last reported was sent two seconds ago: it is lost.
+    // Text that was sent before its last report and is still missing was lost.
     const lost = message_id === interest.message_id ? have < interest.known : interest.known > 0
     if (again || lost) Object.assign(interest, { message_id, sent: have })
     interest.known = interest.sent
@@ -226,7 +228,7 @@ export class Relay {
 type Wish = Extract<Note, { want: unknown }>['want'][number]
 type Text = Extract<Note, { text: unknown }>['text']
 
-/** Cuts text from a position on into pieces that fit a note each, between characters. */
+/** Splits text from a position on into pieces that fit a note, between characters. */
 function pieces(text: string, from: number): { at: number; text: string }[] {
   const found: { at: number; text: string }[] = []
   for (let at = from; at < text.length;) {

@@ -4,28 +4,28 @@ import { isFinished, isTerminalEvent, type LiveEventType, type TaskState } from 
 import type { Fragment, Sql } from '../../platform/postgres/database.ts'
 import { isRest, type Hub, type TaskEvent } from './streams-hub.ts'
 
-/** How soon a client comes back after the connection was lost. */
+/** Delay before a client reconnects. */
 export const retry_ms = 1000
-/** A comment this often keeps proxies from closing a quiet stream. */
+/** Interval of comments, which keep proxies from closing a quiet stream. */
 export const comment_ms = 15_000
-/** A reader with this much buffered is disconnected: it reconnects and gets the rest from the database. */
+/** A reader with this many buffered bytes is disconnected; it can reconnect and get the rest from the database. */
 export const waitingBytesMax = 1_048_576
 /** How long a replay waits for a reader that does not read. */
 export const drain_ms = 30_000
-/** Events read from the database at once. */
+/** Number of events read from the database at once. */
 export const replayEvents = 500
 
 export interface TaskStreamOptions {
   hub: Hub
   sql: Sql
   task_id: string
-  /** The last sequence that the reader has; 0 for all. */
+  /** The last sequence that the reader has; 0 for none. */
   after: number
-  /** The task as its reader sees it; undefined when it is gone. */
+  /** The task for its reader; undefined if it was deleted. */
   snapshot: () => Promise<TaskSnapshot | undefined>
-  /** Of a task that was made here for this reader, so that its beginning need not be read. */
+  /** Set for a task that was created here for this reader, so that its first events need not be read. */
   fresh?: FreshTask | undefined
-  /** Headers of the answer beside those of a stream. */
+  /** Response headers besides those of a stream. */
   headers: Record<string, string | number | string[]>
   status?: number
 }
@@ -37,14 +37,17 @@ export interface TaskSnapshot {
   last_sequence: number
 }
 
-/** A task as it was made, and what has happened to it since. */
+/** A task that was just created, and what has happened to it since. */
 export interface FreshTask {
   snapshot: TaskSnapshot
-  /** All its events from the first, until now; undefined where this process does not know them all. Called once. */
+  /**
+   * All its events from the first one until now; undefined if this process does not know all of them. Must be called
+   * once.
+   */
   take: () => readonly TaskEvent[] | undefined
 }
 
-/** What of a task's row its first event tells. */
+/** The columns of a task that its first event has. */
 interface MadeTask {
   status: TaskState
   agent_id: string
@@ -53,8 +56,10 @@ interface MadeTask {
 }
 
 /**
- * Makes a task, and notes what happens to it from before that. `take` gives all its events and ends the noting: who calls it watches
- * from then on; undefined where another process has something to tell. `end` where no caller will take them. Throws what `make` throws.
+ * Creates a task, and records its events from the start. `take` returns all events and stops recording, so its caller
+ * must watch from then on; it returns undefined if another process has written events. `end` must be called if `take`
+ * will not be.
+ * @throws errors of `make`
  */
 export async function recordMaking<Row extends MadeTask>(
   hub: Hub,
@@ -71,7 +76,7 @@ export async function recordMaking<Row extends MadeTask>(
   try {
     const row = await make()
     const { created_at, status, agent_id, agent_version } = row
-    // Who makes a task does not publish its first event.
+    // The creation of a task does not publish its first event.
     const first: TaskEvent = {
       ...{ sequence: 1, task_id, type: 'task.created', created_at },
       data: { status, agent_id, agent_version },
@@ -89,8 +94,9 @@ export async function recordMaking<Row extends MadeTask>(
 
 /**
  * Streams a task to one reader: first `task.snapshot`, then every stored event after `after`, then live events. Closes
- * after the terminal event. Stored events come exactly once and in order, whichever process runs the task. Deltas carry
- * no id. A reader that has any of a message's text has all of it by `message.completed`.
+ * after the terminal event. Stored events are sent exactly once and in order, whichever process runs the task. Deltas
+ * have no id. A reader that has any text of a message has all of it by `message.completed`.
+ *
  * Takes over `response` and resolves when the stream has ended for any reason. Holds no database connection while it
  * waits.
  */
@@ -99,7 +105,7 @@ export async function streamTask(response: ServerResponse, options: TaskStreamOp
   try {
     await stream.run()
   } catch {
-    // The database is unreachable: the reader reconnects and continues from its position.
+    // The database is unavailable: the reader reconnects and continues at its position.
     response.destroy()
   } finally {
     stream.leave()
@@ -112,9 +118,9 @@ class TaskStream {
   readonly #unwatch: () => void
   readonly #closed = new AbortController()
   #last: number
-  /** Nothing is missing before what happens next, so it can be written as it comes. */
+  /** Whether no earlier events are missing, so that new events can be written at once. */
   #live = false
-  /** The message whose text the reader is being sent, and how much of it it has. */
+  /** The message whose text is being sent, and how much of it was sent. */
   #message: { id: string; sent: number } | undefined
   #wake = Promise.withResolvers<void>()
 
@@ -122,7 +128,7 @@ class TaskStream {
     this.#response = response
     this.#options = options
     this.#last = options.after
-    // Watching begins before the first read, so that nothing falls between the two.
+    // Watching starts before the first read, so that no event is missed in between.
     this.#unwatch = options.hub.watch(options.task_id, {
       seen: () => this.#last,
       events: (events) => this.#happened(events),
@@ -133,9 +139,9 @@ class TaskStream {
       close: () => this.#end(),
     })
     response.on('close', () => this.#end())
-    // What is written after the reader has gone is lost on purpose.
+    // Writes after the reader has left are dropped on purpose.
     response.on('error', () => {})
-    // It left before the stream began, and that is not sent again.
+    // The reader left before the stream started, and `close` is not emitted again.
     if (response.destroyed) this.#end()
   }
 
@@ -157,7 +163,7 @@ class TaskStream {
         const first = await this.#options.snapshot()
         if (!first) return this.#end()
         this.#frame('task.snapshot', { task: first.task }, first.last_sequence)
-        // A reader that claims to have more than there is would miss the end.
+        // A reader that claims to have more events than exist would miss the end.
         this.#last = Math.min(this.#last, first.last_sequence)
         if (isFinished(first.status) && first.last_sequence <= this.#last) return this.#end()
       }
@@ -165,7 +171,7 @@ class TaskStream {
         this.#wake = Promise.withResolvers<void>()
         const before = this.#last
         if (!isFirst || !isFresh) await this.#replay()
-        // There was nothing where something should be: the task may be gone, and then nothing will tell its end.
+        // Nothing was found where an event should be. If the task was deleted, no event will announce its end.
         if (!isFirst && this.#last === before && !(await this.#options.snapshot())) return this.#end()
         await this.#wake.promise
       }
@@ -178,7 +184,7 @@ class TaskStream {
     this.#end()
   }
 
-  /** Begins with what this process knows of a task that it has just made; false where that is not all. */
+  /** Starts with the events of a task that this process just created; false if it does not know all of them. */
   #beginFresh(): boolean {
     const { fresh, after } = this.#options
     const events = fresh?.take()
@@ -189,7 +195,7 @@ class TaskStream {
     return true
   }
 
-  /** Writes everything that the database has beyond the last one written, then goes live. */
+  /** Writes all stored events after the last one written, then goes live. */
   async #replay(): Promise<void> {
     const { sql, task_id } = this.#options
     this.#live = false
@@ -226,7 +232,7 @@ class TaskStream {
     this.#frame('message.delta', { message_id, text })
   }
 
-  /** Before a message's end its reader gets the missing text: a delta may still be in flight. */
+  /** Before the end of a message, its reader gets the missing text, because deltas may still be in flight. */
   #complete({ type, data }: TaskEvent): void {
     const { message_id, content } = data
     if ((type !== 'message.completed' && type !== 'message.discarded') || typeof message_id !== 'string') return
@@ -242,7 +248,7 @@ class TaskStream {
     if (!this.#live || (events[0]?.sequence ?? 0) > this.#last + 1) return this.#catchUp()
     for (const event of events) {
       if (event.sequence <= this.#last) continue
-      // A reader may be slower than what happens: a replay waits for it.
+      // The reader is slower than the events: a replay waits for it.
       if (this.#response.writableLength > waitingBytesMax) return this.#catchUp()
       this.#event(event)
     }
@@ -261,7 +267,7 @@ class TaskStream {
     if (isTerminalEvent(event.type)) this.#end()
   }
 
-  /** A frame without an id, so that a reader's Last-Event-ID stays on a kept event. */
+  /** A frame without an id, so that a reader's `Last-Event-ID` stays on a stored event. */
   #frame(type: LiveEventType, data: object, sequence = this.#last): void {
     const { task_id } = this.#options
     this.#write(
@@ -271,7 +277,7 @@ class TaskStream {
 
   #write(text: string): void {
     if (this.#closed.signal.aborted) return
-    // What is waiting counts, not what comes: one event may be larger than the bound, and would never be read.
+    // The bytes already waiting count, not the new ones: a single event may exceed the bound.
     if (this.#response.writableLength > waitingBytesMax) this.#response.destroy()
     else this.#response.write(text)
   }
@@ -291,15 +297,15 @@ class TaskStream {
     this.#unwatch()
     if (this.#response.destroyed) return
     this.#response.end()
-    // A reader that does not read would never have the end, and hold its connection.
+    // A reader that does not read would never receive the end, and hold its connection.
     const last = setTimeout(() => this.#response.destroy(), drain_ms).unref()
     this.#response.once('close', () => clearTimeout(last))
   }
 }
 
 /**
- * Kept events of a task after a sequence, in order. What they say in the words of a step, of a message or of the task's
- * output is stored there alone, and put in here: none of them changes any more.
+ * Stored events of a task after a sequence, in order. Texts that are stored in a step, a message or the task's output
+ * are added here; none of them changes any more.
  */
 export async function listTaskEvents(
   sql: Sql,
@@ -309,7 +315,7 @@ export async function listTaskEvents(
   return sql.run<TaskEvent>(selectTaskEvents(sql, sql.fragment`${task_id}`, sql.fragment`${after}`, limit))
 }
 
-/** The same as part of a statement of the caller. */
+/** The same as part of a caller's statement. */
 export function selectTaskEvents({ fragment }: Sql, task_id: Fragment, after: Fragment, limit: number): Fragment {
   return fragment`
     select e.sequence, e.task_id, e.type, e.created_at, case
@@ -328,9 +334,10 @@ export function selectTaskEvents({ fragment }: Sql, task_id: Fragment, after: Fr
 }
 
 /**
- * Waits until a task is finished or waits for something, until `timeout_ms` has passed, or until `signal` aborts. Holds
- * no connection of the database meanwhile. `settled` reads the task and says whether that is so, from the row of the finished task where
- * this process has just written that; of a task that is `isNew` it is first asked when something happened to it.
+ * Waits until a task is finished or waits, until `timeout_ms` has passed, or until `signal` aborts. Holds no database
+ * connection meanwhile. `settled` reads the task and returns whether it is finished or waits; its argument is the
+ * finished row, if this process has just written it. For a task that `isNew`, it is called only after something has
+ * happened to the task.
  */
 export async function awaitTask(
   hub: Hub,
@@ -343,7 +350,7 @@ export async function awaitTask(
   }: { timeout_ms: number; signal: AbortSignal; settled: (row?: object) => Promise<boolean>; isNew?: boolean },
 ): Promise<void> {
   let wake = Promise.withResolvers<void>()
-  /** The last event that this process has published of it: had the task come to rest with one of those, it would be known here. */
+  /** The last event that this process published; earlier events of this process did not end the wait. */
   let seen = 0
   let finished: object | undefined
   const look = (): void => wake.resolve()
@@ -367,7 +374,7 @@ export async function awaitTask(
     close: end,
   })
   try {
-    // What another process did meanwhile is found soon by the hub, as all that this one did not publish.
+    // The hub soon finds what another process did meanwhile, like everything that this process did not publish.
     if (isNew && !hub.hasRested(task_id)) await wake.promise
     do {
       if (await settled(finished)) break

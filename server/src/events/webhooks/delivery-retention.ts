@@ -1,9 +1,6 @@
 import type { Sql } from '../../platform/postgres/database.ts'
 
-/**
- * Whether no delivery of a month (`202611`) waits for an attempt. What waited for a webhook that is deleted waits for
- * nothing.
- */
+/** Whether no delivery of a month (`202611`) waits for an attempt. Deliveries to a deleted webhook do not count. */
 export async function areDeliveriesOver(sql: Sql, month: string): Promise<boolean> {
   const rows = await sql`
     with month as (select to_timestamp(${month}, 'YYYYMM') as at)
@@ -14,10 +11,10 @@ export async function areDeliveriesOver(sql: Sql, month: string): Promise<boolea
 }
 
 /**
- * Whether no event of a month can still be delivered. The last attempt is made days after an event, so this holds after
- * 90 days, except for a service that was off that long and for redeliveries.
+ * Whether no event of a month can still be delivered. The last attempt is made days after an event, so this is true
+ * after 90 days, except for redeliveries and for a service that was off that long.
  */
-export async function areEventsTold(sql: Sql, month: string): Promise<boolean> {
+export async function areEventsDelivered(sql: Sql, month: string): Promise<boolean> {
   const rows = await sql`
     with month as (
       select id_floor('evt', at) as first, id_floor('evt', at + interval '1 month') as next

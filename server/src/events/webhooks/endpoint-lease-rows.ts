@@ -3,12 +3,12 @@ import { jsonb, type Sql } from '../../platform/postgres/database.ts'
 import { newId } from '../../platform/ids.ts'
 import { signalWebhooks } from '../webhook-signals.ts'
 
-/** Rows of one statement. */
+/** Maximum number of rows of one statement. */
 const batch = 1000
-/** Deliveries that one statement gives up: others wait for it shortly only. */
+/** Maximum number of deliveries that one statement gives up, so that others wait for it only briefly. */
 export const givenUpMax = 2000
 
-/** The event that deliveries are of. */
+/** The event of deliveries. */
 export interface DeliveredEvent {
   id: string
   org_id: string
@@ -22,10 +22,10 @@ export interface StartedDelivery {
 }
 
 /**
- * Marks webhooks as having due deliveries: the process that takes such a lease reads them. Part of the transaction that
- * makes them due. Leases are locked in the order of their ids, so a process that returns a lease either sees the
- * deliveries or is followed by this mark. Lock order is webhook, lease, delivery as everywhere. Throws where a webhook
- * was deleted meanwhile (`23503`).
+ * Marks the leases of webhooks as due: the process that takes such a lease reads the deliveries. Part of the
+ * transaction that makes them due. Leases are locked in the order of their ids, so a process that returns a lease
+ * either sees the deliveries or is followed by this mark. Lock order is webhook, lease, delivery, as everywhere. Throws
+ * error `23503` if a webhook was deleted meanwhile.
  */
 export async function makeDue(tx: Sql, webhook_ids: readonly string[]): Promise<void> {
   if (webhook_ids.length === 0) return
@@ -33,12 +33,12 @@ export async function makeDue(tx: Sql, webhook_ids: readonly string[]): Promise<
     insert into webhook_lane as l (webhook_id, due_at)
     select distinct id, now() from unnest(${[...webhook_ids]}::text[]) w(id) order by id
     on conflict (webhook_id) do update set due_at = excluded.due_at
-      -- One that is due already is locked all the same, but not written.
+      -- A lease that is due already is locked too, but not written.
       where l.due_at is null or l.due_at > excluded.due_at`
   signalWebhooks(tx, 'due')
 }
 
-/** A delivery that is to begin. */
+/** A delivery to add. */
 export interface NewDelivery {
   id: string
   webhook_id: string
@@ -71,7 +71,7 @@ export async function insertDeliveries(
   }
 }
 
-/** The same for one event and some webhooks; gives the deliveries in the order of the webhooks. */
+/** Creates deliveries of one event to these webhooks; returns them in the order of the webhooks. */
 export async function addDeliveries(
   tx: Sql,
   event: DeliveredEvent,
@@ -88,8 +88,8 @@ export async function addDeliveries(
 }
 
 /**
- * Sends a test event to one webhook only. Writes the event, already matched, and its delivery. Its failures neither
- * disable the webhook nor become an `error.occurred`. `data` as it will be read.
+ * Sends a test event to one webhook only: writes the event, already matched, and its delivery. Its failures neither
+ * disable the webhook nor cause an `error.occurred`. `data` is what the receiver reads.
  */
 export async function addTestDelivery(
   tx: Sql,
@@ -106,8 +106,8 @@ export async function addTestDelivery(
 }
 
 /**
- * Has deliveries of a webhook sent again: each begins its schedule anew, as the same row and under the same event, and is
- * due now, whatever became of it before. Gives the ids of those that the webhook has.
+ * Makes deliveries of a webhook due now, whatever their state: each starts its schedule again, as the same row and with
+ * the same event. Returns the ids of those that the webhook has.
  */
 export async function redeliverNow(tx: Sql, webhook_id: string, delivery_ids: readonly string[]): Promise<string[]> {
   if (delivery_ids.length === 0) return []
@@ -120,9 +120,9 @@ export async function redeliverNow(tx: Sql, webhook_id: string, delivery_ids: re
 }
 
 /**
- * Gives up pending deliveries of a webhook that is being disabled: at most `givenUpMax`; returns how many. Part of the
- * transaction that disables it, which locks the lease first; the owner of the lease gives up the rest. Requests in
- * flight end, and their results are written only where the receiver accepted the event.
+ * Gives up pending deliveries of a webhook that is being disabled, at most `givenUpMax`; returns their number. Part of
+ * the transaction that disables it, which locks the lease first; the owner of the lease gives up the rest. Requests in
+ * flight end, and their results are written only if the receiver accepted the event.
  */
 export async function giveUpPending(tx: Sql, webhook_id: string): Promise<number> {
   // The webhook cannot be activated meanwhile, so no newer delivery is given up.

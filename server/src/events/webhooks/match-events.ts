@@ -5,7 +5,7 @@ import { passes } from './webhook-filters.ts'
 import { insertDeliveries, type NewDelivery } from './endpoint-lease-rows.ts'
 import { pushesOf } from './match-pushes.ts'
 
-/** Events of one transaction, as long as they do not make more deliveries than this. */
+/** Maximum number of events in one transaction, unless they make more deliveries than `deliveriesMax`. */
 const eventsMax = 100
 const deliveriesMax = 2000
 
@@ -25,10 +25,10 @@ interface ActiveWebhook {
 }
 
 /**
- * Matches events with webhooks, the oldest first: the active webhooks of the organization that subscribe and whose
- * filters pass (decision D95). Deliveries, their leases and the mark "matched" are one transaction: a crash leaves all
- * of it or nothing. Processes do not wait for each other's events. Returns how many deliveries were created, and
- * whether more events may be waiting.
+ * Matches events with webhooks, oldest first: the active webhooks of the organization that subscribe and whose filters
+ * pass (decision D95). Deliveries, their leases and the mark "matched" are one transaction, so a crash leaves all of
+ * them or none. Processes do not wait for each other's events. Returns the number of new deliveries, and whether more
+ * events may be waiting.
  */
 export async function matchEvents(sql: Sql): Promise<{ started: number; more: boolean }> {
   const [waiting] = await sql`select 1 from event where matched_at is null limit 1`
@@ -59,7 +59,7 @@ function isFor({ events, filters }: ActiveWebhook, { type, data }: UnmatchedEven
   return subscriptionsOf(type).some((name) => events.includes(name)) && passes(filters, data)
 }
 
-/** By organization: webhooks that may match some of these events. */
+/** By organization, the webhooks that may match some of these events. */
 async function listSubscribed(tx: Sql, events: readonly UnmatchedEvent[]): Promise<Map<string, ActiveWebhook[]>> {
   const names = [...new Set(events.flatMap(({ type }) => subscriptionsOf(type)))]
   const rows = await tx<ActiveWebhook>`

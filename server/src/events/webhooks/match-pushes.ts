@@ -11,7 +11,7 @@ export interface TaskNotice {
   data: Record<string, unknown>
 }
 
-/** A task that has push notifications, with the webhooks that get them. */
+/** A task with push notifications, and the webhooks that get them. */
 interface PushedTask {
   id: string
   context_id: string | null
@@ -20,8 +20,8 @@ interface PushedTask {
 }
 
 /**
- * Deliveries to the push notifications of tasks. What is sent is a `StreamResponse` of A2A, made here once and kept as an event of
- * that form, so that every attempt sends the same bytes.
+ * Makes the deliveries to the push notifications of tasks. The body is a `StreamResponse` of A2A. It is made here once
+ * and stored as an event, so that every attempt sends the same bytes.
  */
 export async function pushesOf(tx: Sql, notices: readonly TaskNotice[]): Promise<NewDelivery[]> {
   const ids = [...new Set(notices.flatMap((notice) => taskIdOf(notice) ?? []))]
@@ -56,7 +56,7 @@ function taskIdOf({ data }: TaskNotice): string | undefined {
   return typeof task?.id === 'string' ? task.id : undefined
 }
 
-/** An event of a task as `StreamResponse`s; none where its state is what it was. */
+/** The `StreamResponse`s of a task's event; none if the task's state is unchanged. */
 function responsesOf({ type, occurred_at, data }: TaskNotice, { id, context_id, output }: PushedTask): object[] {
   const of = { taskId: id, contextId: context_id ?? '' }
   const status = (state: string, text?: string, more: object = {}): object => ({

@@ -1,11 +1,11 @@
 import type { Sql } from '../../platform/postgres/database.ts'
 
-/** What is due waits at most this long, unless the service is behind (decision D102). */
+/** With this delay of due deliveries, the service counts as behind (decision D102). */
 const behind_minutes = 10
 
 /**
  * Whether the service is behind with webhooks: an event has been unmatched, or a delivery due without any attempt, for
- * ten minutes. Failing or slow receivers and redeliveries do not count: then the service is not behind.
+ * ten minutes. Failing or slow receivers and redeliveries do not count.
  */
 export async function isBehind(sql: Sql): Promise<boolean> {
   const [row] = await sql<{ is_behind: boolean }>`

@@ -1,12 +1,12 @@
 import { isDeepStrictEqual } from 'node:util'
 import { isObject } from '#contract/core/merge-patch.ts'
 
-/** Parts of an event's data whose members count as the event's own. */
+/** Parts of an event's data whose members filters may name too. */
 const parts = ['error', 'agent', 'project'] as const
 
 /**
- * Whether an event passes the filters of a webhook (decision D95): wherever its data, or the error, agent or project in
- * it, has a member that the filters name, its value is one of those listed. A member that it does not have limits nothing.
+ * Whether an event passes the filters of a webhook (decision D95): every member that a filter names, in the data or in
+ * its error, agent or project, has one of the listed values. Missing members pass.
  */
 export function passes(filters: Record<string, unknown>, data: Record<string, unknown>): boolean {
   const places = [data, ...parts.map((part) => data[part]).filter(isObject)]

@@ -11,9 +11,9 @@ import { matchEvents } from './match-events.ts'
 import { sendWebhook } from './delivery/send-webhook.ts'
 import { onWebhookSignal } from '../webhook-signals.ts'
 
-/** Poll interval for events without a signal: how long they wait where a process died. */
+/** Poll interval for events without a signal, for example of a dead process. */
 const pollInterval_ms = 500
-/** How long requests under way are waited for when the service stops. */
+/** How long a stop waits for requests in flight. */
 const stop_ms = 5000
 
 export interface WebhookOptions {
@@ -21,7 +21,7 @@ export interface WebhookOptions {
   log: Logger
   egress: Pick<Egress, 'fetch'>
   secrets: Pick<Secrets, 'decrypt'>
-  /** Owns lanes while it has a row in `worker`. */
+  /** Owns endpoint leases while it has a row in `worker`. */
   worker_id: string
   version: string
   /** From 0 to 1. */
@@ -30,15 +30,18 @@ export interface WebhookOptions {
   onAttempt?: (result: AttemptResult) => void
 }
 
-/** Tells webhooks what happened. */
+/** Delivers events to webhooks. */
 export interface Webhooks {
-  /** Begins nothing more, waits a while for requests under way, and leaves the rest to other processes or the next start. */
+  /**
+   * Starts nothing more, waits a while for requests in flight, and leaves the rest to other processes or the next
+   * start.
+   */
   stop(): Promise<void>
 }
 
 /**
- * Every process matches new events and delivers for the endpoint leases it owns. Both find their work in the database;
- * a signal of this process only speeds it up.
+ * Every process matches new events and delivers for the endpoint leases that it owns. Both find their work in the
+ * database; a signal of this process only speeds it up.
  */
 export function startWebhooks(options: WebhookOptions): Webhooks {
   const { sql, log, worker_id, random = Math.random, onAttempt } = options

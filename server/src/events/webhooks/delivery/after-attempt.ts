@@ -4,7 +4,7 @@ import { attemptsMax, waitAfter } from './delivery-schedule.ts'
 import { goneStatus, isOverloaded, isSuccess, mustDisable, slowed_ms } from '../webhook-health.ts'
 import type { ErrorOccurred } from '#contract/events/event-payloads.ts'
 
-/** A delivery, locked, before what became of its attempt is written. */
+/** A locked delivery, before the result of its attempt is written. */
 export interface AttemptedDelivery {
   id: string
   event: string
@@ -18,7 +18,7 @@ export interface AttemptedDelivery {
   finished_at: string | null
 }
 
-/** Its webhook, locked. Where nothing but its health in order is known of it, and the attempt succeeded, that is enough. */
+/** The locked webhook of a delivery. For a successful attempt to a healthy webhook, fewer facts are needed. */
 export interface AttemptedWebhook {
   id: string
   org_id: string
@@ -31,19 +31,20 @@ export interface AttemptedWebhook {
   failed_before: boolean
 }
 
-/** What becomes of both. */
+/** Both after the attempt. */
 export interface AfterAttempt {
   delivery: AttemptedDelivery
   webhook: AttemptedWebhook
-  /** Why the webhook is disabled by this attempt; then what else is pending for it is given up. */
+  /** Why the attempt disables the webhook; its other pending deliveries are then given up. */
   disabled: 'gone' | 'failing' | undefined
-  /** Told to the organization's webhooks; never of an attempt to deliver `error.occurred` (decision D94). */
+  /** Errors for the organization's webhooks; never about the delivery of `error.occurred` (decision D94). */
   errors: ErrorOccurred[]
 }
 
 /**
- * What an attempt changes (decision D97). Pure: `now` is the database's, `rng` from 0 to 1 spreads the waits. A
- * delivery that was given up while it was sent is delivered all the same where the receiver took it.
+ * Computes what an attempt changes (decision D97). A pure function: `now` is the database's time, `rng` from 0 to 1
+ * adds jitter to the waits. A delivery that was given up during the attempt still counts as delivered if the receiver
+ * accepted it.
  */
 export function afterAttempt(
   delivery: AttemptedDelivery,
@@ -81,7 +82,7 @@ function afterFailure(
   { retry_after_ms }: AttemptResult,
   { now, rng }: { now: Date; rng: number },
 ): AttemptedDelivery {
-  // Given up meanwhile: the attempt is counted, nothing else.
+  // Given up meanwhile: only the attempt is counted.
   if (delivery.status !== 'pending') return delivery
   const round_attempts = delivery.round_attempts + 1
   const wait_ms = waitAfter(round_attempts, { ...(retry_after_ms !== undefined && { retry_after_ms }), rng })
@@ -89,7 +90,7 @@ function afterFailure(
   return { ...delivery, round_attempts, next_attempt_at: new Date(now.getTime() + wait_ms).toISOString() }
 }
 
-/** What a failure says of the webhook; one at an address that it no longer has says nothing. */
+/** What a failure means for the webhook. A failure at an address that the webhook no longer has means nothing. */
 function afterFailureOf(
   webhook: AttemptedWebhook,
   { is_redelivery, is_test }: AttemptedDelivery,

@@ -6,16 +6,16 @@ import { emitAll } from '../../outbox.ts'
 import { failingMax_ms, failuresApart_ms, isTrouble } from '../webhook-health.ts'
 import { giveUpPending } from '../endpoint-lease-rows.ts'
 
-/** An attempt that still counts, and what it changes. */
+/** An attempt that counts, with its changes. */
 interface Written extends AfterAttempt {
   result: AttemptResult
 }
 
 /**
  * Writes the results of attempts in one transaction: attempts, deliveries, the health of webhooks, and events about
- * them. An attempt counts where its endpoint lease is still this owner's and the delivery had no other attempt
- * meanwhile. So a process that was taken for dead changes nothing, and writing twice changes nothing the second time.
- * Locks webhooks, then leases, then deliveries, each in the order of their ids.
+ * them. An attempt counts if its endpoint lease is still this owner's and the delivery had no other attempt meanwhile.
+ * So a process that was taken for dead changes nothing, and a repeated write changes nothing. Locks webhooks, then
+ * leases, then deliveries, each in the order of their ids.
  */
 export async function writeAttempts(
   sql: Sql,
@@ -47,7 +47,7 @@ export async function writeAttempts(
 
 type LockedWebhook = AttemptedWebhook & { now: string }
 
-/** Webhooks whose lane is still the owner's. */
+/** Webhooks whose endpoint lease the owner still holds. */
 async function lockWebhooks(tx: Sql, owner: string, ids: readonly string[]): Promise<Map<string, LockedWebhook>> {
   const rows = await tx<LockedWebhook>`
     select id, org_id, url, status, created_by, failing_since, slowed_until, now() as now,
@@ -104,7 +104,7 @@ async function updateDeliveries(tx: Sql, written: readonly Written[]): Promise<v
 }
 
 async function updateWebhooks(tx: Sql, written: readonly Written[]): Promise<void> {
-  // The last one of each.
+  // The last result of each webhook.
   const last = new Map(
     written.map(({ webhook: { id, failing_since, slowed_until }, result }) => [
       id,

@@ -2,32 +2,33 @@ import type { Logger } from 'pino'
 import type { AttemptResult, DeliveryStore, DueDelivery } from './delivery-store.ts'
 import { leaseBounds, EndpointLeases, type LeaseBounds } from './endpoint-leases.ts'
 
-/** How often it polls for due deliveries without a signal. */
+/** Poll interval for due deliveries without a signal. */
 const pollInterval_ms = 500
-/** After the database could not be reached. */
-const patience_ms = 1000
-/** How often lanes of dead processes are looked for. */
+/** Delay after a failed round, for example without a database. */
+const retry_ms = 1000
+/** Interval at which leases of dead processes are released. */
 const dead_ms = 1000
-/** Results and lanes of one transaction. */
+/** Maximum number of results and leases of one transaction. */
 const batch = 200
-/** Aborted requests end at once; it waits no longer than this for them. */
+/** How long to wait for aborted requests, which end at once. */
 const abort_ms = 1000
 
 export interface DeliveryOptions {
   store: DeliveryStore
-  /** Makes one attempt; throws where it was aborted and its outcome is unknown. */
+  /** Makes one attempt; throws if it was aborted and its outcome is unknown. */
   send: (delivery: DueDelivery, options: { at: Date; signal: AbortSignal }) => Promise<AttemptResult>
   log: Pick<Logger, 'warn'>
   bounds?: LeaseBounds
-  /** Poll interval; longer in tests where days pass at once. */
+  /** Poll interval; longer in tests, where days pass at once. */
   pollInterval_ms?: number
 }
 
 /**
- * Delivers what is due for the endpoint leases that this process owns (decision D97). One loop makes all database
- * calls, in rounds: it writes the results of requests, takes leases, finds their due deliveries, begins the requests,
- * and returns leases without due deliveries. A delivery counts as in flight until its result is written, so the limits
- * of a webhook and of the process are never exceeded, and memory is bounded.
+ * Delivers what is due for the endpoint leases that this process owns (decisions D97, 0012). One loop makes all
+ * database calls, in rounds: it writes the results of requests, takes leases, finds their due deliveries, starts the
+ * requests, and returns leases without due deliveries. A delivery counts as in flight until its result is written, so
+ * the limits of a webhook and of the process are never exceeded, and memory is bounded.
+ *
  * A crash at any point leaves deliveries pending and the lease with a dead owner: the process that takes it sends them
  * again.
  */
@@ -41,7 +42,7 @@ export class Delivery {
   #results: AttemptResult[] = []
   #running: Promise<void> | undefined
   #isStopping = false
-  /** Ends a pause, where there is one. */
+  /** Ends the current pause, if there is one. */
   #wake: (() => void) | undefined
   #isWoken = false
   #looks_at = -Infinity
@@ -65,15 +66,15 @@ export class Delivery {
     this.#running ??= this.#run()
   }
 
-  /** Something became due: it is looked for at once. */
+  /** Something became due: looks for it at once. */
   look(): void {
     this.#looks_at = -Infinity
     this.#stir()
   }
 
   /**
-   * Begins nothing more, waits for requests under way for at most `wait_ms`, breaks off the others, and gives the lanes
-   * back with what was not finished due in them.
+   * Starts nothing more, waits at most `wait_ms` for requests in flight, aborts the others, and returns the leases.
+   * Unfinished deliveries stay due.
    */
   async stop(wait_ms: number): Promise<void> {
     this.#isStopping = true
@@ -85,7 +86,7 @@ export class Delivery {
       await this.#drain(abort_ms)
       await this.#rest(this.#leases.all(), { leave: true })
     } catch (error) {
-      this.#log.warn({ err: error }, 'webhooks could not be given back; another process takes them over')
+      this.#log.warn({ err: error }, 'endpoint leases could not be returned; other processes take them over')
     } finally {
       this.#broken.abort()
     }
@@ -109,9 +110,9 @@ export class Delivery {
         if (!(await this.#round())) await this.#pause(this.#pollInterval_ms)
       } catch (error) {
         if (this.#isStopping) return
-        this.#log.warn({ err: error }, 'webhooks could not be delivered; it will be tried again')
-        const again = performance.now() + patience_ms
-        for (let left = patience_ms; left > 0 && !this.#isStopping; left = again - performance.now()) {
+        this.#log.warn({ err: error }, 'webhooks could not be delivered; retrying')
+        const again = performance.now() + retry_ms
+        for (let left = retry_ms; left > 0 && !this.#isStopping; left = again - performance.now()) {
           this.#isWoken = false
           await this.#pause(left)
         }
@@ -126,7 +127,7 @@ export class Delivery {
     return (await this.#begin()) || more
   }
 
-  /** What was written twice, because the first time was in doubt, changes nothing. */
+  /** Writes results. A result that is written twice, because the first write was in doubt, changes nothing. */
   async #write(): Promise<void> {
     while (this.#results.length > 0) {
       const results = this.#results.slice(0, batch)
@@ -136,7 +137,7 @@ export class Delivery {
     }
   }
 
-  /** Takes lanes as far as there is room, and wakes its own; gives whether there may be more. */
+  /** Takes leases as far as there is room, and wakes its own. Returns whether there may be more. */
   async #take(): Promise<boolean> {
     const now_ms = performance.now()
     if (now_ms < this.#looks_at) return false
@@ -157,7 +158,9 @@ export class Delivery {
     return true
   }
 
-  /** Finds what is due, begins to send it, and lets lanes rest in which nothing more is. Gives whether more is due. */
+  /**
+   * Finds due deliveries, starts to send them, and returns leases without further ones. Returns whether more is due.
+   */
   async #begin(): Promise<boolean> {
     const wanted = this.#leases.wanted(performance.now())
     const idle: string[] = []
@@ -189,14 +192,15 @@ export class Delivery {
         },
         (error: unknown) => {
           // It stays pending and due, as if this process had died here.
-          if (!this.#isStopping) this.#log.warn({ err: error, delivery_id: id }, 'an attempt to deliver was broken off')
+          if (!this.#isStopping)
+            this.#log.warn({ err: error, delivery_id: id }, 'a delivery attempt was aborted; it will be repeated')
           this.#leases.end(webhook_id, id)
         },
       )
       .then(() => this.#stir())
   }
 
-  /** Returns whether something is due in one of them already. */
+  /** Returns whether something is already due in one of them. */
   async #rest(webhook_ids: readonly string[], options: { leave: boolean }): Promise<boolean> {
     let isDue = false
     for (let from = 0; from < webhook_ids.length; from += batch) {
@@ -217,7 +221,7 @@ export class Delivery {
     this.#wake?.()
   }
 
-  /** Waits so long, or until something is to be done. */
+  /** Waits for this time, or until there is something to do. */
   #pause(wait_ms: number): Promise<void> {
     if (this.#isWoken) return Promise.resolve()
     return new Promise((resolve) => {

@@ -10,7 +10,7 @@ import type {
 } from './delivery-store.ts'
 import { givenUpMax, giveUpPending } from '../endpoint-lease-rows.ts'
 
-/** Lanes and deliveries in the database, as the process of this worker owns them. */
+/** Endpoint leases and deliveries in the database, for the process of this worker. */
 export function openDeliveries(sql: Sql, owner: string): Omit<DeliveryStore, 'write'> {
   return {
     take: (room) => takeLeases(sql, owner, room),
@@ -21,7 +21,7 @@ export function openDeliveries(sql: Sql, owner: string): Omit<DeliveryStore, 'wr
   }
 }
 
-/** A process that counts as dead takes nothing: the next one would take it away again while it is sending. */
+/** A process that counts as dead takes nothing: the next process would take it away while it is sending. */
 async function takeLeases(
   sql: Sql,
   owner: string,
@@ -69,7 +69,9 @@ interface DueRow {
   data: Record<string, unknown> | null
 }
 
-/** What waits for webhooks that were disabled in the meantime is given up here, a part each time. */
+/**
+ * Finds due deliveries. Pending deliveries of webhooks that were disabled meanwhile are given up here, some at a time.
+ */
 async function findDue(tx: Sql, owner: string, wanted: readonly WantedLease[]): Promise<FoundLease[]> {
   const ids = wanted.map(({ webhook_id }) => webhook_id)
   const leases = await tx<LeaseRow>`
@@ -108,7 +110,7 @@ async function findDue(tx: Sql, owner: string, wanted: readonly WantedLease[]): 
   })
 }
 
-/** Looks at webhooks once more: of those that were disabled since their leases were read, nothing more is sent. */
+/** Reads the webhooks again, so that nothing is sent to those that were disabled since their leases were read. */
 async function listDue(
   tx: Sql,
   leases: readonly Pick<LeaseRow, 'webhook_id' | 'count'>[],
@@ -132,8 +134,8 @@ async function listDue(
 
 /**
  * Locks the leases first, then reads their deliveries in a second statement. Making a delivery due also locks the
- * lease, so it is either committed and seen, or it comes later and makes the lease due again. Deliveries of a disabled
- * webhook are always due: they are given up.
+ * lease, so it is either committed and seen here, or it comes later and makes the lease due again. Deliveries of a
+ * disabled webhook are always due, because they must be given up.
  */
 async function restLeases(
   tx: Sql,
@@ -163,7 +165,7 @@ async function restLeases(
         case when w.status = 'active' or d.due_at is null then d.due_at else least(d.due_at, now()) end as due_at
       from jsonb_to_recordset(${jsonb(rests)}::jsonb) r(webhook_id text, is_sending boolean, "except" jsonb)
       join webhook w on w.id = r.webhook_id
-      -- The first by the index, and no minimum of all: there may be a million.
+      -- The first one by the index, instead of a minimum over maybe a million.
       left join lateral (
         select d.next_attempt_at as due_at from delivery d
         where d.webhook_id = r.webhook_id and d.status = 'pending' and not r.except ? d.id
@@ -175,7 +177,7 @@ async function restLeases(
   return new Map(rows.map(({ webhook_id, rest }) => [webhook_id, rest]))
 }
 
-/** What they were sending is due in any case; what their lanes say of it may be out of date. */
+/** What the dead processes were sending is due in any case; `due_at` of their leases may be out of date. */
 async function freeDead(sql: Sql, owner: string): Promise<void> {
   await sql`
     update webhook_lane set owner = null, due_at = least(due_at, now())

@@ -1,43 +1,43 @@
 import type { StoredEvent } from './sign.ts'
 
-/** A lane that this process has taken: it alone sends for the webhook until it gives the lane back. */
+/** An endpoint lease that this process has taken: it alone sends to the webhook until it returns the lease. */
 export interface TakenLease {
   webhook_id: string
   /** The last request failed or was slow. */
   is_troubled: boolean
 }
 
-/** A lane that is asked for what is due in it. */
+/** A lease for which due deliveries are requested. */
 export interface WantedLease {
   webhook_id: string
-  /** Deliveries at most. */
+  /** Maximum number of deliveries. */
   count: number
   /** Deliveries that are being sent, or whose result is not written yet. */
   except: readonly string[]
 }
 
-/** What was found of a lane that is still this process's own. */
+/** The due deliveries of a lease that this process still owns. */
 export interface FoundLease {
   webhook_id: string
   is_slowed: boolean
-  /** By the clock of the database. */
+  /** The database's time. */
   now: Date
   due: DueDelivery[]
 }
 
-/** A delivery to be sent, with all that its request takes. */
+/** A delivery to send, with everything that its request needs. */
 export interface DueDelivery {
   id: string
   webhook_id: string
   event_id: string
-  /** How many attempts were made before, ever: with the owner of the lane it fences the write of the result. */
+  /** Number of earlier attempts. Together with the owner of the lease, it fences the write of the result. */
   attempts: number
   url: string
   /** Encrypted; the current one first. */
   secrets: Buffer[]
-  /** Further headers of push notifications, encrypted; null of others. */
+  /** Further headers of push notifications, encrypted; null for other webhooks. */
   headers: Buffer | null
-  /** Undefined where it is no longer kept. */
+  /** Undefined if the event was deleted. */
   event: StoredEvent | undefined
 }
 
@@ -45,47 +45,50 @@ export interface DueDelivery {
 export interface AttemptResult {
   delivery_id: string
   webhook_id: string
-  /** How many were made before. */
+  /** Number of earlier attempts. */
   attempts: number
   at: Date
   duration_ms: number
   request_url: string
   request_headers: Record<string, string>
-  /** Null where there was no answer. */
+  /** Null without a response. */
   status: number | null
   response_headers: Record<string, string> | null
-  /** The beginning of the answer. */
+  /** The beginning of the response's body. */
   body: Buffer | null
-  /** What was wrong, in words for people; null after a success. */
+  /** The error for people; null after a success. */
   error: string | null
   retry_after_ms: number | undefined
 }
 
-/** A lane for which nothing more was found, or that is given back. */
+/** A lease without further due deliveries, or one to return. */
 export interface RestingLease {
   webhook_id: string
   /** Deliveries that are being sent, or whose result is not written yet. */
   except: readonly string[]
 }
 
-/** What becomes of a lane: given back, still owned with nothing due, due already, or no longer this process's own. */
+/**
+ * The state of a lease afterwards: returned, still owned without due deliveries, due already, or no longer owned by
+ * this process.
+ */
 export type Rest = 'given_back' | 'waiting' | 'due' | 'lost'
 
-/** What the sender of a process needs of the database; each is one transaction that either happened or did not. */
+/** The database operations of a process that delivers; each is one transaction. */
 export interface DeliveryStore {
-  /** Takes due leases without an owner; none where this process counts as dead. */
+  /** Takes due leases without an owner; none if this process counts as dead. */
   take(room: { healthy: number; troubled: number }): Promise<TakenLease[]>
-  /** Lanes of this process, of those given, in which something has become due. */
+  /** Those of the given leases of this process that have become due. */
   listWoken(webhook_ids: readonly string[]): Promise<string[]>
-  /** What is due in lanes, the longest waiting first. A lane that is not among the answers was lost. */
+  /** The due deliveries of leases, the longest waiting first. A lease that is missing in the result was lost. */
   find(leases: readonly WantedLease[]): Promise<FoundLease[]>
-  /** Writes what became of attempts, where the lane is still owned and the delivery had no other attempt meanwhile. */
+  /** Writes the results of attempts whose lease is still owned and whose delivery had no other attempt meanwhile. */
   write(results: readonly AttemptResult[]): Promise<void>
   /**
-   * Sets when lanes are due next, by what is in them. Those with nothing due and nothing being sent are given back; with
-   * `leave` all are, and wait their turn again where something is due.
+   * Sets when leases are due next, by their deliveries. Leases with nothing due and nothing being sent are returned.
+   * With `leave`, all are returned, and those with due deliveries queue again.
    */
   rest(leases: readonly RestingLease[], options: { leave: boolean }): Promise<Map<string, Rest>>
-  /** Frees lanes of processes that are dead. */
+  /** Releases the leases of dead processes. */
   freeDead(): Promise<void>
 }

@@ -3,43 +3,43 @@ import { isOverloaded, isSuccess, isTrouble, requestsAtOnce, slow_ms } from '../
 
 /** Bounds of one process. */
 export interface LeaseBounds {
-  /** Requests at a time. */
+  /** Maximum number of concurrent requests. */
   requests: number
-  /** Of these, requests to webhooks whose last request failed or took long. */
+  /** The share of them for webhooks whose last request failed or was slow. */
   requestsTroubled: number
-  /** Lanes that it owns, apart from those of such webhooks. */
+  /** Maximum number of owned leases, apart from those of such webhooks. */
   leases: number
-  /** Lanes of such webhooks. */
+  /** Maximum number of leases of such webhooks. */
   leasesTroubled: number
 }
 
-/** How long a lane that is well may send while others may wait for a lane. */
+/** How long a healthy lease may send while others may wait for a lease. */
 const turn_ms = 1000
 
 export const leaseBounds: LeaseBounds = { requests: 512, requestsTroubled: 256, leases: 2048, leasesTroubled: 512 }
 
-/** A lane that this process owns. */
+/** A lease that this process owns. */
 interface EndpointLease {
   webhook_id: string
-  /** Deliveries being sent or waiting for their result to be written, and since when. */
+  /** Deliveries that are being sent or wait for the write of their result, with their start. */
   sending: Map<string, number>
-  /** The last request succeeded, since this process took the lane. */
+  /** The last request succeeded, since this process took the lease. */
   isProven: boolean
   /** The last request failed or was slow. */
   isTroubled: boolean
   isSlowed: boolean
-  /** Nothing more was due when it was last looked at. */
+  /** Nothing more was due at the last look. */
   isWaiting: boolean
-  /** A request of it has ended since this process took it. */
+  /** One of its requests has ended since this process took it. */
   hadTurn: boolean
-  /** When its first request began since this process took it. */
+  /** Start of its first request since this process took it. */
   began_ms: number | undefined
 }
 
 /**
- * The endpoint leases that one process owns, and which of them may send. Each webhook stays within its own limit, in
- * turns. Troubled ones share a part of all requests, so healthy receivers are served at once however many others are
- * dead or slow. It knows only the time that callers pass in.
+ * The endpoint leases that one process owns, and which of them may send. Each webhook stays within its limit, and they
+ * take turns. Troubled ones share a part of all requests, so healthy receivers are served at once even if many others
+ * are dead or slow. Callers pass in the time.
  */
 export class EndpointLeases {
   readonly #bounds: LeaseBounds
@@ -54,14 +54,14 @@ export class EndpointLeases {
     return this.#leases.size
   }
 
-  /** Requests under way, with those whose result is not written yet. */
+  /** Number of requests in flight, including those whose result is not written yet. */
   get requests(): number {
     let all = 0
     for (const { sending } of this.#leases.values()) all += sending.size
     return all
   }
 
-  /** How many lanes may be taken: no more than there is room for requests. */
+  /** How many leases may be taken: at most as many as there is room for requests. */
   room(now_ms: number): { healthy: number; troubled: number } {
     const use = this.#use(now_ms)
     const min = (...bounds: number[]): number => Math.max(0, Math.min(...bounds))
@@ -75,7 +75,7 @@ export class EndpointLeases {
     }
   }
 
-  /** Lanes were taken. One that was lost and comes back still has its requests under way. */
+  /** Adds taken leases. One that was lost and taken again still has its requests in flight. */
   add(taken: readonly TakenLease[]): void {
     for (const { webhook_id, is_troubled } of taken) {
       const known = this.#leases.get(webhook_id)
@@ -94,7 +94,10 @@ export class EndpointLeases {
     }
   }
 
-  /** What to look for in lanes that may send, as far as there is room for requests. Who is given some goes last next time. */
+  /**
+   * What to look for in leases that may send, as far as there is room for requests. Leases that get some go last next
+   * time.
+   */
   wanted(now_ms: number): WantedLease[] {
     const use = this.#use(now_ms)
     let free = this.#bounds.requests - use.requests
@@ -115,7 +118,7 @@ export class EndpointLeases {
     return wanted
   }
 
-  /** A request begins. */
+  /** A request starts. */
   begin(webhook_id: string, delivery_id: string, now_ms: number): void {
     const lease = this.#leases.get(webhook_id)
     if (!lease) return
@@ -132,7 +135,7 @@ export class EndpointLeases {
     lease.hadTurn = true
   }
 
-  /** What a request showed of its webhook. */
+  /** Learns from the result of a request. */
   learn(result: Pick<AttemptResult, 'webhook_id' | 'status' | 'error' | 'duration_ms'>): void {
     const lease = this.#leases.get(result.webhook_id)
     if (!lease) return
@@ -146,7 +149,7 @@ export class EndpointLeases {
     if (lease) lease.isSlowed = isSlowed
   }
 
-  /** Nothing more is due in a lane: it rests until it is woken or one of its requests ends. */
+  /** Nothing more is due: the lease rests until it is woken or one of its requests ends. */
   wait(webhook_id: string): void {
     const lease = this.#leases.get(webhook_id)
     if (lease) lease.isWaiting = true
@@ -159,7 +162,7 @@ export class EndpointLeases {
     }
   }
 
-  /** Lanes in which nothing more was due. */
+  /** Leases that rest. */
   waiting(): string[] {
     return [...this.#leases.values()].filter(({ isWaiting }) => isWaiting).map(({ webhook_id }) => webhook_id)
   }
@@ -173,8 +176,8 @@ export class EndpointLeases {
 
   /**
    * Leases to return although they have due deliveries, because others may be waiting for a turn. They go to the end of
-   * the queue, and other processes find them too. Troubled ones are returned after one request, others after a second:
-   * a backlog of thousands of healthy webhooks must not block the rest.
+   * the queue, where other processes find them too. Troubled ones are returned after one request, others after a
+   * second: a backlog of thousands of healthy webhooks must not block the rest.
    */
   surplus(now_ms: number): string[] {
     const use = this.#use(now_ms)
@@ -203,7 +206,10 @@ export class EndpointLeases {
     return [...this.#leases.keys()]
   }
 
-  /** A lane was given back or lost. While something is being sent it is kept, so that it counts should the lane come back. */
+  /**
+   * A lease was returned or lost. It is kept while something is being sent, so that this counts if the lease comes
+   * back.
+   */
   remove(webhook_id: string): void {
     const lease = this.#leases.get(webhook_id)
     if (!lease) return
@@ -231,7 +237,7 @@ export class EndpointLeases {
   }
 }
 
-/** Also while a slow request has no result yet. The first one of a lease is the oldest. */
+/** Also while a slow request has no result yet. The first request of a lease is the oldest. */
 function isInTrouble({ isTroubled, sending }: EndpointLease, now_ms: number): boolean {
   if (isTroubled) return true
   const [oldest] = sending.values()

@@ -5,30 +5,30 @@ import type { AttemptResult, DueDelivery } from './delivery-store.ts'
 import { deliveryBody, signatureHeaders } from './sign.ts'
 import { secretLabels } from '../../../platform/crypto/secret-labels.ts'
 
-/** So much of an answer is kept (decision D97). */
+/** Maximum bytes of a response that are stored (decision D97). */
 export const answerStored_bytes = 1024
-/** Longer headers do not help to inspect an attempt. */
+/** Maximum characters of a stored header; more does not help to inspect an attempt. */
 const headerStored = 1024
-/** Bound of an error text, which may quote a receiver's certificate: it is sent to other webhooks too. */
+/** Maximum characters of an error, which may quote a receiver's certificate, and is sent to other webhooks too. */
 const errorStored = 500
-/** Names of headers of an answer whose values may be credentials. */
+/** Names of response headers whose values may be credentials. */
 const secretHeaders =
   /^(set-cookie2?|cookie|(proxy-)?authorization|authentication-info)$|token|secret|api-?key|session|csrf/
 const redacted = '[redacted]'
-/** Stored prefix of a signature: enough to compare, useless as a proof. */
+/** Stored characters of a signature: enough to compare, useless as a proof. */
 const signatureStored = 8
 
-/** What a delivery is sent with. */
+/** What sending a delivery needs. */
 export interface WebhookSender {
   egress: Pick<Egress, 'fetch'>
   secrets: Pick<Secrets, 'decrypt'>
-  /** Of the service, sent to receivers. */
+  /** The version of the service, which is sent to receivers. */
   version: string
 }
 
 /**
- * Makes one attempt to deliver (decisions D93, D96, D97). Whatever the receiver does, the result is there soon after 15
- * s and costs at most 64 KiB of memory. Throws only the reason of the signal: then the outcome is unknown.
+ * Makes one attempt to deliver (decisions D93, D96, D97). Whatever the receiver does, it ends soon after 15 s and needs
+ * at most 64 KiB of memory. Throws only the reason of the signal; the outcome is unknown then.
  */
 export async function sendWebhook(
   { egress, secrets, version }: WebhookSender,
@@ -54,7 +54,7 @@ export async function sendWebhook(
     duration_ms: Math.round(performance.now() - started_ms),
     ...rest,
   })
-  if (!delivery.event) return ended({ error: 'The event is no longer kept.' })
+  if (!delivery.event) return ended({ error: 'The event is no longer stored.' })
   let keys: string[]
   let own: Record<string, string> = {}
   try {
@@ -65,7 +65,10 @@ export async function sendWebhook(
       >
     keys = delivery.secrets.map((secret) => secrets.decrypt(secretLabels.webhook, secret, delivery.webhook_id))
   } catch {
-    return ended({ error: 'The secret of the webhook cannot be read: it was stored with another CADRE_SECRET_KEY.' })
+    return ended({
+      error:
+        'The secret of the webhook cannot be decrypted: it was encrypted with another CADRE_SECRET_KEY. Rotate the secret.',
+    })
   }
   const body = deliveryBody(delivery.event)
   const signed = signatureHeaders(keys, { id: delivery.event_id, at, body })
@@ -88,7 +91,7 @@ export async function sendWebhook(
   }
 }
 
-/** What is wrong with an answer; null for a 2xx. */
+/** The error for a status; null for a 2xx. */
 function errorOf(status: number): string | null {
   if (status >= 200 && status < 300) return null
   return status >= 300 && status < 400
@@ -96,15 +99,15 @@ function errorOf(status: number): string | null {
     : `The receiver answered ${status}.`
 }
 
-/** Why there was no response, for the managers of the webhook: nothing that only the operator should know. */
+/** Why there was no response, for the managers of the webhook, without facts for the operator only. */
 function inWords(error: unknown): string {
   if (error instanceof EgressRefused) return `The address is not allowed: ${error.message}.`
   if (!(error instanceof EgressError)) return 'The request could not be sent.'
   if (error.code === 'timed_out') return 'There was no complete answer within 15 s.'
   if (error.code === 'connect_timed_out') return 'There was no connection within 5 s.'
-  // OpenSSL says where in its code, and with a number of the thread, what it says in words between.
+  // OpenSSL writes the location in its code and a thread number around its message.
   const text = error.message
-    // Cut first: the rest may be as long as a certificate.
+    // Cut first, because the rest may be as long as a certificate.
     .slice(0, 2 * errorStored)
     .replace(/(?<!\S)\S*error:[0-9A-F]+:[^:]*:[^:]*:([^:]*)[^]*/, '$1')
     .replaceAll(/\p{Cc}+/gu, ' ')
