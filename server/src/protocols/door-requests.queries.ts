@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { openaiBounds } from '#contract/doors/openai.ts'
 import { holdsPresenceLock } from '../engine/maintenance/leases.ts'
+import type { AskedRequest } from '../engine/commands/repeated-requests.queries.ts'
 import type { Sql } from '../platform/postgres/database.ts'
 
 /**
@@ -19,28 +20,6 @@ export function hashOfRequest(method: string, path: string, body: Buffer | undef
     .update(`${method} ${path}\n`)
     .update(body ?? '')
     .digest()
-}
-
-/** A request as it looks for an earlier equal one; `again` where its client says itself that it repeats. */
-export interface AskedRequest {
-  credential_id: string
-  hash: Buffer
-  again: boolean
-}
-
-/** Which requests have an earlier equal one that they might claim, in their order: most have none. */
-export async function areRepeated(sql: Sql, all: readonly AskedRequest[]): Promise<boolean[]> {
-  const [credentials, hashes] = [all.map((asked) => asked.credential_id), all.map(({ hash }) => hash.toString('hex'))]
-  const again = all.map((asked) => asked.again)
-  const rows = await sql<{ nth: number }>`
-    select asked.nth::int from unnest(${credentials}::text[], ${hashes}::text[], ${again}::boolean[]) with ordinality
-      as asked(credential_id, hash, again, nth)
-    where exists (select from door_request r where r.credential_id = asked.credential_id and r.hash = decode(asked.hash, 'hex')
-        and r.state <> 'answered')
-      or asked.again and exists (select from door_request r
-        where r.credential_id = asked.credential_id and r.hash = decode(asked.hash, 'hex'))`
-  const repeated = new Set(rows.map(({ nth }) => nth - 1))
-  return all.map((_, i) => repeated.has(i))
 }
 
 /**

@@ -1,5 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import { isObject } from '#contract/core/merge-patch.ts'
+import type { AskedRequest } from '../../engine/commands/repeated-requests.queries.ts'
 import { createChatCompletion } from '#contract/doors/openai.ts'
 import { notFound } from '#contract/core/problems.ts'
 import { Answer, handle, type Loading } from '../../http/handle.ts'
@@ -34,7 +35,7 @@ export function chatRoutes(app: FastifyInstance, http: HttpContext, door: OpenAi
     run: async (handling) => {
       await handling.occupy()
       const body = handling.body as Record<string, unknown>
-      return openOnce(door, handling, () => askedOf(handling, body, models, doorFiles))
+      return openOnce(door, handling, (request) => askedOf(handling, body, { models, doorFiles, request }))
     },
     finish: (handling, answer, reply) =>
       finishOpened(answer.body as Opened, async ({ response_id, record, made, fresh }) => {
@@ -75,10 +76,9 @@ function isInvalid({ failure }: ChatState): boolean {
 async function askedOf(
   loading: Loading,
   body: Record<string, unknown>,
-  models: AskedModels,
-  doorFiles: DoorFiles,
+  { models, doorFiles, request }: { models: AskedModels; doorFiles: DoorFiles; request: AskedRequest | undefined },
 ): Promise<AskedSegment> {
-  const agent = await requireModel(loading, body['model'], models)
+  const agent = await requireModel(loading, body['model'], models, request)
   const options = readOptions(body, agent.config)
   return {
     kind: 'openai.chat',

@@ -9,7 +9,8 @@ import { Batcher } from '../../platform/batcher.ts'
 import { recordMaking, type FreshTask } from '../../events/streams/streams.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 import { makeLoadAsked, type AskedAgent } from '../../resources/tasks/asked-agents.ts'
-import { areRepeated, claimRequest, hashOfRequest, recordRequest, type AskedRequest } from '../door-requests.queries.ts'
+import { areRepeated, type AskedRequest } from '../../engine/commands/repeated-requests.queries.ts'
+import { claimRequest, hashOfRequest, recordRequest } from '../door-requests.queries.ts'
 import type { FoundResponse } from '../door-responses.queries.ts'
 import { foundOf, openSegment, plainTask, type AskedSegment, type SegmentPointer } from '../open-segment.ts'
 import { makeSourceOf, RequestEnds, type SourceOf } from '../served-segment.ts'
@@ -55,7 +56,7 @@ function makeRepeated(sql: Sql): Repeated {
 
 /** How the agents of requests are found. */
 export interface AskedModels {
-  loadAsked: (loading: Loading) => Promise<AskedAgent>
+  loadAsked: (loading: Loading, repeated?: AskedRequest) => Promise<AskedAgent>
   findModel: FindModel
   known: KnownModels
 }
@@ -90,18 +91,22 @@ export type KnownModels = Map<string, FoundModel>
 /** Names that a process remembers; one more takes the place of the oldest. */
 const knownModelsMax = 10_000
 
-/** The agent that a body names as its model. Throws 404 `model_not_found`, 400 where it names none. */
+/**
+ * The agent that a body names as its model; with `repeated` the statement that finds it also looks for an earlier equal request. Throws
+ * 404 `model_not_found`, 400 where it names none.
+ */
 export async function requireModel(
   loading: Loading,
   model: unknown,
   { loadAsked, findModel: findShared, known }: AskedModels,
+  repeated?: AskedRequest,
 ): Promise<AskedAgent> {
   if (typeof model !== 'string' || model === '')
     throw badParameter('model', 'model is required.', 'missing_required_parameter')
   const { sql, principal } = loading
   const project = projectOf(loading)
   const load = ({ project_id, id }: FoundModel): Promise<AskedAgent> =>
-    loadAsked({ ...loading, params: { project_id: projectId(project_id), agent_id: id } })
+    loadAsked({ ...loading, params: { project_id: projectId(project_id), agent_id: id } }, repeated)
   const place = JSON.stringify([principal.org_id, project ?? null, model])
   const last = known.get(place)
   if (last) {
@@ -132,29 +137,32 @@ function unlessMissing(error: unknown): undefined {
 export async function openOnce(
   { engine, database, repeated, ends }: Pick<OpenAiDoor, 'engine' | 'database' | 'repeated' | 'ends'>,
   loading: Loading,
-  asked: () => Promise<AskedSegment>,
+  asked: (request?: AskedRequest) => Promise<AskedSegment>,
 ): Promise<Opened> {
   const { sql, principal, request } = loading
   const segment = (tx: Sql, of: AskedSegment): Promise<SegmentPointer> =>
     openSegment(tx, { engine }, { ...loading, sql: tx }, of)
-  const judged = async (): Promise<AskedSegment> => {
-    const of = await asked()
+  const judged = async (of: AskedSegment): Promise<AskedSegment> => {
     const said = of.input.messages.findLast(({ role }) => role === 'user')
     if (said) await judgeInput(of.agent.config, saidOf(said.content).content, { ...of.agent, ...loading.principal })
     return of
   }
-  if (sql.isTransaction) return { ...(await segment(sql, await judged())), record: null }
+  if (sql.isTransaction) return { ...(await segment(sql, await judged(await asked()))), record: null }
   const { credential_id } = principal
   const process_id = engine.worker_id
   const path = request.url.split('?', 1)[0] ?? request.url
   const hash = hashOfRequest(request.method, path, request.body as Buffer | undefined)
   const again = Number(request.headers['x-stainless-retry-count'] ?? 0) >= 1
   await (again ? ends.flush() : ends.written())
+  const equal = { credential_id, hash, again }
+  // An earlier request was answered even where this one could not be: its agent may be gone.
+  const [read] = await Promise.allSettled([asked(equal)])
+  const known = read.status === 'fulfilled' ? read.value.agent.is_repeated : undefined
   const claimed =
-    (await repeated.submit({ credential_id, hash, again })) &&
-    (await claimRequest(database.indexed, { credential_id, hash, again, process_id }))
+    (known ?? (await repeated.submit(equal))) && (await claimRequest(database.indexed, { ...equal, process_id }))
   if (claimed) return { response_id: claimed.response_id, task_id: claimed.task_id, record: claimed.id }
-  const of = await judged()
+  if (read.status === 'rejected') throw read.reason
+  const of = await judged(read.value)
   const task = plainTask(loading, of, { credential_id, hash, process_id })
   if (task && engine.mayShare(task)) {
     const { row, take, end: forget } = await recordMaking(engine.hub, task.id, () => engine.create(task))

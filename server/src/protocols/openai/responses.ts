@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import { isObject } from '#contract/core/merge-patch.ts'
+import type { AskedRequest } from '../../engine/commands/repeated-requests.queries.ts'
 import { notFound } from '#contract/core/problems.ts'
 import * as operations from '#contract/doors/openai.ts'
 import { untilClosed } from '../../http/connection/until-closed.ts'
@@ -47,7 +48,7 @@ export function responseRoutes(app: FastifyInstance, http: HttpContext, door: Op
       const body = handling.body as Record<string, unknown>
       const isBackground = body['background'] === true
       if (!isBackground || body['stream'] === true) await handling.occupy()
-      return openOnce(door, handling, () => askedOf(handling, body, models, doorFiles))
+      return openOnce(door, handling, (request) => askedOf(handling, body, { models, doorFiles, request }))
     },
     finish: (handling, answer, reply) =>
       finishOpened(answer.body as Opened, async ({ response_id, record, made, fresh }) => {
@@ -142,10 +143,9 @@ async function requireResponse(
 async function askedOf(
   loading: Loading,
   body: Record<string, unknown>,
-  models: AskedModels,
-  doorFiles: DoorFiles,
+  { models, doorFiles, request }: { models: AskedModels; doorFiles: DoorFiles; request: AskedRequest | undefined },
 ): Promise<AskedSegment> {
-  const agent = await requireModel(loading, body['model'], models)
+  const agent = await requireModel(loading, body['model'], models, request)
   const options = readOptions(body, agent.config)
   const { previous_response_id } = body
   const conversation_id = conversationOf(body)

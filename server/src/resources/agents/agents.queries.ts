@@ -1,6 +1,7 @@
 import { agentActions, type AgentAction, type AgentState } from '#contract/resources/agent-lifecycle.ts'
 import { notFound, Problem } from '#contract/core/problems.ts'
 import { answerConstraints } from '../../platform/postgres/constraints.ts'
+import { isRepeated, type AskedRequest } from '../../engine/commands/repeated-requests.queries.ts'
 import { jsonb, type Fragment, type Sql } from '../../platform/postgres/database.ts'
 import { isId, newId } from '../../platform/ids.ts'
 import { subscriptionsIn } from '../../engine/journal/task-outbox.ts'
@@ -82,6 +83,8 @@ export async function findAgentsWithStats(
 /** A path of a caller's, with the credential that the caller has. */
 export interface AskedPath extends AgentPath {
   credential_id: string
+  /** A request whose earlier equal ones are looked for. */
+  repeated?: AskedRequest | undefined
 }
 
 /** An agent that is asked to do a task, and what decides whether it takes one. */
@@ -100,6 +103,8 @@ export interface AgentAndRoom extends AgentRow {
   providers_version: number
   /** Whether its `last_activity` is of this second. */
   is_fresh: boolean
+  /** Whether the request of its path has an earlier equal one; undefined where no path of the statement has one. */
+  is_repeated?: boolean
 }
 
 /** The agents that paths name, as `findAgentsWithStats` finds them, with what decides whether each takes a task. */
@@ -118,9 +123,17 @@ export async function findAgentsAndRoom(
       coalesce((select u.tokens from token_usage u
         where u.subject = found.token_subject and u.hour = date_trunc('hour', now(), 'UTC')), 0) as tokens_used,
       coalesce((select o.model_providers_version from organization o where o.id = asked.of_org), 0) as providers_version,
-      coalesce(found.last_activity > now() - interval '1 second', false) as is_fresh
+      coalesce(found.last_activity > now() - interval '1 second', false) as is_fresh${areRepeatedIn(sql, paths)}
     from ${named(sql, paths)}`)
   return inOrder(paths, rows)
+}
+
+const noHash = Buffer.alloc(0)
+
+function areRepeatedIn({ fragment }: Sql, paths: readonly AskedPath[]): Fragment {
+  if (paths.every(({ repeated }) => repeated === undefined)) return fragment``
+  const asked = paths.map(({ credential_id, repeated }) => repeated ?? { credential_id, hash: noHash, again: false })
+  return fragment`, ${isRepeated({ fragment }, asked, fragment`asked.nth`)} as is_repeated`
 }
 
 /** Rows of agents that paths name, as `found`, each with its place among them, as `asked.nth`; each is found by its key. */

@@ -6,6 +6,7 @@ import type { Database, Sql } from '../../platform/postgres/database.ts'
 import { Batcher, onceEach } from '../../platform/batcher.ts'
 import { isId } from '../../platform/ids.ts'
 import { findAgentsAndRoom, type AgentAndRoom, type AskedPath } from '../agents/agents.queries.ts'
+import type { AskedRequest } from '../../engine/commands/repeated-requests.queries.ts'
 import { projectNumber, requireProject } from '../projects/projects.queries.ts'
 import type { AgentStanding } from '../../engine/commands/new-task.ts'
 import type { AgentConfig, BudgetState } from '../../engine/task.ts'
@@ -20,6 +21,8 @@ export interface AskedAgent extends AgentAndRoom {
   /** The budgets that the task would spend. */
   budgets: readonly BudgetState[]
   standing: AgentStanding
+  /** Whether the request that names it has an earlier equal one; undefined where that was not asked. */
+  is_repeated?: boolean
 }
 
 /**
@@ -29,16 +32,16 @@ export interface AskedAgent extends AgentAndRoom {
 export function makeLoadAsked({
   indexed,
   settings,
-}: Pick<Database, 'indexed' | 'settings'>): (loading: Loading) => Promise<AskedAgent> {
+}: Pick<Database, 'indexed' | 'settings'>): (loading: Loading, repeated?: AskedRequest) => Promise<AskedAgent> {
   const groups = new Batcher<AskedPath, AskedAgent | undefined>(
     (all) => onceEach(all, nameOf, (some) => findAsked(indexed, some)),
     { concurrency, groupMax, apart_ms, waitMax_ms: settings.connectionTimeoutMillis! },
   )
-  return async ({ sql: here, params: { project_id, agent_id }, principal }) => {
+  return async ({ sql: here, params: { project_id, agent_id }, principal }, repeated) => {
     const number = projectNumber(project_id!)
     if (number !== undefined && isId('agent', agent_id!)) {
       const { org_id, credential_id } = principal
-      const asked = { id: agent_id!, project_id: number, org_id, credential_id }
+      const asked = { id: agent_id!, project_id: number, org_id, credential_id, repeated }
       const agent = here.isTransaction ? (await findAsked(here, [asked]))[0] : await groups.submit(asked)
       if (agent) return agent
     }
@@ -62,6 +65,7 @@ async function findAsked(sql: Sql, all: readonly AskedPath[]): Promise<(AskedAge
   )
 }
 
-function nameOf({ id, project_id, org_id, credential_id }: AskedPath): string {
-  return `${id} ${project_id} ${org_id} ${credential_id}`
+function nameOf({ id, project_id, org_id, credential_id, repeated }: AskedPath): string {
+  const equal = repeated ? ` ${repeated.hash.toString('base64')} ${repeated.again}` : ''
+  return `${id} ${project_id} ${org_id} ${credential_id}${equal}`
 }
