@@ -1,6 +1,14 @@
 import { nativeProviderNames, nativeProviders, type NativeProviderName } from '#contract/models/native-providers.ts'
-import type { OwnProvider } from '../models/model.ts'
+import type { PriceTable } from '#contract/models/price-table.ts'
 import { modelPrices, type ModelPrice } from '#contract/models/model-prices.ts'
+
+/** What the prices of an organization's provider depend on. */
+export interface OwnPrices {
+  /** Whether its name has a price list that is for another address. */
+  is_elsewhere: boolean
+  /** Prices that the organization gave, by `provider/model`. */
+  prices: PriceTable
+}
 
 /** Prices of models in this installation. */
 export interface Prices {
@@ -8,7 +16,7 @@ export interface Prices {
    * The price of `provider/model`; null if it is unknown. `own` is the organization's provider of the model; left out for
    * a provider of the service.
    */
-  of(model: string, own?: Pick<OwnProvider, 'is_elsewhere' | 'prices'>): ModelPrice | null
+  of(model: string, own?: OwnPrices): ModelPrice | null
 }
 
 /** The error message for a call without a price under a budget in dollars. */
