@@ -10,13 +10,16 @@ import { after, before, test } from 'node:test'
 import { promisify } from 'node:util'
 import { makeEmptyDatabase } from '../server/test/backups.ts'
 import { sender } from '../server/test/harness.ts'
+import { isFullRun } from '../server/test/long-run.ts'
 import { type imageConfig, makeLayers, writeLayout } from '../tools/release/image.ts'
-import { databaseEnvironment, startProcess, type RunningService } from './process.ts'
+import { makeProgram } from '../tools/tests/program.ts'
+import { databaseEnvironment, programVariable, startProcess, type RunningService } from './process.ts'
 import { python } from './python/python.ts'
 
 /**
- * Cadre as others install it: packed twice from two copies of the repository, installed from the packages into empty folders whose
- * names have spaces, brackets and letters beyond ASCII, with `umask 077`, and run by a user without rights and without a home.
+ * Cadre as others install it: packed from a copy of the repository, twice with `CADRE_TEST_FULL=1`, installed from the packages into
+ * empty folders whose names have spaces, brackets and letters beyond ASCII, with `umask 077`, and run by a user without rights and
+ * without a home.
  */
 const run = promisify(execFile)
 const repository = join(import.meta.dirname, '..')
@@ -31,12 +34,15 @@ const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !n
 const oldNode = firstOnPath('node')
 
 let folder: string
-let releases: string[]
+/** The release that is tried out. */
+let made: string
+/** Another one of the same commit. */
+let madeAgain: string | undefined
 
 before(async () => {
   folder = await mkdtemp(join(tmpdir(), 'cadre installs [ü] '))
   await chmod(folder, 0o755)
-  releases = await Promise.all([release('one', '022'), release('other [one]', '077')])
+  ;[made, madeAgain] = await Promise.all([release('one [ü]', '077'), isFullRun ? release('other', '022') : undefined])
 }, timeout)
 
 after(async () => {
@@ -81,9 +87,9 @@ function firstOnPath(program: string): string | undefined {
 }
 
 async function packageOf(name: string): Promise<string> {
-  const file = (await readdir(releases[0]!)).find((one) => new RegExp(`^${name}-\\d.*[.]tgz$`).test(one))
+  const file = (await readdir(made)).find((one) => new RegExp(`^${name}-\\d.*[.]tgz$`).test(one))
   assert.ok(file, name)
-  return join(releases[0]!, file)
+  return join(made, file)
 }
 
 /** What lies in a package, by path. */
@@ -177,13 +183,15 @@ async function watchTask({ url }: RunningService): Promise<void> {
 }
 
 test(
-  'a release is the same bytes twice, its checksums hold, and its packages hold production files alone',
+  'a release depends on neither the folder nor the umask of a checkout, its checksums hold, and its packages hold production files alone',
   timeout,
   async () => {
-    const [one, other] = await Promise.all(releases.map((at) => readFile(join(at, 'SHA256SUMS'), 'utf8')))
-    assert.equal(one, other)
-    await run('sha256sum', ['--check', '--strict', '--quiet', 'SHA256SUMS'], { cwd: releases[0] })
-    const names = (await readdir(releases[0]!)).toSorted()
+    if (madeAgain !== undefined) {
+      const [one, other] = await Promise.all([made, madeAgain].map((at) => readFile(join(at, 'SHA256SUMS'), 'utf8')))
+      assert.equal(one, other)
+    }
+    await run('sha256sum', ['--check', '--strict', '--quiet', 'SHA256SUMS'], { cwd: made })
+    const names = (await readdir(made)).toSorted()
     const version = await versionHere()
     const ofPython = [`cadre_sdk-${version}-py3-none-any.whl`, `cadre_sdk-${version}.tar.gz`]
     assert.deepEqual(names, [
@@ -197,7 +205,7 @@ test(
       'openapi.json',
       'sbom.cdx.json',
     ])
-    const bill = JSON.parse(await readFile(join(releases[0]!, 'sbom.cdx.json'), 'utf8'))
+    const bill = JSON.parse(await readFile(join(made, 'sbom.cdx.json'), 'utf8'))
     assert.equal(bill.bomFormat, 'CycloneDX')
     for (const name of ['fastify', 'react'])
       assert.ok(
@@ -219,8 +227,24 @@ test(
     const wrong = content.filter((path) => /[.]tsx?$|[.]test[.]|(^|\/)(test|e2e|bench|node_modules)\//.test(path))
     assert.deepEqual(wrong, [])
     assert.ok((await contentOf(await packageOf('cadre-cli'))).includes('dist/AGENTS.md'))
+    await assertIndependent()
   },
 )
+
+/** Neither the folder nor the umask of a checkout is in a release. */
+async function assertIndependent(): Promise<void> {
+  for (const name of ['cadre', 'cadre-cli', 'cadre-sdk']) {
+    const { stdout } = await run('tar', ['--list', '--verbose', '--gzip', '--file', await packageOf(name)])
+    assert.match(stdout, /^(-rw(-r--r--|xr-xr-x) .*\n)+$/, name)
+  }
+  const unpacked = join(folder, 'unpacked')
+  await mkdir(unpacked)
+  await run('tar', ['-x', '-z', '-f', await packageOf('cadre'), '-C', unpacked, '--strip-components=1'])
+  // A long run has compiled it in the repository.
+  let here = process.env[programVariable]
+  if (here === undefined) await makeProgram((here = join(folder, 'here')))
+  await run('diff', ['--recursive', '--brief', join(unpacked, 'dist/program'), join(here, 'dist/program')])
+}
 
 test('the package serves as `npm start` does, with its own Node and database, in 250 MB', timeout, async () => {
   const at = await install('with all [of it] é', await packageOf('cadre'))
@@ -317,8 +341,8 @@ test(
     const at = join(folder, 'a checkout')
     await mkdir(join(at, 'node_modules'), { recursive: true })
     for (const name of ['cadre.mjs', 'start.mjs', 'package.json', 'contract', 'server', 'sdk', 'cli', 'tools'])
-      await symlink(join(releases[0]!, '..', name), join(at, name))
-    const copied = join(releases[0]!, '..')
+      await symlink(join(made, '..', name), join(at, name))
+    const copied = join(made, '..')
     await rm(join(copied, 'console/dist'), { recursive: true })
     await rm(join(copied, 'node_modules'))
     await mkdir(join(copied, 'node_modules'))
