@@ -24,9 +24,12 @@ async function closeShared(): Promise<void> {
 }
 atEnd.push(closeShared)
 
-/** The browser of this process, for tests that open contexts in it. It ends with the process, or with its last user where a file runs alone. */
-export async function useBrowser(): Promise<{ browser: Browser; release(): void }> {
-  shared ??= { browser: launchBrowser(), users: 0 }
+/**
+ * The browser of this process, for tests that open contexts in it. It ends with the process, or with its last user where a file runs alone.
+ * The first user decides the options.
+ */
+export async function useBrowser(options?: BrowserOptions): Promise<{ browser: Browser; release(): void }> {
+  shared ??= { browser: launchBrowser(options), users: 0 }
   const mine = shared
   mine.users += 1
   return {
@@ -38,8 +41,13 @@ export async function useBrowser(): Promise<{ browser: Browser; release(): void 
   }
 }
 
+export interface BrowserOptions {
+  /** Whether it optimizes scripts that run often, as a user's does. A page of a test ends before that pays. */
+  optimizes?: boolean
+}
+
 /** A browser without background requests to the network. */
-export function launchBrowser(): Promise<Browser> {
+export function launchBrowser({ optimizes = false }: BrowserOptions = {}): Promise<Browser> {
   return chromium.launch({
     ...(executablePath === undefined ? {} : { executablePath }),
     args: [
@@ -48,6 +56,7 @@ export function launchBrowser(): Promise<Browser> {
       '--disable-background-networking',
       '--disable-component-update',
       '--disable-sync',
+      ...(optimizes ? [] : ['--js-flags=--no-opt,--no-maglev']),
     ],
   })
 }

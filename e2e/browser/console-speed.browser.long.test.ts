@@ -31,7 +31,7 @@ let talker: string
 
 before(async () => {
   if (inBrowser.skip) return
-  cadre = await startConsole({ CADRE_DEFAULT_MODEL: 'builtin/echo' })
+  cadre = await startConsole({ CADRE_DEFAULT_MODEL: 'builtin/echo' }, { optimizes: true })
   project = (await createProject(cadre.send, 'speed')).id
   await cadre.sql`
     insert into agent (id, project_id, name, description, status, config, metadata, created_by, token_subject, created_at, last_activity)

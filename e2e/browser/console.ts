@@ -10,7 +10,7 @@ import { makePerson, makeSession, ownerOf } from '../../server/test/actors.ts'
 import { localUrl, makeTestDatabase, sender, startTestService, type Send } from '../../server/test/harness.ts'
 import { isFullRun } from '../../server/test/long-run.ts'
 import { buildConsoleIfStale } from '../../tools/console-build.mjs'
-import { cutTables, isWider, useBrowser, violationsOf } from './chromium.ts'
+import { type BrowserOptions, cutTables, isWider, useBrowser, violationsOf } from './chromium.ts'
 import { databaseEnvironment, startProcess, type RunningService } from '../process.ts'
 
 const owner = {
@@ -58,9 +58,9 @@ export interface OpenOptions {
 }
 
 /** Starts a service in this process, on a new database; every error that its pages log fails `checkPage`. */
-export async function startConsole(env: Record<string, string> = {}): Promise<TestConsole> {
+export async function startConsole(env: Record<string, string> = {}, options?: BrowserOptions): Promise<TestConsole> {
   assert.ok(await buildConsoleIfStale(), 'the console is built')
-  const [service, { browser, release }] = await Promise.all([startTestService(env), useBrowser()])
+  const [service, { browser, release }] = await Promise.all([startTestService(env), useBrowser(options)])
   const url = localUrl(service)
   const { cookie } = await makeSession(service, ownerOf(service))
   const [name = '', value = ''] = cookie.split('=')
