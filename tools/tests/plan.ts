@@ -5,10 +5,10 @@ const folders = ['contract', 'server', 'sdk', 'cli', 'console', 'tools', 'e2e']
 
 /**
  * Files of one process at most. A process takes seconds of a processor until it has loaded and compiled the service and started one,
- * so files share that. The groups of a whole run are one fewer than the processes at a time: they begin together, end at about the
- * same time, and files with a process each fill what is left.
+ * so files share that. The groups of a whole run are as many as the processes at a time: one begins after the browsers, and files with a
+ * process each fill what is left.
  */
-const filesOfGroup = 128
+const filesOfGroup = 96
 
 /** In a long run one file may take half a minute. */
 const filesOfLongGroup = 10
