@@ -3,12 +3,12 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { cp, mkdir, readdir, readFile, stat } from 'node:fs/promises'
 import { createServer } from 'node:net'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { maker } from '../../server/test/contract/full-installation.ts'
 import { sender } from '../../server/test/harness.ts'
 import { api_key, makeInstallations, succeed, type Installations } from '../scenarios/installations.ts'
-import { startProcess } from '../process.ts'
+import { cadreScript, startProcess } from '../process.ts'
 
 const root = new URL('../..', import.meta.url).pathname
 
@@ -43,13 +43,13 @@ describe('the guide to backups', () => {
       .replaceAll('/etc/cadre', join(folder, 'etc'))
       .replaceAll('/srv/cadre', join(folder, 'restored'))
       .replaceAll('/tmp/cadre-drill', join(folder, 'drill'))
-      .replaceAll('/opt/cadre', root)
+      .replaceAll('/opt/cadre', dirname(cadreScript))
   }
   async function run(script: string, more: Record<string, string>): Promise<{ stdout: string; stderr: string }> {
     const { PATH, HOME } = process.env as Record<string, string>
     const node = join(process.execPath, '..')
     const child = spawn('sh', ['-e', '-c', script], {
-      cwd: root,
+      cwd: dirname(cadreScript),
       env: { HOME: HOME!, PATH: `${node}:${PATH}`, CADRE_LOG_LEVEL: 'error', ...more },
       stdio: ['ignore', 'pipe', 'pipe'],
     })
