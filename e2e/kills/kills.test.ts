@@ -29,14 +29,16 @@ const isDurable = process.env['CADRE_TEST_DURABLE'] === '1'
 /** `CADRE_TEST_FINDING`: a finding that no checker made, to see that findings are printed and the run ends. */
 const planted = process.env['CADRE_TEST_FINDING']
 const pause_ms = { min: 20, max: 400 }
+/** Who give tasks all the time. */
+const callers = kills < 10 ? 4 : 10
 const serviceShare = 0.1
 const postgresShare = 0.03
 /** After the last kill a task must end at least this often, until all have. */
 const stalled_ms = 60_000
 /** Time between two lines of progress: a run without them is stuck. */
 const progress_ms = 15_000
-/** Workers that are killed beyond that, until one was killed at work. */
-const moreMax = 20
+/** Workers that are killed beyond that, until one was killed at work; none in a run without kills. */
+const moreMax = kills === 0 ? 0 : 20
 /** So soon others take over what a killed worker was at: the end of its lease and a look. */
 const takeover_ms = 8000
 /** How long PostgreSQL may take until it is back and can be killed again. */
@@ -118,7 +120,7 @@ async function startEnvironment(t: TestContext, rng: Rng): Promise<Environment> 
   const cluster = await startCluster(rng.fork(), starts(postgres, folder.path, world))
   ends.push(() => cluster.close())
   const { project, agents, threads } = await makeAgents(sender(cluster.url()!, api_key), world)
-  const load = startLoad({ cluster, rng: rng.fork(), api_key, project, agents, threads, callers: 10 })
+  const load = startLoad({ cluster, rng: rng.fork(), api_key, project, agents, threads, callers })
   ends.push(() => load.close())
   return { cluster, load, world, sql: database.sql, postgres, agents }
 }

@@ -19,12 +19,12 @@ const rng = makeRng(seed)
 /** Each task makes so many calls at once, half of them of each tool. */
 const callsOfTask = 10
 /** `CADRE_TEST_CALLS` chooses. */
-const callCount = Number(process.env['CADRE_TEST_CALLS'] ?? longSizeOf({ usual: 300, full: 5000 }))
+const callCount = Number(process.env['CADRE_TEST_CALLS'] ?? longSizeOf({ usual: 200, full: 5000 }))
 const taskCount = callCount / callsOfTask
 /** Programs of five workers each: a kill of one takes five workers at once. */
-const programCount = longSizeOf({ usual: 6, full: 20 })
+const programCount = longSizeOf({ usual: 4, full: 20 })
 const workersOfProgram = 5
-const kills = Math.max(6, Math.round(callCount * 0.006))
+const kills = Math.max(4, Math.round(callCount * 0.006))
 /** Time between two lines of progress: a run without them is stuck. */
 const progress_ms = 15_000
 /** Tasks that are given at a time. */

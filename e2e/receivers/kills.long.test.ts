@@ -12,12 +12,15 @@ import { startEnvironment } from './environment.ts'
 import { isDelivering } from './history.ts'
 
 /** `CADRE_TEST_KILLS` chooses. */
-const kills = Number(process.env['CADRE_TEST_KILLS'] ?? longSizeOf({ usual: 6, full: 20 }))
+const kills = Number(process.env['CADRE_TEST_KILLS'] ?? longSizeOf({ usual: 4, full: 20 }))
 /** So many kills meet everything that can be interrupted. */
 const meetsAll = 20
 const pause_ms = { min: 20, max: 500 }
 /** Of kills: how many come while the other service is not back yet, so that there is none for a moment. */
 const bothShare = 0.25
+
+/** In each of two organizations. */
+const callers = longSizeOf({ usual: 2, full: 5 })
 
 const api_key = 'cadre_00112233445566778899aabbccddeeff'
 
@@ -47,7 +50,7 @@ test(`${kills} kills of two services lose no event, and send none that is wrong 
   const start = () => startProcess(service)
   const cluster = await startCluster(rng.fork(), { services: [start, start], workers: [] })
   ends.push(cluster.close)
-  const environment = await startEnvironment({ url: cluster.url, sql, receivers, rng: rng.fork(), api_key, callers: 5 })
+  const environment = await startEnvironment({ url: cluster.url, sql, receivers, rng: rng.fork(), api_key, callers })
 
   const began = performance.now()
   const killed: number[] = []

@@ -28,7 +28,7 @@ const kinds = {
   '/slow': null,
   '/floods': null,
 } as const
-const ofEachKind = longSizeOf({ usual: 8, full: 20 })
+const ofEachKind = longSizeOf({ usual: 4, full: 20 })
 const well = longSizeOf({ usual: 5, full: 10 })
 /** Between two events. */
 const pause_ms = 100
