@@ -27,6 +27,8 @@ const isRoot = process.getuid?.() === 0
 const otherUser = 65_534
 const api_key = `cadre_${'1a'.repeat(16)}`
 const megabyte = 1 << 20
+/** The moment that releases are made with. */
+const epoch = '1790000000'
 const timeout = { timeout: 300_000 }
 /** Without what the npm that runs the tests says of this repository. */
 const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('npm_')))
@@ -69,7 +71,7 @@ async function release(name: string, umask: string): Promise<string> {
   if (python === undefined) args.push('--no-python')
   await run('sh', ['-c', `umask ${umask} && exec "$@"`, 'sh', process.execPath, ...args], {
     cwd: copy,
-    env: { ...env, SOURCE_DATE_EPOCH: '1790000000' },
+    env: { ...env, SOURCE_DATE_EPOCH: epoch },
   })
   return out
 }
@@ -244,6 +246,16 @@ async function assertIndependent(): Promise<void> {
   let here = process.env[programVariable]
   if (here === undefined) await makeProgram((here = join(folder, 'here')))
   await run('diff', ['--recursive', '--brief', join(unpacked, 'dist/program'), join(here, 'dist/program')])
+  if (python === undefined) return
+  const [source, again] = [join(made, '../sdk-python'), join(folder, 'python')]
+  await mkdir(again)
+  await run('chmod', ['-R', 'go+rX', source])
+  await run(python, [join(source, 'build_backend/cadre_build.py'), again], {
+    env: { ...env, SOURCE_DATE_EPOCH: epoch },
+  })
+  const names = await readdir(again)
+  assert.equal(names.length, 2)
+  for (const name of names) await run('cmp', [join(made, name), join(again, name)])
 }
 
 test('the package serves as `npm start` does, with its own Node and database, in 250 MB', timeout, async () => {
