@@ -3,13 +3,13 @@ import type { Actor } from '#contract/accounts/audit.ts'
 import { userAgentOf } from './user-agent.ts'
 import type { Principal } from './principal.ts'
 
-/** The caller of a request as the audit log stores it; without a principal only where the request comes from. */
+/** The caller of a request for the audit log; without a principal only where the request came from. */
 export function actorOf(
   request: FastifyRequest,
   principal?: Pick<Principal, 'kind' | 'credential_id' | 'user_id' | 'org_id'>,
 ): Actor {
   return {
-    // Empty where the user belongs to none.
+    // Empty if the user belongs to no organization.
     org_id: principal?.org_id || null,
     actor: principal?.user_id ?? null,
     credential: principal ? { kind: principal.kind, id: principal.credential_id } : null,
@@ -20,8 +20,8 @@ export function actorOf(
 }
 
 /**
- * The same, of what concerns a person rather than an organization: a cookie belongs to none. A key or a token does, and
- * its identifier is no other organization's to read.
+ * The actor of an action on a person rather than on an organization. A cookie belongs to no organization; a key or a
+ * token does, and other organizations must not see its id.
  */
 export function asUser(actor: Actor): Actor {
   return actor.credential?.kind === 'session' ? { ...actor, org_id: null } : actor

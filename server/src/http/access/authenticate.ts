@@ -19,46 +19,46 @@ import {
 import type { Coalescer } from './coalesce.ts'
 import type { Uses } from './key-usage.ts'
 
-/** What authentication needs to know. */
+/** What authentication needs. */
 export interface AuthenticationSettings {
   /** The small pool whose commits do not wait for the disk (decision 0003). */
   sql: Sql
   rates: RateSettings
-  /** Model tokens a credential may use an hour (decision D90). */
+  /** Model tokens that a credential may use per hour (decision D90). */
   tokens_per_hour: number
-  /** Verifies a signed cookie and gives its value; undefined where the signature is wrong. */
+  /** Returns the value of a signed cookie; undefined for a wrong signature. */
   unsignCookie: (signed: string) => string | undefined
   cookies: (header: string | undefined) => Record<string, string | undefined>
-  /** Requests of one credential that come at once are looked up and counted by one statement. */
+  /** Lets concurrent requests of one credential share a statement. */
   coalesce: Coalescer
   uses: Uses
-  /** Whether the service gave a lease's token out: any other is a guess. */
+  /** Whether the service issued a lease token; any other is a forgery. */
   isLease: (token: string) => boolean
 }
 
-/** A principal, and the headers that tell where its limits stand. */
+/** A principal, and the headers of its limits. */
 export interface Authenticated {
   principal: Principal
   headers: Record<string, string>
-  /** Set when the request was refused by its windows, or for want of an organization; thrown after the headers are on the answer. */
+  /** Set if a limit refused the request, or if its user has no organization. It is thrown after the headers are set. */
   refused: Problem | undefined
 }
 
-/** A credential as presented, before anything is known about it. */
+/** A credential as presented, before any check. */
 export type Presented =
   | { kind: 'api_key'; key: string }
   | { kind: 'token'; token: string }
   | { kind: 'session'; cookie: string }
   | { kind: 'lease'; token: string }
 
-/** The prefixes of every API key and of every token of a lease; no OAuth token begins with one. */
+/** Prefixes of API keys and of lease tokens; no OAuth token has one. */
 const keyPrefix = 'cadre_'
 const leasePrefix = 'lease_'
 
 /**
- * Which credential of a request counts (decision D20): `Authorization` before `X-API-Key` before the cookie, without
- * falling back. A bearer with the prefix of keys is an API key, because clients of other APIs send keys there. Undefined
- * where there is none.
+ * The credential of a request that counts (decision D20): `Authorization` before `X-API-Key` before the cookie, without
+ * falling back. A bearer with the prefix of keys is an API key, because clients of other APIs send keys there.
+ * Undefined without a credential.
  */
 export function presentedCredential(
   headers: IncomingHttpHeaders,
@@ -77,14 +77,14 @@ export function presentedCredential(
 }
 
 /**
- * Turns the credential of a request into a principal and counts the request in its windows, both by one statement: a
- * revoked credential stops working with the next request, and the counts are exact across processes (decision 0003). Requests
- * of one credential that come while such a statement is on its way share the next: its row is written by one at a time anyway.
- * Where a connection breaks between such a statement's commit and its answer, those who shared it are counted once more, as
- * callers are who then try again: windows may admit fewer for it, never more.
+ * Authenticates a request and counts it in its windows, by one statement: a revoked credential stops working with the
+ * next request, and the counts are exact across processes (decision 0003). Requests of one credential that arrive while
+ * such a statement is in flight share the next one, because its row is written by one statement at a time anyway. If a
+ * connection breaks between the commit and its response, those that shared the statement are counted twice: windows may
+ * then admit fewer requests, never more.
  *
- * Throws 401 by decision D23. A request over its limit is not thrown here but returned as `refused`, so that its
- * answer carries the headers too.
+ * A request over its limit is returned as `refused`, so that its response has the headers too.
+ * @throws the 401 problems of decision D23, `organization_not_found`
  */
 export async function authenticate(
   settings: AuthenticationSettings,
@@ -95,7 +95,7 @@ export async function authenticate(
   if (!presented)
     throw new Problem('unauthorized', undefined, {
       message:
-        'Credentials are missing. Send an API key as X-API-Key, or as Authorization: Bearer as an access token is.',
+        'Credentials are missing. Send an API key as X-API-Key, or an API key or access token as Authorization: Bearer.',
     })
   if (presented.kind === 'lease' && !settings.isLease(presented.token)) throw new ForgedLease()
   const lookup = lookups[presented.kind](settings, presented, headers)
@@ -119,7 +119,7 @@ export async function authenticate(
     throw new Problem(presented.kind === 'token' ? 'expired_token' : unknownKinds[presented.kind])
   if (row.state === 'no_organization')
     throw notFound('organization_not_found', 'organization', String(headers['x-organization-id']))
-  // A token for one resource is none for another (RFC 8707).
+  // A token for one resource is not valid for another (RFC 8707).
   if (presented.kind === 'token' && isForMcp(row.audience) !== (operation.error_format === 'mcp'))
     throw new Problem('invalid_token')
   const principal: Principal = {
@@ -151,7 +151,7 @@ export async function authenticate(
       'x-ratelimit-remaining-requests': String(
         Math.max(0, general.hour - (bucket === 'general' ? row.hour_used : row.general_used)),
       ),
-      // Clients of OpenAI read how long that is.
+      // Clients of OpenAI expect a duration.
       'x-ratelimit-reset-requests':
         operation.error_format === 'openai'
           ? `${Math.max(0, row.hour_reset - Math.floor(row.now))}s`
@@ -165,21 +165,21 @@ export async function authenticate(
   }
 }
 
-/** A lease that this service never gave out: a guess, which is recorded. */
+/** A lease token that this service never issued; it is recorded. */
 export class ForgedLease extends Problem {
   constructor() {
-    super('invalid_token', undefined, { message: 'The token is no lease that this service gave out.' })
+    super('invalid_token', undefined, { message: 'This service did not issue the lease token.' })
   }
 }
 
-/** Whether a token was asked for the MCP endpoint of this service, or of one of its agents. */
+/** Whether a token was requested for the MCP endpoint of this service, or of one of its agents. */
 function isForMcp(audience: string | null): boolean {
   return audience !== null && /\/mcp(\/agents\/[^/]+)?$/.test(audience)
 }
 
 /**
- * The part of a shared count that belongs to one request. Where the requests did not all fit into the windows, none was
- * counted, and each is counted alone.
+ * The share of one request in a shared count. If the requests did not all fit the windows, none was counted, and each
+ * is counted alone.
  */
 async function ownShare(
   row: AuthenticationRow | undefined,
@@ -194,16 +194,16 @@ async function ownShare(
 }
 
 interface AuthenticationRow extends WindowRow, Omit<Principal, 'kind' | 'org_id' | 'role' | 'audience' | 'queues'> {
-  /** Of an API key; null where it may claim from every queue. */
+  /** Of an API key; null if it may claim from every queue. */
   queues?: string[] | null
-  /** `no_organization`: the one that the request names is none of the user's. */
+  /** `no_organization`: the user is not a member of the requested organization. */
   state: 'ok' | 'unknown' | 'expired' | 'no_organization'
-  /** Null where the user belongs to none at all. */
+  /** Null if the user belongs to no organization. */
   org_id: string | null
   role: Role | null
   general_used: number
   tokens_used: number
-  /** Of a token: the resource that it was asked for. */
+  /** Of a token: the resource that it was requested for. */
   audience: string | null
 }
 
@@ -213,14 +213,14 @@ const unknownKinds: Record<CredentialKind, ProblemKind> = {
   api_key: 'invalid_api_key',
   token: 'invalid_token',
   session: 'unauthorized',
-  // One that the service gave out, and that holds nothing any more.
+  // The service issued it, and it holds nothing any more.
   lease: 'lease_lost',
 }
 
 /**
- * How each kind of credential is found: a select of state, credential_id, subject, user_id, org_id, role and scopes,
- * with at most one row. Undefined where the credential is malformed, so that the database is not asked. It is made for those
- * who ask, not for those who share what is asked.
+ * The lookup of each kind of credential: a select of state, credential_id, subject, user_id, org_id, role and scopes,
+ * with at most one row. Undefined for a malformed credential, which needs no query. The select is only made for the
+ * caller that runs the shared query.
  */
 const lookups: Record<
   CredentialKind,
@@ -231,7 +231,7 @@ const lookups: Record<
     const { key } = presented
     return () => {
       const hash = hashOf(key)
-      // After a rotation the secret before it works until its time is over.
+      // After a rotation, the previous secret works until its time is over.
       return sql.fragment`
       select case when k.expires_at <= now() then 'expired' else 'ok' end as state,
         k.id as credential_id, k.id as subject, k.user_id, k.org_id, m.role, k.scopes, k.queues
@@ -244,8 +244,8 @@ const lookups: Record<
   token({ sql }, presented) {
     if (presented.kind !== 'token' || !/^[A-Za-z0-9\-._~+/]{20,512}=*$/.test(presented.token)) return undefined
     const { token } = presented
-    // The token must belong to a grant that is still alive; revoking a grant deletes it and its tokens. A scope that was
-    // taken from the app since no longer counts (decision D81).
+    // The token must belong to a grant that still exists: revoking a grant deletes it and its tokens. A scope that was
+    // removed from the app since does not count (decision D81).
     return () => sql.fragment`
       select case when t.expires_at <= now() then 'expired' else 'ok' end as state,
         g.id as credential_id, g.id as subject, g.user_id, g.org_id, m.role,
@@ -276,7 +276,7 @@ const lookups: Record<
       ) m on true
       where s.secret_hash = ${hashOf(secret)} and s.expires_at > now() and s.idle_expires_at > now()`
   },
-  // Whether it still holds is asked under the task's lock. It ends with the key that it was claimed with.
+  // Whether the lease still holds is checked under the task's lock. It ends with the key that claimed it.
   lease({ sql }, presented) {
     if (presented.kind !== 'lease') return undefined
     const hash = hashOf(presented.token)
@@ -292,7 +292,7 @@ const lookups: Record<
   },
 }
 
-/** What else happens to a credential that was used: usage of keys, last activity of grants and sessions. */
+/** What else a use of a credential updates: usage of keys, last activity of grants and sessions. */
 const touches: Record<CredentialKind, (sql: Sql, uses: number) => Fragment> = {
   api_key: (sql, uses) => sql.fragment`
     insert into api_key_usage as u (key_id, hour, requests, last_at)
@@ -307,7 +307,7 @@ const touches: Record<CredentialKind, (sql: Sql, uses: number) => Fragment> = {
       idle_expires_at = case when s.idle_expires_at < now() + interval '7 days' - interval '1 hour'
         then least(now() + interval '7 days', s.expires_at) else s.idle_expires_at end
     from principal p where s.id = p.credential_id and s.last_activity < now() - interval '1 minute'`,
-  // Its heartbeats say that it is used.
+  // Its heartbeats show its use.
   lease: (sql) => sql.fragment`select 1`,
 }
 
@@ -325,7 +325,7 @@ function statement(
     bucket: BucketName
     limits: { hour: number; minute: number }
     counted: boolean
-    /** How many are counted in the windows, all or none, and how many as uses of the credential. */
+    /** Number of requests to count in the windows, all or none, and number of uses of the credential. */
     requests: number
     uses: number
   },

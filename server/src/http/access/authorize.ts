@@ -3,23 +3,23 @@ import { Problem } from '#contract/core/problems.ts'
 import { hasScope, isAdministrator, requiredScope, roleAllows, type Scope } from '#contract/core/scopes.ts'
 import type { Principal } from './principal.ts'
 
-/** Refuses a kind of credential or a scope that the operation does not take (403), before anything is looked up. */
+/** Refuses a kind of credential or a missing scope (403), before anything is looked up. */
 export function authorizeScope(operation: Operation, principal: Principal): void {
   if (!operation.credentials.includes(principal.kind)) {
     throw new Problem('insufficient_permissions', undefined, { message: wrongKind(operation, principal) })
   }
-  // Cookie sessions have any write scope (decision D72), those of users without an organization too.
+  // Cookie sessions have any write scope (decision D72), also for users without an organization.
   const isOwnMatter = principal.kind === 'session' && operation.scope === 'any_write'
   if (operation.scope && !isOwnMatter && !hasScope(principal.scopes, operation.scope))
     throw insufficientScope([requiredScope(operation.scope)], principal.scopes)
 }
 
 function wrongKind({ credentials }: Operation, { kind }: Principal): string {
-  if (credentials.includes('lease')) return 'This takes the token of a lease, which the claim of a task gives.'
+  if (credentials.includes('lease')) return 'This operation needs a lease token, which the claim of a task returns.'
   return kind === 'api_key' ? 'API keys have no session.' : 'This kind of credential may not do this.'
 }
 
-/** Refuses a role that is too low in the caller's own organization (decision D74). */
+/** Refuses a role that is too low in the caller's organization (decision D74). */
 export function authorizeRole(operation: Operation, principal: Principal): void {
   if (!roleAllows(principal.role, operation.scope)) {
     throw new Problem('insufficient_permissions', undefined, { message: `The role ${principal.role} may not do this.` })
@@ -31,7 +31,7 @@ export function authorizeRole(operation: Operation, principal: Principal): void 
   }
 }
 
-/** 403 with the missing scopes in both places that the specification shows (decision D22). */
+/** 403 with the missing scopes in both places of the specification (decision D22). */
 export function insufficientScope(required_scopes: Scope[], provided_scopes: string[]): Problem {
   return new Problem(
     'insufficient_scope',

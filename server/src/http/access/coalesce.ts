@@ -2,12 +2,12 @@ import { isConnectionLost } from '../../platform/postgres/database.ts'
 import { Batcher } from '../../platform/batcher.ts'
 import { LiveMap } from '../../platform/memory/live-map.ts'
 
-/** What one question for several askers gave one of them. */
+/** The result of a shared query for one of its callers. */
 export interface Share<T> {
   answer: T
-  /** Which of them this one is, from 0. */
+  /** The position of this caller, from 0. */
   place: number
-  /** How many they are. */
+  /** Number of callers. */
   of: number
 }
 
@@ -24,7 +24,7 @@ export type Coalescer = <T>(key: string, ask: (of: number) => Promise<T>) => Pro
 type Ask = (of: number) => Promise<unknown>
 
 export function makeCoalescer({ waitMax_ms }: { waitMax_ms: number }): Coalescer {
-  /** Of each key that is being asked about. */
+  /** By the key of queries in flight. */
   const questions = new LiveMap<Batcher<Ask, Share<unknown>>>()
 
   const answer = async (asks: readonly Ask[]): Promise<Share<unknown>[]> => {

@@ -2,23 +2,23 @@ import type { Logger } from 'pino'
 import type { Sql } from '../../platform/postgres/database.ts'
 import type { Principal } from './principal.ts'
 
-/** Nothing is noted for longer than this before it is written. */
+/** Notes are written after at most this time. */
 const interval_ms = 2000
-/** Different notes between two writes; what comes beyond is not noted. */
+/** Maximum number of distinct notes between two writes; further ones are dropped. */
 const notesMax = 10_000
 
 /**
- * What API keys are used for, and which limits refused requests. It is noted in memory and written by one statement for many
- * requests, so no request waits for it; a process that is killed loses the notes of its last two seconds.
+ * Records what API keys are used for, and which limits refused requests. Notes are kept in memory and written by one
+ * statement for many requests, so no request waits for them; a killed process loses the notes of its last two seconds.
  */
 export interface Uses {
-  /** The key was used from there, whatever comes of it. Of other credentials that is kept elsewhere. */
+  /** A key was used from this address. Other kinds of credentials store that elsewhere. */
   seen(principal: Principal, ip: string): void
-  /** Its scopes allowed the operation. */
+  /** The scopes of a key allowed the operation. */
   called(principal: Principal, operation: string): void
   /** A limit refused a request: a bucket, `tokens` or `tasks.open_streams`. */
   refused(principal: Principal, limit: string): void
-  /** Writes what was noted until now. */
+  /** Writes all notes so far. */
   flush(): Promise<void>
 }
 
@@ -66,7 +66,7 @@ export function noteUses({ sql, log }: { sql: Sql; log: Logger }): Uses {
           }),
         )
         .catch((error: unknown) =>
-          log.warn({ err: error }, 'what keys were used for could not be written, and is lost'),
+          log.warn({ err: error }, 'the usage of API keys could not be written; some of it is lost'),
         )
     return writing
   }
@@ -93,7 +93,7 @@ export function noteUses({ sql, log }: { sql: Sql; log: Logger }): Uses {
   }
 }
 
-/** One statement, rows in the order of their keys, so that processes that write at once wait for each other in one order. */
+/** A single statement with rows in the order of their keys, so that concurrent processes lock them in one order. */
 async function writeUses(
   sql: Sql,
   { origins, calls, refusals }: { origins: { key_id: string; ip: string }[]; calls: Call[]; refusals: Refusal[] },

@@ -10,17 +10,17 @@ import type { Role } from '#contract/core/scopes.ts'
 import { Problem } from '#contract/core/problems.ts'
 import { raw, type Sql } from '../../platform/postgres/database.ts'
 
-/** Whether requests are counted, and how far the documented limits are scaled (decision D91). */
+/** Whether requests are counted, and the scale of the documented limits (decision D91). */
 export interface RateSettings {
   enabled: boolean
-  /** 1 is as documented. */
+  /** 1 for the documented limits. */
   scale: number
 }
 
-/** Larger than any count: stands for a window that a bucket does not have. */
+/** Larger than any count: the limit of a window that a bucket does not have. */
 const unlimited = Number.MAX_SAFE_INTEGER
 
-/** Limits of a bucket for a credential, scaled; a window that the bucket lacks is unlimited. */
+/** Scaled limits of a bucket for a credential; a window that the bucket lacks is unlimited. */
 export function limitsOf(
   name: BucketName,
   settings: RateSettings,
@@ -38,18 +38,18 @@ export interface WindowRow {
   admitted: boolean
   hour_used: number
   minute_used: number
-  /** Unix seconds at which the running hour and minute end, by the database's clock. */
+  /** Unix seconds at which the current hour and minute end, by the database's clock. */
   hour_reset: number
   minute_reset: number
-  /** Seconds, by the database's clock. */
+  /** Unix seconds by the database's clock. */
   now: number
 }
 
-/** One window as a caller sees it. */
+/** One window for a caller. */
 export interface Window {
-  /** As `RateLimit-Policy` and `RateLimit` name it. */
+  /** Its name in `RateLimit-Policy` and `RateLimit`. */
   name: string
-  /** How long it is. */
+  /** Its duration. */
   seconds: number
   limit: number
   remaining: number
@@ -57,7 +57,7 @@ export interface Window {
   reset: number
 }
 
-/** The window that governs: of hour and minute whichever has less left (decision D88), of two that are spent the hour. */
+/** The governing window: of hour and minute the one with less left (decision D88); if both are spent, the hour. */
 export function governingWindow(row: WindowRow, limits: { hour: number; minute: number }): Window {
   const hour = windowOf('hour', limits.hour, row.hour_used, row.hour_reset)
   const minute = windowOf('burst', limits.minute, row.minute_used, row.minute_reset)
@@ -70,7 +70,7 @@ function windowOf(name: keyof typeof rateWindows_seconds, limit: number, used: n
 
 /**
  * The headers of the governing window: those of spec 7.2, and the structured fields of
- * draft-ietf-httpapi-ratelimit-headers. `now` is in Unix seconds, by the clock that `reset` is by.
+ * draft-ietf-httpapi-ratelimit-headers. `now` is in Unix seconds, by the same clock as `reset`.
  */
 export function windowHeaders({ name, seconds, limit, remaining, reset }: Window, now: number): Record<string, string> {
   const left_seconds = Math.max(0, Math.ceil(reset - now))
@@ -83,7 +83,7 @@ export function windowHeaders({ name, seconds, limit, remaining, reset }: Window
   }
 }
 
-/** 429 as decision D89 wants it: `retry_after` in `error` and in `details`, and `Retry-After`. */
+/** The 429 of decision D89: `retry_after` in `error` and in `details`, and `Retry-After`. */
 export function rateLimitProblem(bucket: string, window: Window, now: number): Problem {
   const retry_after = Math.max(1, Math.ceil(window.reset - now))
   return new Problem(
@@ -97,7 +97,10 @@ export function rateLimitProblem(bucket: string, window: Window, now: number): P
   )
 }
 
-/** A 429 as an owner or admin reads it, who may operate the service: with the setting that raises the limit. Any other problem as it is. */
+/**
+ * A 429 for an owner or admin, who may operate the service, names the setting that raises the limit. Any other problem
+ * is unchanged.
+ */
 export function forOperator(problem: Problem, role: Role | undefined): Problem {
   const setting = role === 'owner' || role === 'admin' ? settingOf(problem) : undefined
   if (setting === undefined) return problem
@@ -112,14 +115,14 @@ function settingOf({ kind, details }: Problem): string | undefined {
   return kind === 'quota_exceeded' && unit === 'bytes' ? 'CADRE_FILES_MAX_BYTES_PROJECT' : undefined
 }
 
-/** The effective start of a window: rows may have been written by a transaction that began a moment later. */
+/** The used count of the current window: the row may have been written by a transaction that started a moment later. */
 const current = (window: 'hour' | 'minute'): string =>
   `case when w.${window}_start >= excluded.${window}_start then w.${window}_used else 0 end`
 
 /**
- * Counts one request in both windows of a bucket, or refuses it in both (decision D87): one update of one row, so it is
- * exact across processes. The same update counts a refusal. Of several requests all are counted, or none; then each
- * must be counted alone. `source` is a select of (subject, hour_limit, minute_limit) with at most one row.
+ * Counts one request in both windows of a bucket, or refuses it in both (decision D87). It is one update of one row, so
+ * it is exact across processes. The same update counts a refusal. Several requests are all counted or none; then each
+ * must be counted alone. `source` is a select of `subject` with at most one row.
  */
 export function countStatement(
   sql: Sql,
@@ -156,8 +159,9 @@ export function countStatement(
 }
 
 /**
- * Counts a request without a credential, by its address, or by the client at an address. Throws 429 when the bucket is
- * empty; otherwise returns the headers of the governing window, none while limits are off.
+ * Counts a request without a credential, by its address, or by the client at an address. Returns the headers of the
+ * governing window; none while limits are off.
+ * @throws `rate_limit_exceeded`
  */
 export async function countSubject(
   sql: Sql,
@@ -176,7 +180,7 @@ export async function countSubject(
   return windowHeaders(window, row.now)
 }
 
-/** An address as a subject: IPv6 by its /64, which one customer owns (decision D86). */
+/** An address as a subject: IPv6 by its /64, which belongs to one customer (decision D86). */
 export function addressSubject(ip: string): string {
   if (!ip.includes(':')) return `ip:${ip}`
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(ip)

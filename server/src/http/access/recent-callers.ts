@@ -1,19 +1,20 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Principal } from './principal.ts'
 
-/** Characters of a credential that it is remembered by: enough to tell callers apart, and too few to be one. */
+/** Characters of a credential that are kept: enough to tell callers apart, too few to use it. */
 const keptLength = 12
-/** Callers that are remembered; the one that was seen first goes first. */
+/** Maximum number of callers; the oldest is removed first. */
 const callersMax = 1000
 
 /**
- * Whom credentials stood for when they were used last, by this process. Nothing is allowed by it: what a path names may be read
- * for such a caller while its credential is looked up and counted, and is thrown away where the credential stands for another caller now.
+ * Remembers the principals of credentials that this process saw recently. It grants nothing: for such a caller, the
+ * resource of the path may be read while the credential is looked up and counted. What was read is dropped if the
+ * credential now belongs to another caller.
  */
 export interface RecentCallers {
-  /** Of a request's API key or token; a caller with a cookie is not remembered. */
+  /** The caller of a request with an API key or token; callers with a cookie are not remembered. */
   find(headers: IncomingHttpHeaders): Principal | undefined
-  /** Who it was; undefined where the request was refused. */
+  /** Records the caller; undefined if the request was refused. */
   note(headers: IncomingHttpHeaders, principal: Principal | undefined): void
 }
 
@@ -40,7 +41,7 @@ export function rememberCallers(): RecentCallers {
   }
 }
 
-/** Whether what was read for one caller may be shown to the other. */
+/** Whether data that was read for one caller may be shown to the other. */
 export function isSameCaller(one: Principal, other: Principal): boolean {
   return one.credential_id === other.credential_id && one.org_id === other.org_id && one.user_id === other.user_id
 }

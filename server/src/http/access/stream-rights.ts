@@ -5,12 +5,14 @@ import { LiveList } from '../../platform/memory/live-list.ts'
 import { jsonb, type Sql } from '../../platform/postgres/database.ts'
 import type { Principal } from './principal.ts'
 
-/** How long a stream may go on whose reader has lost the right to it. */
+/** Interval of the checks: the longest time that a stream continues after its reader lost the right to it. */
 const check_ms = 5000
 
-/** Ends streams whose readers have lost the right to read them: a stream is one request, and may last for days. */
+/**
+ * Ends streams whose readers have lost the right to read them, because a stream is one request and may last for days.
+ */
 export interface StreamRights {
-  /** Looks after an answer until its connection is done with it. */
+  /** Guards a response until its connection closes. */
   guard(principal: Principal, operation: Pick<Operation, 'scope'>, response: ServerResponse): void
 }
 
@@ -22,15 +24,15 @@ interface Guarded {
 
 /**
  * Checks every five seconds, for all streams of this process in one statement, whether their credentials are still
- * valid and still permit the operation. Otherwise the connection is cut; the reader reconnects and gets the error
- * (decision D57). While the database does not answer, streams go on.
+ * valid and permit the operation. Otherwise the connection is closed; the reader reconnects and gets the error
+ * (decision D57). While the database does not respond, streams continue.
  */
 export function guardStreams(sql: Sql): StreamRights {
   const open = new LiveList<Guarded>()
   let timer: NodeJS.Timeout | undefined
 
   const check = async (): Promise<void> => {
-    // Who waits for an answer of which nothing was sent yet has it within a minute.
+    // A waiting request without any response yet gets one within a minute.
     const streams = open.values().filter(({ response }) => response.headersSent)
     const rights = await findRights(
       sql,
@@ -58,10 +60,10 @@ export function guardStreams(sql: Sql): StreamRights {
   }
 }
 
-/** What a credential is worth now. */
+/** The current rights of a credential. */
 interface Right {
   role: Role
-  /** Of a key, which may be given others; of everything else those that it had stand. */
+  /** Of a key, whose scopes may change; null for other credentials, whose scopes do not change. */
   scopes: string[] | null
 }
 
@@ -76,7 +78,7 @@ function isAllowed({ principal, operation: { scope } }: Guarded, rights: Map<str
   )
 }
 
-/** The rights of those credentials that still work, by kind, identifier and organization. */
+/** The rights of those credentials that are still valid, by kind, id and organization. */
 async function findRights(sql: Sql, principals: Principal[]): Promise<Map<string, Right>> {
   const asked = principals.map(({ kind, credential_id, org_id, user_id }) => ({ kind, credential_id, org_id, user_id }))
   const rows = await sql<Right & Pick<Principal, 'kind' | 'credential_id' | 'org_id'>>`

@@ -4,7 +4,10 @@ import type { AuthenticationSettings } from './authenticate.ts'
 import type { Principal } from './principal.ts'
 import { rateLimitProblem } from './rate-limit.ts'
 
-/** Throws 429 where the credential's model tokens of this hour are spent (decision D90). */
+/**
+ * Checks the credential's model tokens of this hour (decision D90).
+ * @throws `rate_limit_exceeded`
+ */
 export async function requireTokens(
   sql: Sql,
   { rates, tokens_per_hour, uses }: AuthenticationSettings,

@@ -1,7 +1,7 @@
-/** User agents name themselves in far less. */
+/** Usual user agents are much shorter. */
 const userAgentMax = 500
 
-/** The `User-Agent` of a request, cut to `max` characters: it is stored as it was sent. Empty where none was sent. */
+/** The `User-Agent` of a request, cut to `max` characters because it is stored; empty without one. */
 export function userAgentOf(
   { headers }: { headers: Readonly<Record<string, string | string[] | undefined>> },
   max = userAgentMax,

@@ -2,37 +2,42 @@ import type { Logger } from 'pino'
 import { Problem } from '#contract/core/problems.ts'
 import { LiveList } from '../../platform/memory/live-list.ts'
 
-/** So many requests are served at a time at least: fewer would leave batches half empty and connections idle. */
+/** Minimum number of concurrent requests: fewer would leave batches half empty and connections idle. */
 const openMin = 96
-/** Fewer open requests than this are no queue. */
+/** With fewer open requests than this, there is no queue. */
 const busyMin = openMin / 2
-/** What may be open beyond `openMin` is what the process serves in this time: so long does a request take on average. */
+/**
+ * Target for the average time of a request: beyond `openMin`, as many may be open as the process serves in this time.
+ */
 const target_ms = 400
-/** Time over which answers are counted, and for which a queue must have lasted before any request is refused. */
+/** Interval of the measurements, and how long a queue must have lasted before a request is refused. */
 const window_ms = 250
-/** The newest window's part in the estimate. */
+/** Weight of the newest measurement in the estimate. */
 const newest = 0.3
-/** A request that takes longer waits for something else than this process, and is no work in it. */
+/** A request that takes longer waits for something outside of this process, and does not count as its work. */
 const long_ms = 2000
 const retry_seconds = 1
-/** A line of the log for so much time says how many were refused. */
+/** Minimum interval of the log line with the number of refused requests. */
 const telling_ms = 10_000
 
-/** Decides which requests a process takes on. */
+/** Decides which requests a process accepts. */
 export interface Admission {
-  /** Counts a request until it is left. Throws `Overloaded` where those that are open fill the time that a request may take. */
+  /**
+   * Counts a request until its place is left.
+   * @throws Overloaded if the open requests already fill the target time
+   */
   enter(): Place
-  /** Whether a request that comes now is refused. Then it counts as refused. */
+  /** Whether a request that arrives now is refused; if so, it is counted as refused. */
   isFull(): boolean
 }
 
 /** A request that is being served. */
 export interface Place {
-  /** It is answered, or waits for something outside of the process from here on. Again it does nothing. */
+  /** It is answered, or waits for something outside of the process from now on. Further calls do nothing. */
   leave(): void
 }
 
-/** 503: the process has as many requests as it serves in time. Nothing was done for this one. */
+/** 503: the process has as many requests as it can serve in time. Nothing was done for this one. */
 export class Overloaded extends Problem {
   constructor() {
     super(
@@ -48,12 +53,13 @@ export class Overloaded extends Problem {
 }
 
 /**
- * Admission by Little's law (decision 0040): requests take as long as those that are open are many, divided by how many end in a second. So where
- * a queue has lasted for `window_ms`, as many may be open as end in `target_ms`, and the others are refused at once. A burst
- * is served whole, and nothing waits here. `now_ms` is a clock that only goes forward.
+ * Admission control by Little's law (decision 0040): the time of a request is the number of open requests divided by
+ * the number that end per second. So once a queue has lasted for `window_ms`, only as many requests may be open as end
+ * in `target_ms`; others are refused at once. A short burst is served completely, and nothing waits here. `now_ms` is a
+ * monotonic clock.
  */
 export function makeAdmission(log: Pick<Logger, 'warn'>, now_ms = (): number => performance.now()): Admission {
-  /** When each began. */
+  /** The start of each request. */
   const open = new LiveList<number>()
   let isBusy = false
   let limit = Infinity

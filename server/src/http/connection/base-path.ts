@@ -2,20 +2,20 @@ import type { FastifyInstance } from 'fastify'
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** The path below which a proxy has the service; empty where it has an origin to itself. */
+    /** The path under which a proxy serves the service; empty if it has a separate origin. */
     base_path: string
   }
 }
 
-/** The path of `CADRE_PUBLIC_URL`, without a slash at its end: `/cadre`, or nothing. */
+/** The path of `CADRE_PUBLIC_URL` without a trailing slash: `/cadre`, or nothing. */
 export function basePathOf(public_url: string | undefined): string {
   return public_url === undefined ? '' : new URL(public_url).pathname.replace(/\/$/, '')
 }
 
 /**
- * Lets the service run below a path that a proxy strips before it forwards. Routes, redirect paths and forms do not
- * contain it. It is prepended to what browsers get, in three places: `Location` here, addresses in pages (`page.ts`),
- * and the paths of cookies (`session-cookie.ts`).
+ * Lets the service run under a path that a proxy strips before it forwards. Routes, redirect paths and forms do not
+ * contain it. It is added to what browsers get, in three places: `Location` here, addresses in pages (`page.ts`), and
+ * the paths of cookies (`session-cookie.ts`).
  */
 export function registerBasePath(app: FastifyInstance, base_path: string): void {
   app.decorate('base_path', base_path)
@@ -26,12 +26,12 @@ export function registerBasePath(app: FastifyInstance, base_path: string): void 
   })
 }
 
-/** A path of the service as a browser must ask for it; other addresses as they are. */
+/** A path of the service as a browser must request it; other addresses are unchanged. */
 export function belowBase(base_path: string, address: string): string {
   return /^\/(?!\/)/.test(address) ? `${base_path}${address}` : address
 }
 
-/** The addresses of a page's links and forms. Values are escaped, so a quote begins an attribute and nothing else. */
+/** Adds the base path to the links and forms of a page. Values are escaped, so a quote always begins an attribute. */
 export function pageBelowBase(base_path: string, page: string): string {
   return base_path === ''
     ? page

@@ -6,8 +6,8 @@ const pages =
   /^\/(oauth2\/authorize|login|signup|logout|docs|invite\/[^/?]+|account\/sign-in|api\/v1\/auth\/sso\/[^/?]+)?(\?|$)/
 
 /**
- * Sends a browser that came by another name of this machine to the one in the public URL. `localhost` and `127.0.0.1`
- * are one service but two origins: a sign-in begun under the one would not be known under the other.
+ * Redirects a browser that used another name of this machine to the name in the public URL. `localhost` and `127.0.0.1`
+ * are one service but two origins: a sign-in that began at one would be unknown at the other.
  */
 export function registerCanonicalHost(app: FastifyInstance, public_url: () => string): void {
   app.addHook('onRequest', async (request, reply) => {

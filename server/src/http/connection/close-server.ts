@@ -1,25 +1,23 @@
 import type { FastifyInstance } from 'fastify'
 import type { Socket } from 'node:net'
 
-/** How often a server that closes looks for connections that have become idle. */
+/** Interval at which a closing server closes connections that have become idle. */
 const idleConnections_ms = 50
-/** How long a connection that was opened in advance may still bring its first request while the server closes. */
+/** How long an unused connection may still send its first request while the server closes. */
 const unusedConnections_ms = 250
-/** How long requests in flight may take, their answers to slow readers included. */
-const patience_ms = 25_000
+/** How long requests in flight may take, including responses to slow readers. */
+const drain_ms = 25_000
 
 /**
- * A function that closes the server, and what else listens for it, when the requests in flight are answered; what takes longer than
- * `wait_ms` is cut off. To be called before the server listens: it watches over the connections.
+ * Returns a function that closes the server, and its further listeners, when the requests in flight are answered;
+ * requests that take longer than `wait_ms` are cut off. Must be called before the server listens, because it tracks the
+ * connections.
  *
- * A connection that was busy when closing began is idle afterwards, and would keep the server open until its client goes
- * away. So would one on which nothing was asked yet: browsers and HTTP clients open them in advance, and Node does not
+ * A connection that was busy when closing began becomes idle, and would keep the server open until its client leaves.
+ * So would a connection without any request yet: browsers and HTTP clients open them in advance, and Node does not
  * count them as idle.
  */
-export function closing(
-  app: FastifyInstance,
-  wait_ms = patience_ms,
-): (others?: () => Promise<unknown>) => Promise<void> {
+export function closing(app: FastifyInstance, wait_ms = drain_ms): (others?: () => Promise<unknown>) => Promise<void> {
   const { server } = app
   const unused = new Set<Socket>()
   server.on('connection', (socket: Socket) => {

@@ -16,12 +16,12 @@ const allowed = [
 ].join(', ')
 const preflightAge_seconds = 600
 
-/** Clients of other protocols send headers that are theirs, such as `X-Stainless-Lang`; none of them gives a right. */
+/** Clients of other protocols send headers of their own, such as `X-Stainless-Lang`; none of them grants a right. */
 function asked(headers: string | undefined): string {
   return headers !== undefined && /^[A-Za-z0-9_, -]{1,2000}$/.test(headers) ? headers : allowed
 }
 
-/** Paths of the protocols of others, and what their clients need to get a token from a page. */
+/** Paths of other protocols, and paths that their clients need to get a token from a page. */
 const doorPath = new RegExp(
   `^(${Object.values(doors)
     .map(({ path }) => path)
@@ -30,8 +30,8 @@ const doorPath = new RegExp(
 const tokenPath = /^\/(\.well-known\/|oauth2\/(token|revoke)([?]|$))/
 
 /**
- * Lets pages of the listed origins call the API, and those of other ones the protocols of others, with a key or token. Off
- * where a list is empty; never with cookies, so a foreign page cannot act as the signed-in user (decision D18).
+ * Lets pages of the listed origins call the API, or the other protocols, with a key or token. Off if both lists are
+ * empty. Cookies are never allowed, so a foreign page cannot act as the signed-in user (decision D18).
  */
 export function registerCors(
   app: FastifyInstance,

@@ -2,9 +2,9 @@ import type { FastifyRequest } from 'fastify'
 import { Problem } from '#contract/core/problems.ts'
 
 /**
- * Refuses a request that a foreign page makes with the user's cookie (decision S2): `Sec-Fetch-Site` must be
- * `same-origin` or `none`; a browser that does not send it sends `RequestSource`, which must be ours; without either it is no
- * browser. Reads are safe, because no answer is shared with a foreign origin.
+ * Refuses a request that a foreign page makes with the user's cookie (decision S2). `Sec-Fetch-Site` must be
+ * `same-origin` or `none`. A browser without it sends `Origin`, which must be the service's; without either, the client
+ * is not a browser. Reads are safe, because no response is shared with a foreign origin.
  */
 export function checkSameOrigin(request: FastifyRequest, public_origin: string): void {
   if (request.method === 'GET' || request.method === 'HEAD') return

@@ -1,13 +1,13 @@
 import type { IncomingMessage } from 'node:http'
 
-/** Of a body that is refused for its size: so much is read at most, for so long, and so long without a byte. */
+/** Bounds for reading a body that is refused for its size: bytes, total time, and time without a byte. */
 const bytesMax = 64 * 1024 * 1024
 const whole_ms = 10_000
 const idle_ms = 1000
 
 /**
- * Reads the rest of a body that is refused, and throws it away. A client that is still sending when the connection closes sees that it
- * broke, not the answer, and sends all of it again. Nothing is kept.
+ * Reads and drops the rest of a refused body. If the connection closed while the client is still sending, the client
+ * would see a broken connection instead of the response, and send everything again.
  */
 export function discardBody(request: IncomingMessage): Promise<void> {
   if (request.complete || request.destroyed || Number(request.headers['content-length'] ?? 0) > bytesMax)

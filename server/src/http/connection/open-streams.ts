@@ -4,43 +4,43 @@ import { Problem } from '#contract/core/problems.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 import type { RateSettings } from '../access/rate-limit.ts'
 
-/** A worker unseen for this long is dead, and what it had open is closed. */
+/** A worker without a heartbeat for this long is dead, and its streams are closed. */
 const lease_seconds = 10
-/** Retry-After for a credential with the most open streams; streams end at their readers' choice. */
+/** `Retry-After` for a credential with the maximum of open streams, whose end is up to their readers. */
 const retry_seconds = 5
 /**
- * What is written follows what was open at most in the last so long: a stream that takes the place of a closed one needs no write.
- * Another process that reaches the limit sees the room up to twice so much later.
+ * The stored count is lowered this long after a stream closes, so that a new stream in its place needs no write.
+ * Another process that reached the limit sees the room up to twice this time later.
  */
 const release_ms = 100
-/** How soon a count that could not be written is written again. */
+/** Delay before a failed write of a count is repeated. */
 const rewrite_ms = 5000
 const batch = 1000
 
-/** Counts streams and waits that are open, by credential: exactly, however many processes serve. */
+/** Counts open streams and waits by credential, exactly over all processes. */
 export interface OpenStreams {
   /**
-   * Counts an answer until its connection is done with it; once, however often it is asked. Throws 429
-   * `rate_limit_exceeded` where the credential has as many open as it may have.
+   * Counts a response until its connection closes; a repeated call counts it once.
+   * @throws `rate_limit_exceeded` if the credential has the maximum open
    */
   take(subject: string, response: ServerResponse): Promise<void>
 }
 
 export interface OpenStreamsOptions {
   sql: Sql
-  /** The worker of this process: while it lives, so do its streams. */
+  /** The worker of this process: its streams count while it lives. */
   worker_id: string
   rates: RateSettings
 }
 
-/** What a credential has open in this process. Its writes follow each other. */
+/** The open streams of a credential in this process. Its writes run in sequence. */
 interface Open {
   count: number
-  /** The most since the timer was set. */
+  /** The maximum since the timer was set. */
   peak: number
   written: number
   writing: Promise<unknown>
-  /** Lowers what is written, once streams were closed. */
+  /** Lowers the stored count after streams were closed. */
   timer?: NodeJS.Timeout | undefined
 }
 
@@ -104,17 +104,17 @@ export function countOpenStreams({ sql, worker_id, rates }: OpenStreamsOptions):
   }
 }
 
-/** What the others have open that live; `s` is the row. */
+/** The open streams of other living processes; `s` is the row. */
 const others = (sql: Sql, worker_id: string) => sql.fragment`
   select key, value from jsonb_each(s.holders) h join worker w on w.id = h.key
   where h.key <> ${worker_id} and w.seen_at > now() - make_interval(secs => ${lease_seconds})`
 
-/** Writes that a process has so many open, unless that makes more than `limit` with those of the others. */
+/** Stores the count of this process, unless the total with the others would exceed `limit`. */
 async function takeOne(
   sql: Sql,
   { subject, worker_id, count, limit }: { subject: string; worker_id: string; count: number; limit: number },
 ): Promise<boolean> {
-  // The row is locked by the conflict, so of two processes the second counts what the first has taken.
+  // The conflict locks the row, so of two processes the second counts what the first has taken.
   const rows = await sql.run(sql.fragment`
     insert into open_stream as s (subject, holders) values (${subject}, jsonb_build_object(${worker_id}::text, ${count}::int))
     on conflict (subject) do update set holders = excluded.holders
@@ -137,7 +137,7 @@ async function writeCount(
   await sql`delete from open_stream where subject = ${subject} and holders = '{}'`
 }
 
-/** Removes what only dead workers had open; gives how many rows went. */
+/** Deletes rows whose workers are all dead; returns their number. */
 export async function sweepOpenStreams(sql: Sql): Promise<number> {
   const deleted = await sql`
     delete from open_stream s where subject in (
@@ -154,7 +154,7 @@ function tooMany(limit: number): Problem {
     'rate_limit_exceeded',
     { limit, remaining: 0, retry_after: retry_seconds, bucket },
     {
-      message: `A credential may have ${limit} streams and waits open at a time. Close one, or try again in ${retry_seconds} s.`,
+      message: `A credential may have at most ${limit} open streams and waits. Close one, or try again in ${retry_seconds} s.`,
       members: { retry_after: retry_seconds },
       headers: { 'retry-after': String(retry_seconds) },
     },

@@ -1,24 +1,24 @@
 import Fastify, { type FastifyInstance } from 'fastify'
 import type { Sql } from '../../platform/postgres/database.ts'
 
-/** Probes are few, and each is a line. */
+/** Enough for probes, which are few and short. */
 const connectionsMax = 100
 const request_ms = 5000
 
-/** What a readiness probe asks. */
+/** What a readiness probe checks. */
 export interface ProbeContext {
   /**
-   * The connections that authenticate: those of requests may all be waiting for a lock, which is no failure of the
-   * process.
+   * The pool for authentication: the connections for requests may all be waiting for locks, which is not a failure of
+   * the process.
    */
   sql: Sql
-  /** False from the moment in which the service begins to stop. */
+  /** False from the moment when the service begins to stop. */
   isReady: () => boolean
 }
 
 /**
- * `/livez`: the process answers. `/readyz`: it can serve, the database too; 503 while starting, draining, or without
- * a database (decision D100).
+ * `/livez`: the process responds. `/readyz`: it can serve requests, including the database; 503 while it starts or
+ * drains, or without a database (decision D100).
  */
 export function probeRoutes(app: FastifyInstance, { sql, isReady }: ProbeContext): void {
   app.get('/livez', async () => ({ status: 'ok' }))
@@ -37,7 +37,7 @@ export function probeRoutes(app: FastifyInstance, { sql, isReady }: ProbeContext
   })
 }
 
-/** The server of a process that has no API: probes, and 404 for all else. It does not listen yet. */
+/** The server of a process without the API: probes, and 404 for everything else. It does not listen yet. */
 export function buildProbes(context: ProbeContext): FastifyInstance {
   const app = Fastify({ logger: false, requestTimeout: request_ms, forceCloseConnections: 'idle' })
   app.server.maxConnections = connectionsMax

@@ -1,4 +1,4 @@
-/** A request that was answered, without its query, its body and its credential. */
+/** An answered request, without its query, body and credential. */
 export interface RecentRequest {
   request_id: string
   /** When it was answered, in ISO 8601. */
@@ -10,25 +10,25 @@ export interface RecentRequest {
   ip: string
   credential_kind: 'api_key' | 'token' | 'session' | 'lease'
   credential_id: string
-  /** Requests of the hour that its credential may make, and how many of them were left; null where nothing is counted. */
+  /** Requests per hour of its credential, and how many of them were left; null if nothing is counted. */
   rate_limit: { limit: number; remaining: number } | null
 }
 
-/** Requests of an organization that are kept, and organizations whose requests are. */
+/** Maximum number of requests per organization, and of organizations. */
 export const recentMax = { requests: 1000, organizations: 50 } as const
 
-/** Characters of a path that are kept. */
+/** Maximum characters of a path. */
 const pathMax = 300
 
-/** The newest requests that this process answered, by organization: in memory, so noting one costs no statement. */
+/** The latest requests that this process answered, by organization; in memory, so no statement is needed. */
 export interface RecentRequests {
   note(org_id: string, request: RecentRequest): void
-  /** Those of an organization, the newest first. */
+  /** Those of an organization, newest first. */
   of(org_id: string): RecentRequest[]
 }
 
 export function recentRequests(): RecentRequests {
-  // In the order in which they were noted last.
+  // In the order of their last request.
   const kept = new Map<string, { ring: RecentRequest[]; next: number }>()
   return {
     note(org_id, request) {

@@ -3,7 +3,7 @@ import type { ErrorFormat } from '#contract/core/operation.ts'
 import { errorFormatOfPath, renderProblem } from '../error-formats.ts'
 import { type Admission, Overloaded } from './admission.ts'
 
-/** Bodies that are larger are read by what refuses them later, which bounds them. */
+/** Larger bodies are left to later checks, which read them within bounds. */
 const bodyMax_bytes = 65_536
 const formats: ReadonlySet<ErrorFormat> = new Set(['agents', 'control'])
 const idMark = 'request-id'
@@ -11,16 +11,17 @@ const idMark = 'request-id'
 export interface EarlyRefusals {
   admission: Admission
   newRequestId(): string
-  /** What every answer carries. */
+  /** Headers of every response. */
   headersOf(request_id: string): Record<string, string>
-  /** Told about each request that was refused here: no hook of the framework runs for it. */
+  /** Called for each request that was refused here, because no hook of the framework runs for it. */
   onRefused(request: IncomingMessage, request_id: string, status: number): void
 }
 
 /**
- * Refuses requests of the API that the process cannot serve in time before the framework sees them: where three times as many come
- * as can be served, the refusals themselves would take a third of what the process can do (decision 0040). Left to the framework are
- * browsers of other origins, which need its headers, large bodies, and what is no request of the API's own operations.
+ * Refuses API requests that the process cannot serve in time before the framework sees them: with three times as many
+ * requests as can be served, refusals by the framework would take a third of the process's capacity (decision 0040).
+ * Requests of browsers from other origins, which need CORS headers, requests with large bodies, and requests outside
+ * the API are left to the framework.
  */
 export function refuseEarly(server: Server, early: EarlyRefusals): void {
   const handlers = server.listeners('request') as RequestListener[]
@@ -44,7 +45,7 @@ export function refuseEarly(server: Server, early: EarlyRefusals): void {
   })
 }
 
-/** The error format of a request that may be refused here. */
+/** The error format of a request that may be refused here; undefined for others. */
 function formatOf({ url = '', headers }: IncomingMessage): ErrorFormat | undefined {
   if (!url.startsWith('/api/v1/') || headers.origin !== undefined) return undefined
   if (headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > bodyMax_bytes)
@@ -53,7 +54,7 @@ function formatOf({ url = '', headers }: IncomingMessage): ErrorFormat | undefin
   return formats.has(format) ? format : undefined
 }
 
-/** All but the request's id is the same in every answer. */
+/** Everything except the request id is the same in every response. */
 function bodyOf(problem: Overloaded, format: ErrorFormat): (request_id: string) => string {
   const [before = '', after = ''] = JSON.stringify(renderProblem(problem, format, idMark).body).split(idMark)
   return (request_id) => before + request_id + after

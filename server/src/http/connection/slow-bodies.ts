@@ -1,33 +1,34 @@
 import type { IncomingMessage, Server } from 'node:http'
 import type { Socket } from 'node:net'
 
-/** How long a body that may come slowly may stop coming, and how long all of it may take. */
+/** How long a slow body may pause, and how long it may take in total. */
 const stall_ms = 30_000
 const whole_ms = 900_000
 
-/** Connections whose body may come slowly, with the timer that ends them. */
+/** Connections with a slow body, and the timers that end them. */
 const slow = new WeakMap<object, NodeJS.Timeout>()
 
 /**
- * Lets the body of a request take longer than the server's `requestTimeout`: 15 minutes, as long as bytes come. For a
- * server that `keepSlowBodies` was given.
+ * Lets the body of a request take longer than the server's `requestTimeout`: 15 minutes, as long as bytes arrive. The
+ * server must have been passed to `keepSlowBodies`.
  */
 export function allowSlowBody({ socket, complete }: IncomingMessage): void {
   if (complete) return
-  // A socket is destroyed when it times out and has no handler for that. The next request of the connection has the usual ones.
+  // A socket without a timeout handler is destroyed at its timeout. The next request of the connection has the usual
+  // timeouts.
   socket.setTimeout(stall_ms)
   slow.set(socket, setTimeout(() => void socket.destroy(), whole_ms).unref())
 }
 
-/** The body has come: from now on the connection has the usual bounds. */
+/** The body has arrived: the connection has the usual bounds again. */
 export function endSlowBody({ socket }: IncomingMessage): void {
   clearTimeout(slow.get(socket))
   slow.delete(socket)
 }
 
 /**
- * Keeps connections whose body may come slowly when the server's `requestTimeout` has passed. The server looks at each
- * request once and reports it as a client's error; all other errors go where they went.
+ * Keeps connections with a slow body after the server's `requestTimeout`. The server checks each request once and
+ * reports it as a client's error; other errors are handled as before.
  */
 export function keepSlowBodies(server: Server): void {
   const handlers = server.listeners('clientError')

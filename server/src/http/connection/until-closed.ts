@@ -1,9 +1,9 @@
 import type { FastifyReply } from 'fastify'
 
-/** One for all: a new one would take a stack trace, and the connection of every answer closes. */
+/** Shared, because a new error would capture a stack trace, and every response's connection closes. */
 const connectionClosed = new DOMException('The connection of the answer was closed.', 'AbortError')
 
-/** Aborts when the connection of an answer closes; at once where it has. */
+/** Aborts when the connection of a response closes; at once if it is closed already. */
 export function untilClosed({ raw }: FastifyReply): AbortSignal {
   const closed = new AbortController()
   raw.once('close', () => closed.abort(connectionClosed))

@@ -2,7 +2,7 @@ import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 
-/** The first of these encodings that a client takes (RFC 9110, section 12.5.3); undefined where it takes none of them. */
+/** The first of these encodings that a client accepts (RFC 9110 §12.5.3); undefined if it accepts none of them. */
 export function acceptedEncoding<Name extends string>(
   { headers }: Pick<FastifyRequest, 'headers'>,
   names: readonly Name[],
@@ -11,7 +11,7 @@ export function acceptedEncoding<Name extends string>(
   return names.find((name) => new RegExp(`\\b${name}\\b(?!;q=0(,|$))`).test(accepted))
 }
 
-/** Sends the same large text to many clients: compressed once, for those who take it so. */
+/** Sends the same large text to many clients: compressed once, for clients that accept it. */
 export function compressedOnce(): (
   request: FastifyRequest,
   reply: FastifyReply,
