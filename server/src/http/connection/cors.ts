@@ -16,7 +16,7 @@ const allowed = [
 ].join(', ')
 const preflightAge_seconds = 600
 
-/** Clients of other protocols send headers of their own, such as `X-Stainless-Lang`; none of them grants a right. */
+/** Clients of other protocols send further headers, such as `X-Stainless-Lang`; none of them grants a right. */
 function asked(headers: string | undefined): string {
   return headers !== undefined && /^[A-Za-z0-9_, -]{1,2000}$/.test(headers) ? headers : allowed
 }
