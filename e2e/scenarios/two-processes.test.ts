@@ -98,7 +98,7 @@ test('a drained process finishes what it runs and takes nothing more, while anot
   const drained = await eventually(async () => (await workers()).find(({ running_tasks }) => running_tasks === 1))
   const { status, body } = await onSecond('POST', `/api/v1/system/workers/${drained.id}/drain`)
   assert.deepEqual([status, body.drained_at], [200, null])
-  await eventually(async () => reads('the worker drains').length === 1)
+  await eventually(async () => reads('the worker is draining').length === 1)
   for (let i = 0; i < 4; i++) await Promise.all([create(onFirst), create(onSecond)])
   const counts = async (): Promise<Record<string, number>> =>
     Object.fromEntries((await workers()).map((worker) => [worker.id, worker.running_tasks]))

@@ -473,7 +473,7 @@ describe('a tool of an MCP server', () => {
       assert.equal(task.status, 'completed')
       if (safety === 'safe') assert.deepEqual([task.output.content, calls.length], ['fine', 2])
       else {
-        assert.match(task.output.content, /status 401/)
+        assert.match(task.output.content, /HTTP 401/)
         assert.equal(calls.length, 1)
       }
       assert.equal(issuer.issued.length, 2)

@@ -45,7 +45,7 @@ it('programs take seconds of every budget before they run, and give back what th
   await assert.rejects(allowance().take(60), (error: unknown) => {
     assert.ok(error instanceof ToolError)
     assert.equal(error.code, 'sandbox_budget_spent')
-    assert.match(error.message, new RegExp(`the 100 seconds .* budget ${budget.id} \\(project\\)`))
+    assert.match(error.message, new RegExp(`budget ${budget.id} \\(project\\) has used all of its 100 sandbox seconds`))
     return true
   })
   await Promise.all([first.settle(2), second.settle(3)])
@@ -83,5 +83,5 @@ it('seconds of programs are in usage and in the budget, and a spent budget is an
   const tool = usage.usage.find(({ tool }: { tool: string }) => tool === 'run_javascript')
   assert.ok(Math.abs(tool.sandbox_seconds - seconds) < 1e-6, `${tool.sandbox_seconds} and ${seconds}`)
   await test.send('PUT', `${project}/budgets/${budget.id}`, { body: { max_sandbox_seconds: 0 } })
-  assert.match((await run()).output.content, /The program was not run: the 0 seconds of the sandbox/)
+  assert.match((await run()).output.content, /The program was not run: budget .* has used all of its 0 sandbox seconds/)
 })

@@ -206,7 +206,7 @@ describe('remote work', () => {
     assert.equal((await test.send('GET', `${base}/tasks`, { token })).status, 403)
     const byKey = await test.send('POST', `${base}/work/heartbeat`)
     assert.deepEqual([byKey.status, byKey.body.error.code], [403, 'insufficient_permissions'])
-    assert.match(byKey.body.error.message, /token of a lease/)
+    assert.match(byKey.body.error.message, /needs a lease token/)
   })
 
   it('remote work ends the leases of a key that is revoked', async () => {
