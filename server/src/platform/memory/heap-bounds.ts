@@ -6,7 +6,7 @@ import { getHeapSpaceStatistics, setFlagsFromString } from 'node:v8'
  */
 const youngMax_bytes = 32 * 1024 * 1024
 /** How far the old generation grows beyond what was alive at the last full collection. V8's own choice is up to four times. */
-const oldGrowth_percent = 60
+const oldGrowth_percent = 40
 const look_ms = 250
 
 /** Options of V8 that an operator who sets one of them has decided about. */
