@@ -194,6 +194,10 @@ function subscriptionsOf({ fragment }: Sql, agent_id: string): Fragment {
 /** Everything but what only happens to projects. */
 const eventsOfAgents = subscriptions.filter((name) => !name.startsWith('project.'))
 
+/**
+ * The latest deliveries of a webhook. With `=` PostgreSQL might look for them in the order of all deliveries, and read all of them for
+ * a webhook that has none; two bounds and the order by both columns leave it the index of both.
+ */
 function recentOf({ fragment }: Sql): Fragment {
   return fragment`(
     select jsonb_build_object(
@@ -202,8 +206,8 @@ function recentOf({ fragment }: Sql): Fragment {
       'pending', count(*) filter (where d.status = 'pending'),
       'last_at', to_char(max(d.created_at) at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
       'last_status', (array_agg(d.status order by d.id desc))[1])
-    from (select id, status, created_at from delivery where webhook_id = webhook.id
-      order by id desc limit ${recentDeliveries}) d)`
+    from (select id, status, created_at from delivery where webhook_id >= webhook.id and webhook_id <= webhook.id
+      order by webhook_id, id desc limit ${recentDeliveries}) d)`
 }
 
 function orderings({ fragment }: Sql): Record<`${WebhookFilter['sort']} ${WebhookFilter['order']}`, Fragment> {
