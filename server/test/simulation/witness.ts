@@ -168,7 +168,7 @@ export class Witness {
     tries.failed += 1
     this.must(tries.failed < rule.max_attempts, `a call is begun max_attempts times at most: ${row.id} ${tries.failed}`)
     const whole = Math.min(rule.max_delay_seconds, rule.initial_delay_seconds * 2 ** (tries.failed - 1))
-    const isSpared = /was not asked: it has just asked/.test(step.error?.message ?? '')
+    const isSpared = /was not called: it asked for a pause/.test(step.error?.message ?? '')
     const asked = isSpared ? undefined : tries.retryAfter.get(row.attempt)
     const min = asked === undefined ? whole / 2 : Math.min(asked, day_seconds)
     // A model that does not answer is left alone for longer than that.

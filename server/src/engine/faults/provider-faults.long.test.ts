@@ -179,7 +179,7 @@ describe('a provider that fails', () => {
       assert.equal(failures.length, 4, 'its own bound ends it')
       received.push(...failures.map(({ data }) => data.error.message))
     }
-    const spared = received.filter((message) => message.startsWith(`${name} was not asked: it has just asked`))
+    const spared = received.filter((message) => message.startsWith(`${name} was not called: it asked for a pause`))
     assert.ok(spared.length > 0, 'some were refused without a request')
     assert.equal(inputs.reduce((sum, input) => sum + asked(input).length, 0) + spared.length, received.length)
   })
