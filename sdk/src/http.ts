@@ -174,7 +174,7 @@ export class Http {
     if (this.#announced.has(announcement) || this.#announced.size >= announcementsMax) return
     this.#announced.add(announcement)
     const end = sunset ? ` after ${sunset}` : ''
-    const where = /<([^>]*)>[^,]*rel="?deprecation"?/.exec(link ?? '')?.[1]
+    const where = /<([^<>]*)>[^,<]*rel="?deprecation"?/.exec(link ?? '')?.[1]
     this.#options.logger?.warn?.(
       `${method} ${path} uses a part of the API that will be removed${end}${where ? `; see ${where}` : ''}`,
       { method, path, deprecation, sunset },

@@ -33,11 +33,17 @@ client.query = function (config, ...rest) {
     marked.add(this)
   if (text !== 'commit' || !marked.has(this)) return query.call(this, config, ...rest)
   if (point === 'before-commit') die()
-  const answer = query.call(this, config, ...rest)
   const done = (): void => {
     hasCommitted = true
     if (point === 'after-commit') die()
   }
+  const callback = rest.at(-1)
+  if (typeof callback === 'function')
+    rest[rest.length - 1] = (error: unknown, ...result: unknown[]): void => {
+      if (!error) done()
+      ;(callback as (...given: unknown[]) => void)(error, ...result)
+    }
+  const answer = query.call(this, config, ...rest)
   if (answer instanceof Promise) void answer.then(done, () => {})
   return answer
 }

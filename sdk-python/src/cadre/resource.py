@@ -193,7 +193,7 @@ class Http:
         if deprecation is None or announcement in self._announced or len(self._announced) >= _announcements_max:
             return
         self._announced.add(announcement)
-        found = re.search(r'<([^>]*)>[^,]*rel="?deprecation"?', link or "")
+        found = re.search(r'<([^<>]*)>[^,<]*rel="?deprecation"?', link or "")
         _log.warning(
             "%s %s uses a part of the API that will be removed%s%s",
             request.method,
