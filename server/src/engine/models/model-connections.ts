@@ -1,6 +1,7 @@
 import { pipeline, type Readable, type Transform } from 'node:stream'
 import { createBrotliDecompress, createGunzip, createInflate, createZstdDecompress } from 'node:zlib'
 import { exchange, type Incoming } from '../../platform/egress/exchange.ts'
+import { keepConnections } from '../../platform/egress/kept-connections.ts'
 import { openUpstream, type UpstreamConnection } from '../../platform/egress/connect.ts'
 import { ModelError, type NetworkUse } from './model.ts'
 import { ProviderRefusal, statusOfErrorBody } from './model-errors.ts'
@@ -17,8 +18,6 @@ export interface ModelCallConnection extends ProviderNetwork {
 
 /** Timeout for resolving, connecting and TLS together. */
 const connectTimeout_ms = 10_000
-/** Maximum number of idle connections per origin. They close after 4 s. */
-const idleMax = 16
 /** Maximum bytes of an error response that are read. */
 const errorBodyMax = 64 * 1024
 
@@ -36,16 +35,12 @@ export function makeModelConnections(judge: JudgeOrigin = trusted): {
   /** Nothing is sent before `ready` resolves. */
   begin(ready?: Promise<void>): ModelCallConnection
 } {
-  const idle = new Map<string, UpstreamConnection[]>()
+  const kept = keepConnections()
   return {
     begin: (ready) => {
       const used: { connection: UpstreamConnection; origin: string; before: NetworkUse }[] = []
       const connect = async ({ origin }: URL): Promise<UpstreamConnection> => {
-        const kept = idle.get(origin)?.pop()
-        // A closed connection would reconnect to addresses that were checked long ago.
-        const isOpen = kept?.client.stats.connected === true
-        if (kept && !isOpen) await kept.destroy()
-        const connection = kept && isOpen ? kept : await open(origin, judge)
+        const connection = kept.take(origin) ?? (await open(origin, judge))
         used.push({ connection, origin, before: connection.use() })
         return connection
       }
@@ -78,13 +73,7 @@ export function makeModelConnections(judge: JudgeOrigin = trusted): {
           return total
         },
         end: async () => {
-          for (const { connection, origin } of used) {
-            const waiting = idle.get(origin) ?? []
-            idle.set(origin, waiting)
-            const isFree = !connection.client.destroyed && connection.client.stats.size === 0
-            if (isFree && waiting.length < idleMax) waiting.push(connection)
-            else await connection.destroy()
-          }
+          for (const { connection, origin } of used) await kept.give(origin, connection)
         },
       }
     },

@@ -4,10 +4,13 @@ import type { UpstreamConnection } from './connect.ts'
 const ofOneMax = 16
 const ofAllMax = 256
 
-/** Idle connections of those that send requests which may be sent twice. */
+/** Connections that their last request has left. */
 export interface KeptConnections {
-  /** An open connection to one of these addresses, which are those that were judged for the request. */
-  take(key: string, addresses: readonly string[]): UpstreamConnection | undefined
+  /**
+   * An open connection, to one of these addresses where some are given, which are those that were judged for the request. One that its server
+   * closed is of no use: a request would connect it to addresses that were judged long ago.
+   */
+  take(key: string, addresses?: readonly string[]): UpstreamConnection | undefined
   /** Keeps a connection with nothing on it; ends it where it is closed, or where there is no room. */
   give(key: string, connection: UpstreamConnection): Promise<void>
 }
@@ -17,7 +20,6 @@ export function keepConnections(): KeptConnections {
   let count = 0
 
   const isOpen = ({ client }: UpstreamConnection): boolean => client.stats.connected && client.stats.size === 0
-  /** One that its server closed is of no use: a request would connect it to addresses that were judged long ago. */
   const dropClosed = (): void => {
     for (const [key, connections] of idle) {
       const open = connections.filter(isOpen)
@@ -36,7 +38,8 @@ export function keepConnections(): KeptConnections {
         if (!connection) return undefined
         count -= 1
         if (connections.length === 0) idle.delete(key)
-        if (isOpen(connection) && addresses.includes(connection.address() ?? '')) return connection
+        const leadsThere = addresses === undefined || addresses.includes(connection.address() ?? '')
+        if (isOpen(connection) && leadsThere) return connection
         void connection.destroy()
       }
     },
