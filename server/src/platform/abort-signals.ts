@@ -32,3 +32,21 @@ export function abortWith(controller: AbortController, signal: AbortSignal): () 
   else signal.addEventListener('abort', abort, { once: true })
   return () => signal.removeEventListener('abort', abort)
 }
+
+/** An abort that comes with `signal`, or after `limit_ms` with the reason that `late` gives; `release` ends both. */
+export function limitedAbort(
+  limit_ms: number,
+  signal: AbortSignal | undefined,
+  late?: () => Error,
+): { ends: AbortController; release: () => void } {
+  const ends = new AbortController()
+  const timer = setTimeout(() => ends.abort(late?.()), limit_ms)
+  const unlink = signal && abortWith(ends, signal)
+  return {
+    ends,
+    release: () => {
+      clearTimeout(timer)
+      unlink?.()
+    },
+  }
+}

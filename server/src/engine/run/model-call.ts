@@ -2,7 +2,7 @@ import { Problem } from '#contract/core/problems.ts'
 import { modelFacts, type ModelFacts } from '#contract/models/model-facts.ts'
 import type { ModelPrice } from '#contract/models/model-prices.ts'
 import type { Hub } from '../../events/streams/streams-hub.ts'
-import { abortWith, unlessAborted } from '../../platform/abort-signals.ts'
+import { limitedAbort, unlessAborted } from '../../platform/abort-signals.ts'
 import { newId } from '../../platform/ids.ts'
 import { noSpan } from '../../platform/tracing/tracing.ts'
 import { cleanText, makeTextCleaner } from '../../platform/clean-text.ts'
@@ -123,9 +123,7 @@ export async function callModel(
   { models: ofService, prices, hub, turns, fileSource, random, signal, onStarted }: CallContext,
 ): Promise<CallResult> {
   const models = run.models ?? ofService
-  const ends = new AbortController()
-  const timer = setTimeout(() => ends.abort(new Interrupted('call_timeout')), modelCall_ms)
-  const unlink = abortWith(ends, signal)
+  const { ends, release } = limitedAbort(modelCall_ms, signal, () => new Interrupted('call_timeout'))
   const isTurn = step.type === 'model_call'
   let bytes = 0
   const cleaner = makeTextCleaner()
@@ -200,8 +198,7 @@ export async function callModel(
     const failed = providerFailed(run, step, error, random)
     return warned(isOfParts(error) ? notAsked(failed) : failed)
   } finally {
-    clearTimeout(timer)
-    unlink()
+    release()
   }
 }
 

@@ -1,7 +1,7 @@
 import { CredentialUnavailable } from '../credentials/credential-unavailable.ts'
 import { SecretUnreadable } from '../credentials/secret-unreadable.ts'
 import { redact } from '../../events/agent-log.ts'
-import { abortWith, unlessAborted } from '../../platform/abort-signals.ts'
+import { limitedAbort, unlessAborted } from '../../platform/abort-signals.ts'
 import { cleanText, cutText } from '../../platform/clean-text.ts'
 import { uncertainCode } from '../journal/cancel.ts'
 import type { Decide } from '../journal/journal.ts'
@@ -83,9 +83,7 @@ async function runCall(
   signal: AbortSignal,
   { fileSource, sandboxSeconds }: { fileSource?: FileSource | undefined; sandboxSeconds?: SandboxSeconds | undefined },
 ): Promise<Change | undefined> {
-  const ends = new AbortController()
-  const timer = setTimeout(() => ends.abort(new Interrupted('call_timeout')), toolCall_ms)
-  const unlink = abortWith(ends, signal)
+  const { ends, release } = limitedAbort(toolCall_ms, signal, () => new Interrupted('call_timeout'))
   const aborted = ends.signal
   const span = beginToolSpan(run, step)
   try {
@@ -123,8 +121,7 @@ async function runCall(
     span.end(failure?.code ?? 'aborted')
     return failure ? toolFailed(run, step, failure) : interrupted(run, step)
   } finally {
-    clearTimeout(timer)
-    unlink()
+    release()
   }
 }
 

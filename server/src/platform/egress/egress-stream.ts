@@ -2,7 +2,7 @@ import { EgressError, egressFailure } from './egress-error.ts'
 import { connectTimeout_ms, egressBounds, type Guard, judge } from './egress-guard.ts'
 import { firstHop, type HopRequest, plainHeaders } from './egress-hop.ts'
 import { EgressRefused } from './egress-rules.ts'
-import { abortWith } from '../abort-signals.ts'
+import { limitedAbort } from '../abort-signals.ts'
 import { openUpstream, type UpstreamConnection, type UpstreamUse } from './connect.ts'
 
 export interface EgressStreamRequest extends HopRequest {
@@ -79,17 +79,14 @@ interface Connection {
 
 function startConnection(timeout_ms: number, signal: AbortSignal | undefined): Connection {
   const network: UpstreamUse = { bytes_in: 0, bytes_out: 0 }
-  const controller = new AbortController()
-  const timeout = setTimeout(() => controller.abort(), timeout_ms)
-  const unlink = signal && abortWith(controller, signal)
-  const ends = controller.signal
+  const limit = limitedAbort(timeout_ms, signal)
+  const ends = limit.ends.signal
   let upstream: UpstreamConnection | undefined
   let isFinished = false
   const finish = async (): Promise<void> => {
     if (isFinished) return
     isFinished = true
-    clearTimeout(timeout)
-    unlink?.()
+    limit.release()
     ends.removeEventListener('abort', onEnd)
     if (!upstream) return
     Object.assign(network, upstream.use())

@@ -7,7 +7,7 @@ import { type EgressStream, type EgressStreamRequest, openStream } from './egres
 import type { ResolveName } from './resolve-name.ts'
 import { openUpstream, type UpstreamConnection, type UpstreamUse } from './connect.ts'
 import { keepConnections, type KeptConnections } from './kept-connections.ts'
-import { abortWith } from '../abort-signals.ts'
+import { limitedAbort } from '../abort-signals.ts'
 import { exchange, type Incoming } from './exchange.ts'
 
 export { EgressError, type EgressErrorCode, EgressRefused, type EgressPurpose, type RefusalReason }
@@ -97,10 +97,8 @@ async function follow(
   const { purpose, timeout_ms = Infinity, signal, keptFor } = request
   const bound = egressBounds[purpose]
   const network: UpstreamUse = { bytes_in: 0, bytes_out: 0 }
-  const controller = new AbortController()
-  const timeout = setTimeout(() => controller.abort(), Math.min(timeout_ms, bound.total_ms))
-  const unlink = signal && abortWith(controller, signal)
-  const ends = controller.signal
+  const limit = limitedAbort(Math.min(timeout_ms, bound.total_ms), signal)
+  const ends = limit.ends.signal
   try {
     let hop = firstHop(guard.rules, url, request)
     for (let redirects = 0; ; redirects++) {
@@ -124,8 +122,7 @@ async function follow(
     if (ends.aborted) throw new EgressError('timed_out', 'no complete answer in time', { network })
     throw egressFailure(error, network)
   } finally {
-    clearTimeout(timeout)
-    unlink?.()
+    limit.release()
   }
 }
 
@@ -155,29 +152,27 @@ async function sendKept(
   addresses: readonly string[],
   { kept, key, ...sending }: Sending & { kept: KeptConnections; key: string },
 ): Promise<HopAnswer> {
+  const over = async (upstream: UpstreamConnection): Promise<HopAnswer> => {
+    try {
+      const answer = await sendOver(upstream, hop, sending)
+      await kept.give(key, upstream)
+      return answer
+    } catch (error) {
+      await upstream.destroy()
+      throw error
+    }
+  }
   const earlier = kept.take(key, addresses)
   if (earlier) {
     const { bytes_in } = earlier.use()
     try {
-      const answer = await sendOver(earlier, hop, sending)
-      await kept.give(key, earlier)
-      return answer
+      return await over(earlier)
     } catch (error) {
-      const isUnanswered = earlier.use().bytes_in === bytes_in
-      await earlier.destroy()
-      // Its server closed it in the moment in which the request was sent.
-      if (!isUnanswered || sending.signal.aborted) throw error
+      // Without a byte in return, its server closed it in the moment in which the request was sent.
+      if (earlier.use().bytes_in !== bytes_in || sending.signal.aborted) throw error
     }
   }
-  const upstream = await openUpstream(hop.url.origin, { addresses, connectTimeout_ms })
-  try {
-    const answer = await sendOver(upstream, hop, sending)
-    await kept.give(key, upstream)
-    return answer
-  } catch (error) {
-    await upstream.destroy()
-    throw error
-  }
+  return over(await openUpstream(hop.url.origin, { addresses, connectTimeout_ms }))
 }
 
 /** Sends one hop over a connection and reads the response up to its bound; a connection whose response was cut is closed. */
