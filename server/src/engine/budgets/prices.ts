@@ -3,7 +3,7 @@ import type { PriceTable } from '#contract/models/price-table.ts'
 import { modelPrices, type ModelPrice } from '#contract/models/model-prices.ts'
 
 /** What the prices of an organization's provider depend on. */
-export interface OwnPrices {
+export interface PricedProvider {
   /** Whether its name has a price list that is for another address. */
   is_elsewhere: boolean
   /** Prices that the organization gave, by `provider/model`. */
@@ -16,7 +16,7 @@ export interface Prices {
    * The price of `provider/model`; null if it is unknown. `own` is the organization's provider of the model; left out for
    * a provider of the service.
    */
-  of(model: string, own?: OwnPrices): ModelPrice | null
+  of(model: string, own?: PricedProvider): ModelPrice | null
 }
 
 /** The error message for a call without a price under a budget in dollars. */

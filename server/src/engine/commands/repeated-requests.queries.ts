@@ -7,13 +7,6 @@ export interface AskedRequest {
   again: boolean
 }
 
-/** Which requests have an earlier equal one that they might claim, in their order: most have none. */
-export async function areRepeated(sql: Sql, all: readonly AskedRequest[]): Promise<boolean[]> {
-  const rows = await sql<{ is_repeated: boolean }>`
-    select ${isRepeated(sql, all, sql.fragment`nth`)} as is_repeated from generate_series(1, ${all.length}::int) nth order by nth`
-  return rows.map(({ is_repeated }) => is_repeated)
-}
-
 /** Whether the request in this place, from 1, of these has an earlier equal one, as a condition. */
 export function isRepeated(
   { fragment }: Pick<Sql, 'fragment'>,

@@ -5,11 +5,10 @@ import type { Context } from '../../context.ts'
 import { saidOf } from '../../engine/conversation/conversation.ts'
 import { judgeInput } from '../../engine/tools/schemas/schema-judge.ts'
 import type { Loading } from '../../http/handle.ts'
-import { Batcher } from '../../platform/batcher.ts'
 import { recordMaking, type FreshTask } from '../../events/streams/streams.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 import { makeLoadAsked, type AskedAgent } from '../../resources/tasks/asked-agents.ts'
-import { areRepeated, type AskedRequest } from '../../engine/commands/repeated-requests.queries.ts'
+import type { AskedRequest } from '../../engine/commands/repeated-requests.queries.ts'
 import { claimRequest, hashOfRequest, recordRequest } from '../door-requests.queries.ts'
 import type { FoundResponse } from '../door-responses.queries.ts'
 import { foundOf, openSegment, plainTask, type AskedSegment, type SegmentPointer } from '../open-segment.ts'
@@ -43,17 +42,6 @@ export async function finishOpened<Result>(
   }
 }
 
-/** Requests that are looked for by one statement at most, and such statements at a time. */
-const groupMax = 100
-const concurrency = 2
-
-/** Whether a request has an earlier equal one: those that come at the same time share a statement. */
-type Repeated = Batcher<AskedRequest, boolean>
-
-function makeRepeated(sql: Sql): Repeated {
-  return new Batcher((all) => areRepeated(sql, all), { concurrency, groupMax })
-}
-
 /** How the agents of requests are found. */
 export interface AskedModels {
   loadAsked: (loading: Loading, repeated?: AskedRequest) => Promise<AskedAgent>
@@ -66,7 +54,6 @@ export interface OpenAiDoor extends Context {
   models: AskedModels
   doorFiles: DoorFiles
   sourceOf: SourceOf
-  repeated: Repeated
   ends: RequestEnds
 }
 
@@ -77,7 +64,6 @@ export function makeOpenAiDoor(context: Context): OpenAiDoor {
     models: { loadAsked: makeLoadAsked(context.database), findModel: makeFindModel(indexed), known: new Map() },
     doorFiles: makeDoorFiles(context),
     sourceOf: makeSourceOf(context),
-    repeated: makeRepeated(indexed),
     ends: new RequestEnds({ sql: indexed, log: context.log }),
   }
 }
@@ -135,7 +121,7 @@ function unlessMissing(error: unknown): undefined {
  * A request with an Idempotency-Key is repeated by that alone.
  */
 export async function openOnce(
-  { engine, database, repeated, ends }: Pick<OpenAiDoor, 'engine' | 'database' | 'repeated' | 'ends'>,
+  { engine, database, ends }: Pick<OpenAiDoor, 'engine' | 'database' | 'ends'>,
   loading: Loading,
   asked: (request?: AskedRequest) => Promise<AskedSegment>,
 ): Promise<Opened> {
@@ -157,9 +143,8 @@ export async function openOnce(
   const equal = { credential_id, hash, again }
   // An earlier request was answered even where this one could not be: its agent may be gone.
   const [read] = await Promise.allSettled([asked(equal)])
-  const known = read.status === 'fulfilled' ? read.value.agent.is_repeated : undefined
-  const claimed =
-    (known ?? (await repeated.submit(equal))) && (await claimRequest(database.indexed, { ...equal, process_id }))
+  const mayClaim = read.status === 'rejected' || read.value.agent.is_repeated !== false
+  const claimed = mayClaim && (await claimRequest(database.indexed, { ...equal, process_id }))
   if (claimed) return { response_id: claimed.response_id, task_id: claimed.task_id, record: claimed.id }
   if (read.status === 'rejected') throw read.reason
   const of = await judged(read.value)

@@ -21,8 +21,6 @@ export interface AskedAgent extends AgentAndRoom {
   /** The budgets that the task would spend. */
   budgets: readonly BudgetState[]
   standing: AgentStanding
-  /** Whether the request that names it has an earlier equal one; undefined where that was not asked. */
-  is_repeated?: boolean
 }
 
 /**

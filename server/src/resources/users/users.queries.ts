@@ -1,6 +1,6 @@
 import type { Plan } from '#contract/accounts/users.ts'
 import type { Role } from '#contract/core/scopes.ts'
-import { brokenConstraint, type Sql } from '../../platform/postgres/database.ts'
+import { brokenConstraint, jsonb, type Sql } from '../../platform/postgres/database.ts'
 import { newId } from '../../platform/ids.ts'
 
 /** A user as it is answered (spec 2.5), without organizations. */
@@ -66,7 +66,7 @@ export async function findPreferences(sql: Sql, id: string): Promise<object> {
 /** Changes what is given, and returns all that was chosen. */
 export async function updatePreferences(sql: Sql, id: string, given: object): Promise<object> {
   const [row] = await sql<{ preferences: object }>`
-    update app_user set preferences = preferences || ${JSON.stringify(given)}::jsonb where id = ${id} returning preferences`
+    update app_user set preferences = preferences || ${jsonb(given)}::jsonb where id = ${id} returning preferences`
   return row?.preferences ?? {}
 }
 

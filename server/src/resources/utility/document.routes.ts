@@ -3,7 +3,7 @@ import { compressedOnce } from '../../http/encoding/encoding.ts'
 import { isKnown } from '../../http/etag.ts'
 import { digestOf, publishedDocument, publishedTag, publishedYaml } from './docs.ts'
 import { llmsText } from './llms-text.ts'
-import { readWrittenPages, servedAt, singlePages, type WrittenPage } from './written-pages.ts'
+import { pageFolders, readWrittenPages, servedAt, singlePages, type WrittenPage } from './written-pages.ts'
 
 /**
  * What programs read of the documentation: the OpenAPI document as YAML, a map for language models, and the pages in
@@ -32,7 +32,7 @@ export function documentRoutes(app: FastifyInstance, public_url: () => string): 
   }
   for (const path of singlePages.map(servedAt))
     app.get(`/docs/${path}`, async (request, reply) => sendPage(request, reply, path))
-  for (const folder of ['guides', 'reference'])
+  for (const folder of pageFolders.map(servedAt))
     app.get<{ Params: { name: string } }>(`/docs/${folder}/:name`, async (request, reply) =>
       sendPage(request, reply, `${folder}/${request.params.name}`),
     )

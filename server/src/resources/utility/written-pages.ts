@@ -16,7 +16,10 @@ interface SourcePage {
   text: string
 }
 
-/** Files of pages outside the folders of guides and reference. */
+/** Folders of pages. */
+export const pageFolders = ['docs/guides', 'docs/reference']
+
+/** Files of pages outside of these. */
 export const singlePages = ['README.md', 'SECURITY.md', 'cli/AGENTS.md']
 
 /**
@@ -24,7 +27,7 @@ export const singlePages = ['README.md', 'SECURITY.md', 'cli/AGENTS.md']
  * pictures lead to pages that are served too; of any other, which only a checkout has, the words stay.
  */
 export async function readWrittenPages(): Promise<WrittenPage[]> {
-  const folders = await Promise.all(['docs/guides', 'docs/reference'].map(markdownFilesIn))
+  const folders = await Promise.all(pageFolders.map(markdownFilesIn))
   const sources = await Promise.all([...singlePages, ...folders.flat()].map(readSource))
   const found = sources.filter((source) => source !== undefined)
   const served = new Set(found.map(({ file }) => file))
