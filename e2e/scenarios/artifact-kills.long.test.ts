@@ -51,10 +51,10 @@ const files = async (): Promise<{ whole: number; begun: number }> => {
   return rows[0]
 }
 
-const waitingForLocks = async (): Promise<number> => {
-  const { rows } = await client.query(
-    "select count(*)::int as n from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()",
-  )
+/** Ends what the killed service left in PostgreSQL, and returns how many sessions that were. */
+const endOtherSessions = async (): Promise<number> => {
+  const { rows } = await client.query(`select count(pg_terminate_backend(pid))::int as n from pg_stat_activity
+    where backend_type = 'client backend' and pid <> pg_backend_pid() and datname = current_database()`)
   return rows[0].n
 }
 
@@ -78,9 +78,7 @@ for (const [tool, artifacts] of [
         await eventually(async () => (await files()).whole === artifacts)
         await service.end('SIGKILL')
         // A write that was sent before would be made although its process is gone.
-        await client.query(`select pg_terminate_backend(pid) from pg_stat_activity
-          where wait_event_type = 'Lock' and datname = current_database()`)
-        await eventually(async () => (await waitingForLocks()) === 0)
+        await eventually(async () => (await endOtherSessions()) === 0)
         await client.query('rollback')
       } else {
         await service.end('SIGKILL')
@@ -89,7 +87,10 @@ for (const [tool, artifacts] of [
       service = await startProcess(env)
       const send = sender(service.url, api_key)
       const one = `/api/v1/projects/${project.id}/tasks/${task.id}`
-      const { body } = await send('GET', `${one}?wait=60`)
+      const body: any = await eventually(async () => {
+        const answer = await send('GET', `${one}?wait=60`)
+        return answer.body.status === 'completed' && answer.body
+      })
       assert.deepEqual([body.status, body.output.artifacts?.length], ['completed', artifacts])
       assert.deepEqual(await files(), { whole: artifacts, begun: 0 })
       assert.deepEqual((await send('GET', `${one}/artifacts`)).body.artifacts, body.output.artifacts)
