@@ -889,7 +889,7 @@ create table door_request (
   state text not null,
   process_id identifier not null,
   created_at timestamp with time zone not null default now(),
-  constraint door_request_pkey PRIMARY KEY (id),
+  constraint door_request_pkey PRIMARY KEY (credential_id, hash, id),
   constraint door_request_state_check CHECK (state = ANY (ARRAY['open'::text, 'broken'::text, 'answered'::text]))
 );
 
@@ -1674,7 +1674,6 @@ alter table credential_authorization add constraint credential_authorization_use
 alter table credential_oauth add constraint credential_oauth_credential_id_fkey FOREIGN KEY (credential_id) REFERENCES credential(id) ON DELETE CASCADE;
 alter table door_conversation add constraint door_conversation_org_id_fkey FOREIGN KEY (org_id) REFERENCES organization(id) ON DELETE CASCADE;
 alter table door_conversation add constraint door_conversation_thread_id_fkey FOREIGN KEY (thread_id) REFERENCES thread(id) ON DELETE SET NULL;
-alter table door_response add constraint door_response_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id) ON DELETE CASCADE;
 alter table door_thread add constraint door_thread_thread_id_fkey FOREIGN KEY (thread_id) REFERENCES thread(id) ON DELETE CASCADE;
 alter table file add constraint file_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id) ON DELETE CASCADE;
 alter table file_piece add constraint file_piece_file_id_fkey FOREIGN KEY (file_id) REFERENCES file(id) ON DELETE CASCADE;
@@ -1750,12 +1749,8 @@ CREATE INDEX delivery_webhook ON delivery USING btree (webhook_id, id DESC);
 CREATE INDEX door_conversation_org ON door_conversation USING btree (org_id);
 CREATE INDEX door_conversation_thread ON door_conversation USING btree (thread_id) WHERE thread_id IS NOT NULL;
 CREATE INDEX door_key_task ON door_key USING btree (task_id);
-CREATE INDEX door_request_age ON door_request USING btree (created_at);
 CREATE INDEX door_request_claimable ON door_request USING btree (credential_id, hash) WHERE state <> 'answered'::text;
-CREATE INDEX door_request_hash ON door_request USING btree (credential_id, hash, created_at);
-CREATE INDEX door_request_task ON door_request USING btree (task_id);
 CREATE INDEX door_response_conversation ON door_response USING btree (conversation) WHERE conversation IS NOT NULL;
-CREATE INDEX door_response_project ON door_response USING btree (project_id);
 CREATE INDEX door_thread_thread ON door_thread USING btree (thread_id);
 CREATE INDEX event_org ON event USING btree (org_id, id DESC);
 CREATE INDEX event_unmatched ON event USING btree (id) WHERE matched_at IS NULL;
@@ -1804,9 +1799,9 @@ CREATE INDEX task_expiry ON task USING btree (expires_at) WHERE expires_at IS NO
 CREATE INDEX task_finished ON task USING btree (finished_at, id) WHERE finished_at IS NOT NULL;
 CREATE INDEX task_key_held ON task USING btree (project_id, concurrency_key) WHERE concurrency_key IS NOT NULL AND finished_at IS NULL AND (status <> 'queued'::text OR job_id IS NOT NULL);
 CREATE INDEX task_key_parked ON task USING btree (project_id, concurrency_key, priority DESC, id) WHERE concurrency_key IS NOT NULL AND status = 'queued'::text AND job_id IS NULL;
-CREATE INDEX task_metadata ON task USING gin (metadata jsonb_path_ops) WHERE finished_at IS NOT NULL AND metadata <> '{}'::jsonb;
 CREATE INDEX task_of_schedule ON task USING btree (schedule_id, id) WHERE schedule_id IS NOT NULL;
 CREATE INDEX task_open ON task USING btree (status) WHERE finished_at IS NULL;
+CREATE INDEX task_own_metadata ON task USING gin ((metadata - 'door'::text) jsonb_path_ops) WHERE finished_at IS NOT NULL AND (metadata - 'door'::text) <> '{}'::jsonb;
 CREATE INDEX task_parent ON task USING btree (parent_task_id) WHERE parent_task_id IS NOT NULL;
 CREATE INDEX task_parked ON task USING btree (agent_id, priority DESC, id) WHERE job_id IS NULL AND (status = 'queued'::text AND NOT backlog OR status = 'waiting'::text AND (slot = 'wanted'::text OR ((wait ->> 'reason'::text) = ANY (ARRAY['agent_paused'::text, 'agent_stopped'::text]))));
 CREATE INDEX task_project ON task USING btree (project_id, id DESC);

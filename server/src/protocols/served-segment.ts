@@ -6,7 +6,7 @@ import { untilClosed } from '../http/connection/until-closed.ts'
 import type { Loading } from '../http/handle.ts'
 import { abortWith } from '../platform/abort-signals.ts'
 import type { Sql } from '../platform/postgres/database.ts'
-import { endRequests, type RequestEnd } from './door-requests.queries.ts'
+import { endRequests, type RequestEnd, type RequestRecord } from './door-requests.queries.ts'
 import type { FoundResponse } from './door-responses.queries.ts'
 import { cancelSegment } from './open-segment.ts'
 import { followSegment, makeReadEvents, type SegmentSource } from './segment-events.ts'
@@ -174,8 +174,8 @@ export class RequestEnds {
   }
 
   /** Notes, when the connection of a request closes, whether its answer was written to the end. */
-  note(reply: FastifyReply, record: number): void {
-    const end = (): void => this.#add({ id: record, state: reply.raw.writableFinished ? 'answered' : 'broken' })
+  note(reply: FastifyReply, record: RequestRecord): void {
+    const end = (): void => this.#add({ ...record, state: reply.raw.writableFinished ? 'answered' : 'broken' })
     if (reply.raw.destroyed) end()
     else reply.raw.once('close', end)
   }

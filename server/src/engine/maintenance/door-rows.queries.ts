@@ -13,8 +13,7 @@ export async function deleteEndedTasks(tx: Sql, task_ids: readonly string[]): Pr
 
 /**
  * Deletes the rows that protocols and other features store for tasks: tool calls, offers to remote workers,
- * delegations, budgets, responses, push notifications, and clients' requests and names. Called when the tasks are
- * deleted.
+ * delegations, budgets, responses, push notifications, and clients' names. Called when the tasks are deleted.
  */
 export async function deleteDoorRows(tx: Sql, task_ids: readonly string[]): Promise<void> {
   const ids = [...task_ids]
@@ -25,5 +24,4 @@ export async function deleteDoorRows(tx: Sql, task_ids: readonly string[]): Prom
   await tx`delete from door_response where task_id = any(${ids})`
   await tx`delete from webhook where push_task_id = any(${ids})`
   await tx`delete from door_key where task_id = any(${ids})`
-  await tx`delete from door_request where task_id = any(${ids})`
 }

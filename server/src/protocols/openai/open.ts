@@ -9,7 +9,7 @@ import { recordMaking, type FreshTask } from '../../events/streams/streams.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 import { makeLoadAsked, type AskedAgent } from '../../resources/tasks/asked-agents.ts'
 import type { AskedRequest } from '../../engine/commands/repeated-requests.queries.ts'
-import { claimRequest, hashOfRequest, recordRequest } from '../door-requests.queries.ts'
+import { claimRequest, hashOfRequest, recordRequest, type RequestRecord } from '../door-requests.queries.ts'
 import type { FoundResponse } from '../door-responses.queries.ts'
 import { foundOf, openSegment, plainTask, type AskedSegment, type SegmentPointer } from '../open-segment.ts'
 import { makeSourceOf, RequestEnds, type SourceOf } from '../served-segment.ts'
@@ -23,7 +23,7 @@ import type { Options } from './read-options.ts'
 
 /** What a creating request leaves: its segment, and its record where it has one. */
 export interface Opened extends SegmentPointer {
-  record: number | null
+  record: RequestRecord | null
   /** The segment as its creation left it, where this request created it. */
   made?: FoundResponse
   /** All that has happened to it since, until this is called; then it must be watched. Called once, and `forget` where it is not. */
@@ -145,14 +145,14 @@ export async function openOnce(
   const [read] = await Promise.allSettled([asked(equal)])
   const mayClaim = read.status === 'rejected' || read.value.agent.is_repeated !== false
   const claimed = mayClaim && (await claimRequest(database.indexed, { ...equal, process_id }))
-  if (claimed) return { response_id: claimed.response_id, task_id: claimed.task_id, record: claimed.id }
+  if (claimed) return claimed
   if (read.status === 'rejected') throw read.reason
   const of = await judged(read.value)
   const task = plainTask(loading, of, { credential_id, hash, process_id })
   if (task && engine.mayShare(task)) {
     const { row, take, end: forget } = await recordMaking(engine.hub, task.id, () => engine.create(task))
     const made = foundOf(row, task)
-    const record = row.request_record ?? null
+    const record = row.request_record == null ? null : { credential_id, hash, id: row.request_record }
     return { response_id: made.id, task_id: row.id, record, made, fresh: { take, forget } }
   }
   return sql.begin(async (tx) => {

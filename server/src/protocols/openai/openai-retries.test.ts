@@ -82,6 +82,15 @@ describe('a request that is repeated without a key', () => {
     assert.equal(await countTasks('answered'), 1)
   })
 
+  it('a request that is repeated without a key after its task was deleted is another task', async () => {
+    const mark = 'deleted meanwhile'
+    const input = script({ delay_ms: 500 }, { text: mark })
+    await cut(input, mark)
+    await service.sql`delete from task where input::text like ${`%${mark}%`}`
+    const { output } = (await (await post(input)).json()) as any
+    assert.equal(output[0].content[0].text, mark)
+  })
+
   it('a request that is repeated to another process without a key goes on with its task as well', async () => {
     const other = await startAnother(service)
     try {

@@ -1,4 +1,5 @@
-import { jsonb, type Sql } from '../../platform/postgres/database.ts'
+import { openaiBounds } from '#contract/doors/openai.ts'
+import { jsonb, type Fragment, type Sql } from '../../platform/postgres/database.ts'
 import { deleteEndedTasks } from '../../engine/maintenance/door-rows.queries.ts'
 
 /** A task of a tree that is to be erased. */
@@ -22,10 +23,8 @@ export async function findByMetadata(
   sql: Sql,
   { project_id, metadata, limit }: { project_id: number; metadata: Record<string, unknown>; limit: number },
 ): Promise<string[]> {
-  const rows = await sql<{ id: string }>`
-    select id from task where project_id = ${project_id} and metadata @> ${jsonb(metadata)}::jsonb
-      and finished_at is not null and metadata <> '{}'
-    order by id limit ${limit}`
+  const rows = await sql.run<{ id: string }>(sql.fragment`
+    select id from task where project_id = ${project_id} and ${haveEnded(sql, metadata)} order by id limit ${limit}`)
   return rows.map(({ id }) => id)
 }
 
@@ -34,13 +33,23 @@ export async function countByMetadata(
   sql: Sql,
   { project_id, metadata }: { project_id: number; metadata: Record<string, unknown> },
 ): Promise<number> {
-  const [row] = await sql<{ tasks: number }>`
+  const [row] = await sql.run<{ tasks: number }>(sql.fragment`
     select
-      (select count(*) from task where project_id = ${project_id} and metadata @> ${jsonb(metadata)}::jsonb
-        and finished_at is not null and metadata <> '{}')
+      (select count(*) from task where project_id = ${project_id} and ${haveEnded(sql, metadata)})
       + (select count(*) from task where project_id = ${project_id} and metadata @> ${jsonb(metadata)}::jsonb and finished_at is null)
-      as tasks`
+      as tasks`)
   return row?.tasks ?? 0
+}
+
+/**
+ * Whether a task has ended and its metadata contain `metadata`, as a condition. The index leaves out the member `door`, which every task
+ * of a door has.
+ */
+function haveEnded({ fragment }: Sql, metadata: Record<string, unknown>): Fragment {
+  const { door: _door, ...own } = metadata
+  const all = fragment`finished_at is not null and metadata @> ${jsonb(metadata)}::jsonb`
+  if (Object.keys(own).length === 0) return all
+  return fragment`${all} and metadata - 'door' @> ${jsonb(own)}::jsonb and metadata - 'door' <> '{}'`
 }
 
 /**
@@ -69,5 +78,9 @@ export async function removeTasks(tx: Sql, { ids, org_id }: { ids: readonly stri
     delete from agent_log l using task t where t.id = any(${all}) and l.agent_id = t.agent_id and l.task_id = t.id
       and l.timestamp >= t.created_at and l.timestamp < t.finished_at + make_interval(secs => ${eventsApart_seconds})`
   await tx`delete from delegation where child_task_id = any(${all})`
+  // Records of requests have no index by task. Others are gone already.
+  await tx`
+    delete from door_request where task_id = any(${all}) and exists (select from task where id = any(${all}) and metadata ? 'door'
+      and finished_at > now() - make_interval(mins => ${openaiBounds.retry_minutes * 4}))`
   await deleteEndedTasks(tx, all)
 }

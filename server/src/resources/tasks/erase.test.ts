@@ -144,9 +144,40 @@ describe('many tasks at once, and their erasure', () => {
       await tx`set local enable_seqscan = off`
       await tx`set local enable_indexscan = off`
       return tx<{ 'QUERY PLAN': string }>`
-        explain select id from task where metadata @> '{"customer": "c-17"}' and finished_at is not null and metadata <> '{}'`
+        explain select id from task where finished_at is not null and metadata @> '{"customer": "c-17"}'
+          and metadata - 'door' @> '{"customer": "c-17"}' and metadata - 'door' <> '{}'`
     })
-    assert.match(JSON.stringify(plan), /task_metadata/)
+    assert.match(JSON.stringify(plan), /task_own_metadata/)
+  })
+
+  it('an erased task of a protocol leaves no record of its request, and is found by what the service wrote in its metadata', async () => {
+    const { name } = (await call('GET', `/agents/${agent}`)).body
+    const ask = async (content: string): Promise<string> => {
+      const body = { model: name, messages: [{ role: 'user', content }], metadata: { customer: 'c-19' } }
+      const headers = { 'openai-project': `proj_${project.split('/').at(-1)}` }
+      const reply = await test.send('POST', '/v1/chat/completions', { body, headers })
+      assert.equal(reply.status, 200, JSON.stringify(reply.body))
+      return reply.headers.get('cadre-task-id')!
+    }
+    const ids = [await ask('one'), await ask('two'), await ask('three')]
+    const recorded = () => test.sql<{ task_id: string }>`
+      select task_id from door_request where task_id = any(${ids}) order by id`
+    assert.deepEqual(
+      (await recorded()).map(({ task_id }) => task_id),
+      ids,
+    )
+    assert.equal((await call('DELETE', `/tasks/${ids[0]}`)).status, 200)
+    assert.deepEqual(
+      (await recorded()).map(({ task_id }) => task_id),
+      ids.slice(1),
+    )
+    const other = { door: { kind: 'openai.chat' }, customer: 'c-19' }
+    assert.deepEqual((await call('POST', '/tasks/erase', { metadata: other })).body, { erased: 0, remaining: 0 })
+    for (const metadata of [{ openai: { customer: 'c-19' }, door: { kind: 'a2a' } }, { door: { kind: 'a2a' } }])
+      assert.deepEqual((await call('POST', '/tasks/erase', { metadata })).body, { erased: 0, remaining: 0 })
+    const { body } = await call('POST', '/tasks/erase', { metadata: { door: { kind: 'openai.chat' } } })
+    assert.deepEqual(body, { erased: 2, remaining: 0 })
+    assert.deepEqual(await recorded(), [])
   })
 
   it('a task that is open, or has an open task below it, is kept', async () => {
