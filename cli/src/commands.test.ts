@@ -118,7 +118,7 @@ test('an answer is written as data alone where the task has an output schema', a
   assert.match(untyped.stderr, /has no data: neither the task nor its agent has an output schema/)
   const unknown = await cadre([...run, 'Hello', '--agent-version', '99'], '', own)
   assert.equal(unknown.code, 1)
-  assert.match(unknown.stderr, /never had such a version/)
+  assert.match(unknown.stderr, /has no such version/)
 })
 
 test('a key is kept for its service alone', async () => {

@@ -43,7 +43,7 @@ import { userOperations } from './accounts/users.ts'
 import { utilityOperations } from './resources/utility.ts'
 import { webhookOperations } from './resources/webhooks.ts'
 
-/** Every operation of the API, in the order of the document. A new resource's operations are added here. */
+/** Every operation of the API, in the order of the OpenAPI document. Add the operations of new resources here. */
 export const operations: readonly Operation[] = [
   ...projectOperations,
   ...projectStatisticsOperations,
@@ -90,34 +90,33 @@ export const operations: readonly Operation[] = [
   ...requestOperations,
 ]
 
-/** What each group of operations is about; the order is the document's. */
+/** Description of each tag, in the order of the OpenAPI document. */
 export const tagDescriptions: Record<string, string> = {
   Projects: 'Isolated workspaces that hold agents.',
-  Agents: 'Agents, their configuration, their life cycle, their logs and metrics.',
+  Agents: 'Agents with their configuration, life cycle, logs and metrics.',
   Tasks: 'The work that agents do: durable, observable, and safe to cancel.',
-  Files: 'What goes into tasks, and what comes out of them.',
+  Files: 'Input and output files of tasks.',
   Threads: 'Conversations that tasks belong to.',
-  Schedules: 'Tasks that come again and again, by cron and time zone.',
-  Triggers: 'Addresses to which other systems post, and agents that get tasks from it.',
-  Approvals: 'Questions to people about calls of tools, and their answers.',
-  Tools: 'What agents of a project may call beside the built-in tools: HTTP requests, OpenAPI documents, MCP servers.',
-  'Tool calls': 'Calls of tools on your side: your own processes claim them and give their results.',
-  'Remote work':
-    'Tasks of agents whose code is on your side: your own workers claim them, journal their steps and end them.',
+  Schedules: 'Recurring tasks, by cron expression and time zone.',
+  Triggers: 'Addresses that other systems post to; each delivery can start a task.',
+  Approvals: 'Decisions of people on tool calls.',
+  Tools: 'Tools of a project in addition to the built-in ones: HTTP requests, OpenAPI documents, MCP servers.',
+  'Tool calls': 'Calls of client tools: your own processes claim them and return results.',
+  'Remote work': 'Tasks of remote agents: your own workers claim them, journal their steps and end them.',
   Credentials:
-    'Secrets and access tokens that are put into the requests of tools on their way out. They are written or renewed, and never read.',
-  'Test cases': 'Inputs that are kept to try an agent with, again and again, while it changes.',
-  'Model providers': 'Where models come from, and whether it answers.',
-  'Budgets and usage': 'Limits of what may be spent, and what was: calls, tokens and cost.',
+    'Secrets and access tokens that the service adds to requests of tools. They can be set and renewed, but never read.',
+  'Test cases': 'Stored inputs to test an agent with while it changes.',
+  'Model providers': 'Providers of models, with their status.',
+  'Budgets and usage': 'Spending limits, and usage: calls, tokens and cost.',
   'API keys': 'Keys for programs, with scopes and expiry.',
-  Organizations: 'Who works together: projects, agents and keys belong to an organization.',
+  Organizations: 'Groups of people. Projects, agents and keys belong to an organization.',
   Members: 'The people in an organization, and their roles.',
   Invitations: 'Links by which people join an organization.',
-  Users: 'The signed-in user, and what the credential at hand may do.',
+  Users: 'The signed-in user, and the permissions of the credential.',
   Sessions: 'Signing in and out, and the sessions that are open.',
-  'Single sign-on': 'Signing in with identity providers, and connecting them with an account.',
-  OAuth: 'Signing in with OAuth 2.0, by authorization code and refresh token.',
-  'Audit log': 'Who did what in an organization, with which credential and from where.',
-  Webhooks: 'Addresses that receive events.',
-  Utility: 'The state of the service, and this document.',
+  'Single sign-on': 'Signing in with identity providers, and linking them with an account.',
+  OAuth: 'OAuth 2.0: authorization code, refresh token, device flow, and registration of apps.',
+  'Audit log': 'Who did what in an organization, with which credential and from which address.',
+  Webhooks: 'URLs that receive events.',
+  Utility: 'State of the service, and this document.',
 }

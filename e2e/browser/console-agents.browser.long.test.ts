@@ -235,7 +235,7 @@ test('a model that will not take a dial says so beside it, as it is typed', inBr
   const note = (text: string) => page.getByRole('status').filter({ hasText: text })
   await page.getByRole('combobox', { name: 'Model' }).fill('openai/o3')
   await page.getByLabel('Temperature').fill('1')
-  await note('o3 does not take a temperature; it is left out.').waitFor()
+  await note('o3 does not accept a temperature; it is omitted.').waitFor()
   await choose(page, 'Effort', 'Max')
   await note('o3 has no effort “max”; “high” is used.').waitFor()
   await choose(page, 'Service tier', 'Flex: cheaper, slower')

@@ -35,20 +35,20 @@ const shared = {
   last_used: Nullable(Timestamp),
   queues: Type.Optional(
     Type.Array(Type.String(), {
-      description: 'Queues of remote work that the key may claim from; left out where it may from all.',
+      description: 'Queues of remote work that the key may claim from. Absent if it may claim from all.',
     }),
   ),
 }
 const preview = {
   key_preview: Type.String({ description: 'The leading part of the key and `***`.' }),
   last_ip: Type.Optional(
-    Type.String({ description: 'The address that the latest request came from; none of those before is kept.' }),
+    Type.String({ description: 'The IP address of the latest request. Earlier addresses are not stored.' }),
   ),
   updated_at: Type.Optional(Timestamp),
   previous_expires_at: Type.Optional(
     Type.String({
       format: 'date-time',
-      description: 'After a rotation, while the secret before it still works: when that ends.',
+      description: 'When the previous secret stops working. Present after a rotation, while that secret still works.',
     }),
   ),
 }
@@ -90,12 +90,12 @@ export const apiKeyExample = shown
 const scopeList = Type.Array(Choice(scopes), {
   minItems: 1,
   maxItems: bounds.api_key_scopes,
-  description: 'Only scopes that the caller holds itself.',
+  description: 'Only scopes that the caller has.',
 })
 const queueList = Type.Array(QueueName, {
   minItems: 1,
   maxItems: bounds.work_queues,
-  description: 'With `work:execute`: the queues that the key may claim from; all where nothing is said.',
+  description: 'With `work:execute`: the queues that the key may claim from. Default: all queues.',
 })
 const keyName = NameText(bounds.api_key_name, 'What the key is for.')
 const description = Type.String({ maxLength: bounds.api_key_description })
@@ -106,12 +106,12 @@ export const createApiKey = defineOperation({
   audit: 'api_key.created',
   command: 'keys create',
   sdk: 'apiKeys.create',
-  sdk_note: 'Its secret is in this answer only.',
+  sdk_note: 'Only this response contains the secret.',
   method: 'POST',
   path: '/api/v1/auth/api-keys',
   summary: 'Create an API key',
   description:
-    'The secret is in this answer and nowhere else. Ignores `Idempotency-Key`, because the secret is not kept.',
+    'Only this response contains the secret. `Idempotency-Key` is ignored, because the secret is not stored.',
   scope: 'api_keys:write',
   bucket: 'api_keys.create',
   idempotent: false,
@@ -147,7 +147,7 @@ export const listApiKeys = defineOperation({
   scope: 'api_keys:read',
   bucket: 'api_keys.read',
   query: offsetQuery({
-    active_only: Defaulted(Type.Boolean({ default: true, description: 'Leave out keys that have expired.' })),
+    active_only: Defaulted(Type.Boolean({ default: true, description: 'Whether to omit expired keys.' })),
   }),
   responses: [
     {
@@ -167,7 +167,7 @@ export const getApiKey = defineOperation({
   sdk: 'apiKeys.get',
   method: 'GET',
   summary: 'Read an API key',
-  description: 'A key with its usage. Requests are counted by the hour.',
+  description: 'A key with its usage. Request counts have a resolution of one hour.',
   scope: 'api_keys:read',
   bucket: 'api_keys.read',
   revisioned: true,
@@ -195,7 +195,7 @@ export const updateApiKey = defineOperation({
   sdk: 'apiKeys.update',
   method: 'PUT',
   summary: 'Update an API key',
-  description: 'Changes name, description or scopes. The secret stays.',
+  description: 'Changes the name, description, scopes or queues. The secret does not change.',
   scope: 'api_keys:write',
   bucket: 'api_keys.write',
   body: Type.Object({
@@ -226,7 +226,7 @@ const RotatedKey = Named(
     previous_expires_at: Nullable(
       Type.String({
         format: 'date-time',
-        description: 'Until when the secret before it still works; null: no more.',
+        description: 'When the previous secret stops working; null if it no longer works.',
       }),
     ),
   }),
@@ -241,11 +241,11 @@ export const rotateApiKey = defineOperation({
   method: 'POST',
   path: '/api/v1/auth/api-keys/{key_id}/rotate',
   params: one.params,
-  summary: 'Give an API key a new secret',
+  summary: 'Rotate the secret of an API key',
   description:
-    'The key stays what it is: identifier, name, scopes, expiry, usage and budgets. The secret until now works on for ' +
-    '`overlap_seconds`, the one before that no more; revoking the key ends both. A key may rotate itself; another one only ' +
-    'where the caller holds all its scopes. Ignores `Idempotency-Key`, because the secret is not kept.',
+    'Creates a new secret; identifier, name, scopes, expiry, usage and budgets do not change. The previous secret works for another ' +
+    '`overlap_seconds`; secrets before it stop working. Revoking the key ends both. A key may rotate itself. Rotating another ' +
+    'key requires all of its scopes. `Idempotency-Key` is ignored, because the secret is not stored.',
   scope: 'api_keys:write',
   bucket: 'api_keys.write',
   body: Type.Object({
@@ -254,7 +254,7 @@ export const rotateApiKey = defineOperation({
         minimum: 0,
         maximum: bounds.api_key_overlap_seconds,
         default: 86_400,
-        description: 'How long the secret until now still works; 0 ends it at once.',
+        description: 'How long the previous secret still works; 0 ends it immediately.',
       }),
     ),
   }),
@@ -287,10 +287,10 @@ export const getApiKeyActivity = defineOperation({
   method: 'GET',
   path: '/api/v1/auth/api-keys/{key_id}/activity',
   params: one.params,
-  summary: 'Read what an API key is used for',
+  summary: 'Read the activity of an API key',
   description:
-    'Operations that it called in the last 30 days, the latest first, and what its tasks used in that time: what would break where it is ' +
-    'revoked, or where a scope is taken away. Calls that its scopes did not allow are left out. A call is there after some seconds.',
+    'Operations that the key called in the last 30 days, latest first, and the usage of its tasks in that time. Shows what would break ' +
+    'if the key were revoked or lost a scope. Calls that its scopes did not allow are omitted. New calls appear after a few seconds.',
   scope: 'api_keys:read',
   bucket: 'api_keys.read',
   responses: [
@@ -302,9 +302,9 @@ export const getApiKeyActivity = defineOperation({
         Type.Object({
           calls: Type.Array(
             Type.Object({
-              operation: Type.String({ description: 'Its `operationId`.' }),
+              operation: Type.String({ description: 'The `operationId`.' }),
               required_scope: Nullable(
-                Choice(scopes, { description: 'What it asks of a key; null where any key may call it.' }),
+                Choice(scopes, { description: 'The scope that the operation requires; null if any key may call it.' }),
               ),
               requests: Type.Integer({ minimum: 0 }),
               last_at: Timestamp,
@@ -315,9 +315,12 @@ export const getApiKeyActivity = defineOperation({
               calls: Type.Integer({ minimum: 0, description: 'Calls of models and tools.' }),
               input_tokens: Type.Integer({ minimum: 0 }),
               output_tokens: Type.Integer({ minimum: 0 }),
-              cost_usd: Type.Number({ minimum: 0, description: 'US dollars, of the calls whose price is known.' }),
+              cost_usd: Type.Number({
+                minimum: 0,
+                description: 'Cost in US dollars of the calls whose price is known.',
+              }),
             },
-            { description: 'Of the tasks that it made, in all projects.' },
+            { description: 'Usage of the tasks that the key created, in all projects.' },
           ),
         }),
       ),
@@ -346,7 +349,7 @@ export const deleteApiKey = defineOperation({
   sdk: 'apiKeys.delete',
   method: 'DELETE',
   summary: 'Revoke an API key',
-  description: 'Takes effect with the next request, everywhere.',
+  description: 'The key stops working with its next request, on every server process.',
   scope: 'api_keys:write',
   bucket: 'api_keys.write',
   revisioned: true,

@@ -18,7 +18,7 @@ const common = {
   error_format: 'agents',
   tag: 'Audit log',
   credentials: anyCredential,
-  // Reading what others did is no change of the organization; who may do it at all, their role says.
+  // Reading the log changes nothing, so the read scope is enough. `administrators` limits it to owners and admins.
   scope: 'organizations:read',
   administrators: true,
   extension: true,
@@ -38,30 +38,39 @@ const AuditEntry = Named(
         {
           id: Type.String(),
           name: Type.Optional(
-            Type.String({ description: 'As it is now; missing where there is no account any more.' }),
+            Type.String({ description: 'The current name; absent if the account or app no longer exists.' }),
           ),
         },
         {
-          description: 'The user or the OAuth app that did it; null where the caller is unknown, or the service acted.',
+          description: 'The user or OAuth app that acted; null if the caller is unknown or the service acted.',
         },
       ),
     ),
-    action: Type.String({ description: `What was done: ${Object.keys(auditActions).slice(0, 3).join(', ')}, …` }),
-    target: Nullable(Type.String({ description: 'The identifier of what it was done to.' })),
+    action: Type.String({ description: `The action: ${Object.keys(auditActions).slice(0, 3).join(', ')}, …` }),
+    target: Nullable(Type.String({ description: 'The identifier of the resource that the action changed.' })),
     credential: Nullable(
       Type.Object(
         { kind: Choice(credentialKinds), id: Type.String() },
-        { description: 'What it was done with: a key, a grant of an OAuth app, or a session.' },
+        {
+          description:
+            'The credential of the request: an API key, a grant of an OAuth app, a session, or the lease of a worker.',
+        },
       ),
     ),
-    ip: Nullable(Type.String({ description: 'The address that the request came from.' })),
+    ip: Nullable(Type.String({ description: 'The IP address of the request.' })),
     user_agent: Nullable(Type.String()),
     request_id: Nullable(
-      Type.String({ description: 'As in the answer of the request, and in the log of the service.' }),
+      Type.String({ description: 'The request id, as in the response and in the log of the service.' }),
     ),
-    before: Nullable({ ...FreeObject, description: 'Of what was changed what it was; of what was removed all of it.' }),
-    after: Nullable({ ...FreeObject, description: 'Of what was changed what it is; of what was made all of it.' }),
-    detail: { ...FreeObject, description: 'What the other members do not say, such as the project or a reason.' },
+    before: Nullable({
+      ...FreeObject,
+      description: 'The changed members before the change; for a deletion, the whole resource.',
+    }),
+    after: Nullable({
+      ...FreeObject,
+      description: 'The changed members after the change; for a creation, the whole resource.',
+    }),
+    detail: { ...FreeObject, description: 'Further facts, such as the project or a reason.' },
   }),
 )
 
@@ -89,25 +98,25 @@ const example = {
 const text = (description: string) => Type.Optional(Type.String({ maxLength: 100, description }))
 
 const filters = {
-  actor: text('Only what this user or OAuth app did.'),
+  actor: text('Only actions of this user or OAuth app.'),
   action: Type.Optional(
     Type.String({
       maxLength: 100,
       pattern: '^[a-z_]+\\.[a-z_]*$',
-      description: 'Only this action; `agent.` stands for all that begin so.',
+      description: 'Only this action; `agent.` selects all actions that begin with it.',
     }),
   ),
-  target: text('Only what was done to this.'),
-  credential_id: text('Only what was done with this key, grant or session.'),
-  request_id: text('Only what this request did.'),
-  ip: text('Only what came from this address.'),
+  target: text('Only actions on the resource with this identifier.'),
+  credential_id: text('Only actions of this key, grant or session.'),
+  request_id: text('Only actions of this request.'),
+  ip: text('Only actions from this IP address.'),
   start_time: Type.Optional(TimestampInput),
   end_time: Type.Optional(TimestampInput),
 }
 
 const whose =
-  'The log is that of the current organization. What concerns a person rather than an organization, such as signing in, is in that of ' +
-  'every organization that the person is a member of at the time. `start_time` is inclusive, `end_time` exclusive.'
+  'The log belongs to the current organization. An action that concerns a person, such as signing in, is in the log of every ' +
+  'organization that the person is a member of at that time. `start_time` is inclusive, `end_time` exclusive.'
 
 export const listAuditEntries = defineOperation({
   ...common,
@@ -116,7 +125,7 @@ export const listAuditEntries = defineOperation({
   sdk: 'audit.list',
   path: '/api/v1/auth/audit',
   summary: 'Read the audit log',
-  description: `Who did what, with which credential and from where; the newest first. ${whose}`,
+  description: `Who did what, with which credential and from which address; newest first. ${whose}`,
   bucket: 'general',
   query: offsetQuery(filters, bounds.log_limit, bounds.log_limit_default),
   responses: [
@@ -134,22 +143,22 @@ export const exportAuditEntries = defineOperation({
   id: 'exportAuditEntries',
   command: 'audit export',
   sdk: 'audit.export',
-  sdk_note: 'A response with one JSON object a line, to be read as it comes.',
+  sdk_note: 'Streams one JSON object per line.',
   path: '/api/v1/auth/audit/export',
   summary: 'Export the audit log',
   description:
-    'All that match, one JSON object a line in the form of the list, the oldest first, up to the moment of the request. ' +
-    'An answer that breaks off before its end is not complete: ask again. Counts as an open stream of the credential ' +
-    `while it is read. ${whose}`,
+    'All matching entries up to the time of the request, oldest first, as one JSON object per line with the members of the list. ' +
+    'A response that is cut off is incomplete; repeat the request. The response counts as an open stream of the credential ' +
+    `until it ends. ${whose}`,
   bucket: 'audit.export',
   query: Type.Object(filters),
   responses: [
     {
       status: 200,
-      description: 'The entries, a line each.',
+      description: 'The entries, one per line.',
       media_type: 'application/x-ndjson',
       example: `${JSON.stringify(example)}\n`,
-      headers: { 'Content-Disposition': 'Names a file to keep it in.' },
+      headers: { 'Content-Disposition': 'Suggests a file name.' },
     },
   ],
 })

@@ -1,19 +1,21 @@
 import type { CredentialKind } from '../core/operation.ts'
 
-/** Who does something, and from where: what every entry of the audit log says beside what was done. */
+/** Who acts, and from where: the part of an audit log entry that does not depend on the action. */
 export interface Actor {
-  /** The organization that it is done in; null where it concerns a person, who may be in several, as signing in does. */
+  /**
+   * The organization of the action; null if the action concerns a person, as signing in does: they may be in several.
+   */
   org_id: string | null
-  /** Id of a user or an OAuth client; null where the caller is unknown, or the service acts. */
+  /** Id of a user or an OAuth client; null if the caller is unknown or the service acts. */
   actor: string | null
   credential: { kind: CredentialKind; id: string } | null
   ip: string | null
   user_agent: string | null
-  /** Null where no request asked for it. */
+  /** Null if no request caused the action. */
   request_id: string | null
 }
 
-/** Everything that the audit log records, and what each action means. The noun says what `target` names. */
+/** Every action of the audit log with its meaning. `target` identifies a resource of the type before the dot. */
 export const auditActions = {
   'agent.created': 'An agent was created.',
   'agent.deleted': 'An agent was deleted, with its tasks, logs and metrics.',
@@ -38,15 +40,15 @@ export const auditActions = {
   'budget.deleted': 'A budget was removed.',
   'budget.updated': 'A budget was changed.',
   'credential.authorization_refused':
-    'A browser of another person came back from an issuer for a credential, and was refused.',
-  'credential.authorization_requested': 'A person began to connect a credential with an issuer.',
+    'The connection of a credential was refused: the browser that returned from the issuer belongs to another person.',
+  'credential.authorization_requested': 'A person started to connect a credential with its issuer.',
   'credential.connected': 'A person connected a credential with its issuer.',
   'credential.created': "A credential for an agent's tools was stored.",
   'credential.deleted': "A credential for an agent's tools was removed.",
   'test_case.created': 'A test case of an agent was created.',
   'test_case.deleted': 'A test case of an agent was removed.',
   'test_case.updated': 'A test case of an agent was changed.',
-  'credential.updated': 'A credential was renamed, or got another value (`detail.is_value_changed`).',
+  'credential.updated': 'A credential was renamed, or got a new value (`detail.is_value_changed`).',
   'file.created': 'A file was uploaded.',
   'file.deleted': 'A file was deleted.',
   'identity.linked': 'An account was linked with an account at an identity provider.',
@@ -60,21 +62,20 @@ export const auditActions = {
   'member.updated': "A member's role was changed.",
   'model_provider.created': 'A model provider was added to the organization.',
   'model_provider.deleted': 'A model provider of the organization was removed.',
-  'model_provider.tested': 'A model provider of the organization was tested, with what `detail` says.',
-  'model_provider.updated': 'A model provider was changed, or got another key (`detail.is_key_changed`).',
+  'model_provider.tested': 'A model provider of the organization was tested; `detail` has the result.',
+  'model_provider.updated': 'A model provider was changed, or got a new key (`detail.is_key_changed`).',
   'oauth_client.created': 'An OAuth app was registered.',
-  'oauth_client.deleted': 'An OAuth app was removed, and its access with it.',
+  'oauth_client.deleted': 'An OAuth app was removed, and its access ended.',
   'oauth_client.updated': 'An OAuth app was changed, or got a new secret (`detail.is_secret_changed`).',
-  'oauth_grant.created': 'A user allowed an OAuth app.',
+  'oauth_grant.created': 'A user granted access to an OAuth app.',
   'oauth_grant.revoked': "An OAuth app's access ended, for `detail.reason`.",
   'organization.created': 'An organization was created.',
-  'organization.purged': 'An administrator removed expired data at once.',
+  'organization.purged': 'An administrator removed expired data immediately.',
   'organization.updated': 'An organization was changed.',
   'project.created': 'A project was created.',
   'project.deleted': 'A project was deleted.',
-  'project.tool_previewed':
-    'A server or document was asked for its tools, and no tool was registered or changed by it.',
-  'project.tool_tried': 'A tool was called by hand, as `detail` says.',
+  'project.tool_previewed': 'The tools of a server or document were previewed; no tool was registered or changed.',
+  'project.tool_tried': 'A tool was called by hand; `detail` describes the call.',
   'project.updated': 'A project was renamed.',
   'schedule.created': 'A schedule was created.',
   'schedule.deleted': 'A schedule was deleted.',
@@ -84,7 +85,7 @@ export const auditActions = {
   'schedule.updated': 'A schedule was changed.',
   'session.ended': 'A user ended another of their sessions.',
   'task.budget_changed': "A task's own budget was changed.",
-  'task.erased': 'A task was erased: its content is gone, and this entry stays.',
+  'task.erased': 'A task was erased; this entry stays.',
   'task.canceled': 'A cancellation of a task was requested.',
   'task.retried': 'A finished task was retried as the task `detail.task_id`.',
   'thread.deleted': 'A conversation was deleted.',
@@ -96,18 +97,18 @@ export const auditActions = {
   'trigger.deleted': 'A trigger was deleted.',
   'trigger.paused': 'A trigger was paused.',
   'trigger.refused':
-    'A request to a trigger failed authentication. Written once an hour; `refused` of the trigger counts all.',
+    'A request to a trigger failed authentication. Recorded once an hour; `refused` of the trigger counts all.',
   'trigger.replayed': 'A delivery of a trigger was replayed, as `detail.delivery_id`.',
   'trigger.resumed': 'A trigger was resumed.',
-  'trigger.rotated': 'A trigger got another address, and another secret where `detail.is_secret_changed`.',
+  'trigger.rotated': 'A trigger got a new address, and a new secret if `detail.is_secret_changed`.',
   'trigger.tested': 'A trigger was tested with a sample.',
-  'trigger.updated': 'A trigger was changed, or got another secret (`detail.is_secret_changed`).',
+  'trigger.updated': 'A trigger was changed, or got a new secret (`detail.is_secret_changed`).',
   'user.created': 'An account was created.',
   'user.password_changed': 'A user changed their password, which ended all their other sessions and grants.',
   'user.password_reset': 'An operator set a new password, which ended all sessions and grants of the user.',
   'user.sessions_ended': 'A user ended all their other sessions and grants.',
   'user.sign_in_failed': 'A password was wrong, or an identity provider refused a sign-in.',
-  'user.signed_in': 'A user signed in; `detail` says how.',
+  'user.signed_in': 'A user signed in; `detail` has the method.',
   'user.signed_out': 'A user signed out.',
   'user.updated': "A user's profile was changed.",
   'webhook.created': 'A webhook was registered.',

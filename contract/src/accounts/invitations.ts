@@ -34,13 +34,17 @@ export const invitationLifetime_seconds = { min: 60, default: 7 * 86_400, max: 3
 const fields = {
   id: Type.String(),
   role: Choice(roles),
-  email: Nullable(Type.String({ description: 'The only address that may accept it; null: everyone with the link.' })),
+  email: Nullable(
+    Type.String({
+      description: 'Only an account with this e-mail address may accept; null if anyone with the link may.',
+    }),
+  ),
   status: Choice(invitationStatuses),
-  created_by: Type.String({ description: 'The user who invited.' }),
+  created_by: Type.String({ description: 'The user who created the invitation.' }),
   created_at: Timestamp,
   expires_at: Timestamp,
   accepted_at: Nullable(Timestamp),
-  accepted_by: Nullable(Type.String({ description: 'The user who joined by it.' })),
+  accepted_by: Nullable(Type.String({ description: 'The user who accepted the invitation.' })),
   revoked_at: Nullable(Timestamp),
 }
 const Invitation = Named('Invitation', Type.Object(fields))
@@ -49,7 +53,7 @@ const CreatedInvitation = Named(
   Type.Object({
     ...fields,
     url: Type.String({
-      description: 'The link to hand over: a page, whose last segment is the token. It is never shown again.',
+      description: 'The link to send: a page; the last segment of its path is the token. It is never shown again.',
     }),
   }),
 )
@@ -73,14 +77,14 @@ export const createInvitation = defineOperation({
   audit: 'invitation.created',
   command: 'invitations create',
   sdk: 'invitations.create',
-  sdk_note: 'The link is in this answer only.',
+  sdk_note: 'Only this response contains the link.',
   method: 'POST',
   path: '/api/v1/auth/invitations',
   summary: 'Create an invitation',
   description:
-    'Makes a link by which one person joins the current organization, once; the service sends no mail. For owners and ' +
-    'admins; only owners invite owners. The link is in this answer and nowhere else: `Idempotency-Key` is ignored, because ' +
-    `it is not kept. An organization may have ${bounds.invitations_pending} pending invitations.`,
+    'Creates a link with which one person joins the current organization, once. The service does not send mail. For owners and ' +
+    'admins; only owners may invite owners. Only this response contains the link. `Idempotency-Key` is ignored, because ' +
+    `the link is not stored. An organization may have ${bounds.invitations_pending} pending invitations.`,
   body: Type.Object({
     role: Choice(roles),
     email: Type.Optional(
@@ -88,7 +92,7 @@ export const createInvitation = defineOperation({
         minLength: 3,
         maxLength: emailMax,
         format: 'email',
-        description: 'Only an account with this address may accept. Compared without regard to case.',
+        description: 'Only an account with this e-mail address may accept. Case-insensitive.',
       }),
     ),
     expires_in_seconds: Type.Optional(
@@ -96,7 +100,7 @@ export const createInvitation = defineOperation({
         minimum: invitationLifetime_seconds.min,
         maximum: invitationLifetime_seconds.max,
         default: invitationLifetime_seconds.default,
-        description: 'How long the link works.',
+        description: 'How long the link is valid.',
       }),
     ),
   }),
@@ -122,9 +126,11 @@ export const listInvitations = defineOperation({
   path: '/api/v1/auth/invitations',
   summary: 'List invitations',
   description:
-    'Those of the current organization, newest first, without their links. One that was accepted, has expired or was ' +
-    'revoked is kept for 90 days.',
-  query: offsetQuery({ status: Type.Optional(Choice(invitationStatuses, { description: 'Only these.' })) }),
+    'Invitations of the current organization, newest first, without their links. Accepted, expired and revoked invitations ' +
+    'are kept for 90 days.',
+  query: offsetQuery({
+    status: Type.Optional(Choice(invitationStatuses, { description: 'Only invitations with this status.' })),
+  }),
   responses: [
     {
       status: 200,
@@ -149,7 +155,7 @@ export const revokeInvitation = defineOperation({
   path: '/api/v1/auth/invitations/{invitation_id}',
   params: { invitation_id: { description: 'The invitation.', example: example.id } },
   summary: 'Revoke an invitation',
-  description: 'Its link works no more. One that is not pending is a conflict.',
+  description: 'The link stops working. Fails with a conflict if the invitation is not pending.',
   responses: [
     {
       status: 200,
@@ -165,15 +171,15 @@ export const acceptInvitation = defineOperation({
   ...common,
   id: 'acceptInvitation',
   audit: 'invitation.accepted',
-  without_command: 'only a browser’s session may do it, and the command line has a key or a token',
+  without_command: 'only a browser session may do this, and the command line has a key or a token',
   sdk: 'invitations.accept',
   method: 'POST',
   path: '/api/v1/auth/invitations/accept',
   summary: 'Accept an invitation',
   description:
-    'The signed-in user joins the organization. A link works once: one that was used, has expired, was revoked or never ' +
-    'existed gives the same error. A member keeps their role, and the link stays valid. Counted for the address ' +
-    'too, like signing in. Without an account, `POST /auth/signup` takes the token.',
+    'The signed-in user joins the organization. A link works once: a used, expired, revoked or unknown token ' +
+    'gives the same error. If the user is a member already, the role does not change and the link stays valid. The rate limit of ' +
+    'sign-ins applies to the address too. A person without an account sends the token to `POST /auth/signup`.',
   credentials: ['session'],
   scope: null,
   bucket: 'sessions',

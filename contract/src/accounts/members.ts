@@ -34,7 +34,10 @@ const Member = Named(
     user_id: Type.String(),
     name: Type.String(),
     email: Type.Optional(
-      Type.String({ description: 'For those who may manage members (`organizations:write`), and of oneself.' }),
+      Type.String({
+        description:
+          "Present for callers who may manage members (`organizations:write`), and for the caller's own entry.",
+      }),
     ),
     avatar_url: Type.String({ description: 'Empty when there is none.' }),
     role: Choice(roles),
@@ -43,8 +46,8 @@ const Member = Named(
       Nullable({
         ...Timestamp,
         description:
-          'When they last were active: signed in, or with a key or an app of theirs in this organization; null where they never were. ' +
-          'Updated within some minutes. For those who see `email`.',
+          'When the member last signed in, or used a key or an app in this organization; null if never. ' +
+          'Updated within a few minutes. Present if `email` is.',
       }),
     ),
   }),
@@ -73,7 +76,7 @@ export const listMembers = defineOperation({
     search: Type.Optional(
       Type.String({
         maxLength: bounds.search,
-        description: 'Part of the name, without regard to case; or of the e-mail address where the caller sees it.',
+        description: 'Part of the name, or of the e-mail address if the caller may see it. Case-insensitive.',
       }),
     ),
     role: Type.Optional(Choice(roles, { description: 'Only members with this role.' })),
@@ -111,8 +114,8 @@ export const updateMember = defineOperation({
   method: 'PUT',
   summary: "Change a member's role",
   description:
-    'For owners and admins; only owners make owners, and change them. The last owner keeps the role. Takes effect with the ' +
-    'next request of every credential. The open invitations of a member who may no longer invite are withdrawn.',
+    'For owners and admins; only owners may grant or change the role of owner. The role of the last owner cannot change. Takes ' +
+    'effect with the next request of every credential. If the member may no longer invite, their pending invitations are revoked.',
   scope: 'organizations:write',
   body: Type.Object({ role: Choice(roles) }),
   body_example: { role: 'admin' },
@@ -129,13 +132,13 @@ export const removeMember = defineOperation({
   method: 'DELETE',
   summary: 'Remove a member',
   description:
-    'For owners and admins; only owners remove owners, and never the last one. Ends their API keys and OAuth grants of ' +
-    'this organization at once, and withdraws their open invitations. Their account, and what they made, stay.',
+    'For owners and admins; only owners may remove owners, and the last owner cannot be removed. Immediately ends the API keys and ' +
+    'OAuth grants of the member in this organization, and revokes their pending invitations. The account stays, and so do the resources that the member created.',
   scope: 'organizations:write',
   responses: [
     {
       status: 200,
-      description: 'They are no member any more.',
+      description: 'The user is no longer a member.',
       schema: Confirmation({ user_id: Type.String() }),
       example: { message: 'Member removed', user_id: example.user_id },
     },

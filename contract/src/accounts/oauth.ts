@@ -17,8 +17,9 @@ import { scopes } from '../core/scopes.ts'
 export const clientBounds = { name: 100, redirect_uris: 10, redirect_uri: 2048 } as const
 
 /**
- * Bounds of apps that are known by the address of their metadata document: lengths count characters, `entries` the members of a
- * list, `kept` the documents of apps that no user has let in. The document itself has 5 KiB and 5 seconds.
+ * Bounds of apps that identify themselves by the URL of their metadata document. Lengths count characters, `entries`
+ * the members of a list, * `kept` the stored documents of apps without a grant. The document may have 5 KiB and must
+ * arrive within 5 seconds.
  */
 export const clientDocumentBounds = {
   address: 512,
@@ -33,18 +34,18 @@ export const clientDocumentBounds = {
 
 const protocol = { error_format: 'oauth', tag: 'OAuth', credentials: [], scope: null } as const
 const scopeText = Type.String({ description: 'Scopes, separated by spaces.' })
-const clientId = Type.String({ description: 'The app.' })
+const clientId = Type.String({ description: 'The identifier of the app.' })
 const clientSecret = Type.Optional(
   Type.String({
     'x-secret': true,
-    description: 'Confidential apps: here, or by HTTP Basic authentication. Public apps have none.',
+    description: 'Required for confidential apps, here or by HTTP Basic authentication. Public apps have none.',
   }),
 )
 const redirectUri = Type.String({
-  description: 'Exactly as registered; a native app may use any port of a loopback address.',
+  description: 'Exactly as registered, except that a native app may use any port of a loopback address.',
 })
 
-/** The grant type of devices (RFC 8628 §3.4). */
+/** Grant type of the device flow (RFC 8628 §3.4). */
 const deviceGrant = 'urn:ietf:params:oauth:grant-type:device_code'
 
 const TokenResponse = Named(
@@ -54,7 +55,7 @@ const TokenResponse = Named(
     token_type: Choice(['Bearer']),
     expires_in: Type.Integer({ description: 'Seconds.' }),
     refresh_token: Type.String({
-      description: 'Replaces the one that was used: presenting that again ends the grant.',
+      description: 'Replaces the refresh token that was used. Using the old one again ends the grant.',
     }),
     scope: scopeText,
   }),
@@ -65,26 +66,27 @@ export const authorize = defineOperation({
   id: 'authorize',
   command: 'login',
   sdk: 'oauth.authorizeUrl',
-  sdk_note: 'The address for a browser.',
+  sdk_note: 'Returns the URL to open in a browser.',
   method: 'GET',
   path: '/oauth2/authorize',
   summary: 'Ask a user for access',
   description:
-    "Send the user's browser here. They sign in and decide; then the browser comes back to `redirect_uri` with " +
-    '`code`, `state` and `iss`, or with `error`. Public apps must use PKCE (S256), confidential ones may. An unknown app or ' +
-    'redirect URI is answered here and never redirected.',
+    "Send the user's browser here. The user signs in and decides; then the browser is redirected to `redirect_uri` with " +
+    '`code`, `state` and `iss`, or with `error`. Public apps must use PKCE (S256), confidential apps may. For an unknown app or ' +
+    'redirect URI the service shows an error page and does not redirect.',
   bucket: 'oauth.authorize',
   query: Type.Object({
     client_id: clientId,
     redirect_uri: redirectUri,
     response_type: Choice(['code']),
     scope: scopeText,
-    state: Type.String({ description: 'Given back as it is; protects the app from forged answers.' }),
+    state: Type.String({ description: 'Returned unchanged; protects the app from forged responses.' }),
     code_challenge: Type.Optional(Type.String({ description: 'PKCE: SHA-256 of the verifier, base64url.' })),
     code_challenge_method: Type.Optional(Choice(['S256'])),
     prompt: Type.Optional(
       Choice(['login', 'consent', 'none'], {
-        description: 'To sign in anew, to be asked anew, or to fail where either is needed.',
+        description:
+          '`login`: sign in again. `consent`: ask for consent again. `none`: fail if either would be needed.',
       }),
     ),
     login_hint: Type.Optional(Type.String({ description: 'The e-mail address to sign in with, if it is known.' })),
@@ -92,8 +94,8 @@ export const authorize = defineOperation({
   responses: [
     {
       status: 303,
-      description: 'To the next page, or back to the app.',
-      headers: { Location: 'Where the browser goes.' },
+      description: 'A redirect to the next page, or back to the app.',
+      headers: { Location: 'The next page, or the redirect URI of the app.' },
     },
   ],
   problems: [],
@@ -102,15 +104,15 @@ export const authorize = defineOperation({
 export const issueToken = defineOperation({
   ...protocol,
   id: 'issueToken',
-  unaudited: 'is what a grant is for, whose making and end are recorded',
+  unaudited: 'tokens belong to a grant, and the audit log records its creation and its end',
   command: 'login',
   sdk: 'oauth.token',
   method: 'POST',
   path: '/oauth2/token',
-  summary: 'Exchange a code, or refresh',
+  summary: 'Exchange a code or a refresh token',
   description:
-    'A code works once and for a minute. A refresh token works once: each answer has a new one. One that is used ' +
-    'twice may have been stolen, so the whole grant ends.',
+    'A code works once, within a minute. A refresh token works once; each response has a new one. A refresh token that is used ' +
+    'twice may have been stolen, so the grant ends.',
   bucket: 'oauth.token',
   body: Type.Object({
     grant_type: Choice(['authorization_code', 'refresh_token', deviceGrant]),
@@ -118,12 +120,14 @@ export const issueToken = defineOperation({
     client_secret: clientSecret,
     code: Type.Optional(Type.String({ description: 'For `authorization_code`.' })),
     redirect_uri: Type.Optional(redirectUri),
-    code_verifier: Type.Optional(Type.String({ description: 'PKCE.' })),
+    code_verifier: Type.Optional(Type.String({ description: 'The PKCE verifier of the code.' })),
     refresh_token: Type.Optional(Type.String({ description: 'For `refresh_token`.' })),
     device_code: Type.Optional(
-      Type.String({ description: 'Of a device. Until its user has decided, the answer is `authorization_pending`.' }),
+      Type.String({
+        description: 'For the device grant. Until the user has decided, the error is `authorization_pending`.',
+      }),
     ),
-    scope: Type.Optional(Type.String({ description: 'Fewer scopes for one access token.' })),
+    scope: Type.Optional(Type.String({ description: 'A subset of the granted scopes, for this access token.' })),
   }),
   body_example: {
     grant_type: 'refresh_token',
@@ -134,7 +138,7 @@ export const issueToken = defineOperation({
   responses: [
     {
       status: 200,
-      description: 'Tokens.',
+      description: 'The tokens.',
       schema: TokenResponse,
       example: {
         access_token: 'mF_9.B5f-4.1JqM',
@@ -152,7 +156,7 @@ export const issueToken = defineOperation({
 export const authorizeDevice = defineOperation({
   ...protocol,
   id: 'authorizeDevice',
-  unaudited: 'changes nothing until a user has decided, which is recorded',
+  unaudited: 'nothing changes until the user decides, and the audit log records that',
   command: 'login',
   sdk: 'oauth.authorizeDevice',
   extension: true,
@@ -160,22 +164,22 @@ export const authorizeDevice = defineOperation({
   path: '/oauth2/device',
   summary: 'Ask a user for access, from a device without a browser',
   description:
-    'For native apps (RFC 8628). Show the user `user_code` and `verification_uri`, where they sign in and decide, and meanwhile ask ' +
-    '`/oauth2/token` every five seconds, until it answers with tokens, `access_denied` or `expired_token`.',
+    'The device flow for native apps (RFC 8628). Show the user `user_code` and `verification_uri`, where they sign in and decide. Meanwhile poll ' +
+    '`/oauth2/token` every five seconds until it returns tokens, `access_denied` or `expired_token`.',
   bucket: 'oauth.token',
   body: Type.Object({ client_id: clientId, client_secret: clientSecret, scope: scopeText }),
   body_example: { client_id: 'my-app', scope: 'read write' },
   responses: [
     {
       status: 200,
-      description: 'What to show, and what to ask with.',
+      description: 'The code to show, and the code to poll with.',
       schema: Named(
         'DeviceAuthorization',
         Type.Object({
           device_code: Type.String({ 'x-secret': true }),
-          user_code: Type.String({ description: 'What the user types.' }),
-          verification_uri: Type.String({ description: 'Where they type it.' }),
-          verification_uri_complete: Type.String({ description: 'The same with the code in it, for a QR code.' }),
+          user_code: Type.String({ description: 'The code that the user types.' }),
+          verification_uri: Type.String({ description: 'The page where the user types the code.' }),
+          verification_uri_complete: Type.String({ description: 'The page with the code filled in, for a QR code.' }),
           expires_in: Type.Integer({ description: 'Seconds.' }),
         }),
       ),
@@ -201,7 +205,7 @@ export const revokeToken = defineOperation({
   path: '/oauth2/revoke',
   summary: 'Revoke a token',
   description:
-    "Ends the grant of an access or refresh token of the app's own. A token that is not known is answered alike.",
+    'Ends the grant that an access or refresh token of the app belongs to. The response to an unknown token is the same.',
   bucket: 'oauth.revoke',
   body: Type.Object({
     token: Type.String({ description: 'An access or a refresh token.' }),
@@ -213,7 +217,7 @@ export const revokeToken = defineOperation({
   responses: [
     {
       status: 200,
-      description: 'It does not work any more.',
+      description: 'The token no longer works.',
       schema: Confirmation({}),
       example: { message: 'Token revoked successfully' },
     },
@@ -240,10 +244,10 @@ const clientFields = {
   client_id: Type.String(),
   name: Type.String(),
   redirect_uris: Type.Array(Type.String()),
-  scopes: Type.Array(Choice(scopes), { description: 'What the app may ask users for.' }),
-  confidential: Type.Boolean({ description: 'Whether it has a secret.' }),
+  scopes: Type.Array(Choice(scopes), { description: 'Scopes that the app may request.' }),
+  confidential: Type.Boolean({ description: 'Whether the app has a secret.' }),
   native: Type.Boolean({
-    description: "Whether it runs on its user's machine: the port of a loopback redirect URI may vary.",
+    description: "Whether the app runs on the user's machine. Then the port of a loopback redirect URI may vary.",
   }),
   created_at: Timestamp,
   updated_at: Nullable(Timestamp),
@@ -253,7 +257,9 @@ const OAuthClientWithSecret = Named(
   'OAuthClientWithSecret',
   Type.Object({
     ...clientFields,
-    client_secret: Type.Optional(Type.String({ description: 'Of a confidential app. It is never shown again.' })),
+    client_secret: Type.Optional(
+      Type.String({ description: 'The secret of a confidential app. It is never shown again.' }),
+    ),
   }),
 )
 const clientExample = {
@@ -268,16 +274,16 @@ const clientExample = {
 }
 const secretExample = 'dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk'
 
-const clientName = NameText(clientBounds.name, 'What users are shown.')
+const clientName = NameText(clientBounds.name, 'The name that users see.')
 const redirectUris = Type.Array(Type.String({ minLength: 1, maxLength: clientBounds.redirect_uri }), {
   minItems: 1,
   maxItems: clientBounds.redirect_uris,
-  description: 'https URLs, http for loopback addresses only; compared exactly.',
+  description: 'https URLs; http only for loopback addresses. Compared exactly.',
 })
 const clientScopes = Type.Array(Choice(scopes), {
   minItems: 1,
   maxItems: scopes.length,
-  description: 'What the app may ask users for.',
+  description: 'Scopes that the app may request.',
 })
 
 export const createOAuthClient = defineOperation({
@@ -286,12 +292,12 @@ export const createOAuthClient = defineOperation({
   audit: 'oauth_client.created',
   command: 'oauth-clients create',
   sdk: 'oauth.createClient',
-  sdk_note: 'Its secret is in this answer only.',
+  sdk_note: 'Only this response contains the secret.',
   method: 'POST',
   path: '/api/v1/auth/oauth-clients',
   summary: 'Register an OAuth app',
   description:
-    'The secret of a confidential app is in this answer and nowhere else. Ignores `Idempotency-Key`, because the secret is not kept.',
+    'Only this response contains the secret of a confidential app. `Idempotency-Key` is ignored, because the secret is not stored.',
   idempotent: false,
   body: Type.Object({
     name: clientName,
@@ -300,7 +306,7 @@ export const createOAuthClient = defineOperation({
     confidential: Type.Optional(
       Type.Boolean({ default: true, description: 'False for apps that cannot keep a secret.' }),
     ),
-    native: Type.Optional(Type.Boolean({ default: false, description: "Runs on its user's machine." })),
+    native: Type.Optional(Type.Boolean({ default: false, description: "Whether the app runs on the user's machine." })),
   }),
   body_example: { name: clientExample.name, redirect_uris: clientExample.redirect_uris, scopes: clientExample.scopes },
   responses: [
@@ -358,18 +364,20 @@ export const updateOAuthClient = defineOperation({
   sdk: 'oauth.updateClient',
   method: 'PUT',
   summary: 'Update an OAuth app',
-  description: 'Changes what is given. New scopes and redirect URIs count for authorizations from now on.',
+  description: 'Changes the given members. New scopes and redirect URIs apply to authorizations from now on.',
   body: Type.Object({
     name: Type.Optional(clientName),
     redirect_uris: Type.Optional(redirectUris),
     scopes: Type.Optional(clientScopes),
-    rotate_secret: Type.Optional(Type.Boolean({ description: 'Replaces the secret of a confidential app at once.' })),
+    rotate_secret: Type.Optional(
+      Type.Boolean({ description: 'Replaces the secret of a confidential app immediately.' }),
+    ),
   }),
   body_example: { name: 'Dashboard (EU)', rotate_secret: false },
   responses: [
     {
       status: 200,
-      description: 'The app; with its new secret, where it was replaced.',
+      description: 'The app, with the new secret if it was replaced.',
       schema: OAuthClientWithSecret,
       example: { ...clientExample, name: 'Dashboard (EU)', updated_at: '2026-11-20T10:00:00.000Z' },
     },
@@ -385,11 +393,11 @@ export const deleteOAuthClient = defineOperation({
   sdk: 'oauth.deleteClient',
   method: 'DELETE',
   summary: 'Delete an OAuth app',
-  description: 'Ends everything that users gave it. Takes effect with the next request, everywhere.',
+  description: 'Ends all grants of the app. Its tokens stop working with their next request.',
   responses: [
     {
       status: 200,
-      description: 'The app is gone.',
+      description: 'The app is deleted.',
       schema: Confirmation({ client_id: Type.String() }),
       example: { message: 'OAuth client deleted', client_id: clientExample.client_id },
     },
@@ -397,7 +405,7 @@ export const deleteOAuthClient = defineOperation({
   problems: ['oauth_client_not_found'],
 })
 
-/** The protocol, and the registration of apps that use it. */
+/** The OAuth endpoints, and the registration of apps. */
 export const oauthOperations: Operation[] = [
   authorize,
   issueToken,

@@ -25,7 +25,7 @@ const OrganizationApiKey = Named(
     ...ApiKey.properties,
     user: Type.Object(
       { id: Type.String(), name: Type.String(), email: Type.String() },
-      { description: 'Whose key it is.' },
+      { description: 'The owner of the key.' },
     ),
   }),
 )
@@ -39,11 +39,11 @@ export const listOrganizationApiKeys = defineOperation({
   method: 'GET',
   path: '/api/v1/auth/organization/api-keys',
   summary: 'List the API keys of all members',
-  description: 'For owners and admins: every key of the current organization with whose it is, newest first.',
+  description: 'Every key of the current organization with its owner, newest first. For owners and admins.',
   bucket: 'api_keys.read',
   query: offsetQuery({
-    active_only: Defaulted(Type.Boolean({ default: true, description: 'Leave out keys that have expired.' })),
-    user_id: Type.Optional(Type.String({ maxLength: 64, description: "Only this member's." })),
+    active_only: Defaulted(Type.Boolean({ default: true, description: 'Whether to omit expired keys.' })),
+    user_id: Type.Optional(Type.String({ maxLength: 64, description: 'Only keys of this member.' })),
   }),
   responses: [
     {
@@ -69,7 +69,8 @@ export const revokeOrganizationApiKey = defineOperation({
   path: '/api/v1/auth/organization/api-keys/{key_id}',
   params: { key_id: { description: 'The key, by its identifier.', example: apiKeyExample.id } },
   summary: 'Revoke the API key of any member',
-  description: "For owners and admins, also of an owner's key. Takes effect with the next request, everywhere.",
+  description:
+    'For owners and admins; an admin may also revoke the key of an owner. The key stops working with its next request.',
   bucket: 'api_keys.write',
   responses: [
     {

@@ -14,11 +14,11 @@ const Organization = Named(
     name: Type.String(),
     created_at: Timestamp,
     updated_at: Timestamp,
-    role: Choice(roles, { description: "The caller's." }),
+    role: Choice(roles, { description: "The caller's role." }),
     member_count: Type.Integer({ minimum: 1 }),
     client_documents: Type.Boolean({
       description:
-        'Whether members may let in apps that no administrator registered, known by the address of their metadata document as MCP clients are.',
+        'Whether members may grant access to apps that no administrator registered and that are identified by the URL of their metadata document, as MCP clients are.',
     }),
   }),
 )
@@ -31,7 +31,7 @@ const example = {
   member_count: 3,
   client_documents: true,
 }
-const name = NameText(bounds.organization_name, 'What the organization is called.')
+const name = NameText(bounds.organization_name, 'Name of the organization.')
 
 export const getOrganization = defineOperation({
   ...common,
@@ -42,8 +42,8 @@ export const getOrganization = defineOperation({
   path: '/api/v1/auth/organization',
   summary: 'Read the current organization',
   description:
-    'The one that the key or grant belongs to; of a cookie session the one that `X-Organization-ID` names, else the ' +
-    'one that was joined first. `GET /auth/user` lists all of them.',
+    'The organization of the key or grant. For a cookie session it is the one that `X-Organization-ID` names, or else the ' +
+    'one that the user joined first. `GET /auth/user` lists all organizations of the user.',
   credentials: anyCredential,
   scope: 'organizations:read',
   responses: [{ status: 200, description: 'The organization.', schema: Organization, example }],
@@ -60,14 +60,16 @@ export const updateOrganization = defineOperation({
   path: '/api/v1/auth/organization',
   summary: 'Update the current organization',
   description:
-    'For owners and admins. Names need not be unique. `client_documents: false` also ends the access of all apps that are known by ' +
+    'For owners and admins. Names need not be unique. `client_documents: false` also ends the grants of all apps that are identified by ' +
     'their metadata document.',
   credentials: anyCredential,
   scope: 'organizations:write',
   body: Type.Object({
     name: Type.Optional(name),
     client_documents: Type.Optional(
-      Type.Boolean({ description: 'Whether members may let in apps that are known by their metadata document.' }),
+      Type.Boolean({
+        description: 'Whether members may grant access to apps that are identified by their metadata document.',
+      }),
     ),
   }),
   body_example: { name: 'Analytical Engines Ltd' },
@@ -86,15 +88,15 @@ export const createOrganization = defineOperation({
   ...common,
   id: 'createOrganization',
   audit: 'organization.created',
-  without_command: 'only a browser’s session may do it, and the command line has a key or a token',
+  without_command: 'only a browser session may do this, and the command line has a key or a token',
   sdk: 'organization.create',
   method: 'POST',
   path: '/api/v1/auth/organizations',
   summary: 'Create an organization',
   description:
-    'The caller becomes its owner. Where accounts are made by invitation (`CADRE_SIGNUP=invite`), only for those who are ' +
-    'owner or admin of an organization already. ' +
-    `One user may own ${bounds.organizations_owned}.`,
+    'The caller becomes its owner. If accounts need an invitation (`CADRE_SIGNUP=invite`), only owners and admins ' +
+    'of an organization may create another one. ' +
+    `A user may own ${bounds.organizations_owned}.`,
   credentials: ['session'],
   scope: null,
   body: Type.Object({ name }),
@@ -102,7 +104,7 @@ export const createOrganization = defineOperation({
   responses: [
     {
       status: 201,
-      description: 'The organization. The session works in it with `X-Organization-ID`.',
+      description: 'The organization. To use it, the session sends its id as `X-Organization-ID`.',
       schema: Organization,
       example: { ...example, member_count: 1 },
     },
@@ -115,19 +117,19 @@ export const leaveOrganization = defineOperation({
   ...common,
   id: 'leaveOrganization',
   audit: 'member.left',
-  without_command: 'only a browser’s session may do it, and the command line has a key or a token',
+  without_command: 'only a browser session may do this, and the command line has a key or a token',
   sdk: 'organization.leave',
   method: 'POST',
   path: '/api/v1/auth/organization/leave',
   summary: 'Leave an organization',
   description:
-    'The one that the body names, so that a request that is repeated leaves no second one. ' +
-    "Ends the caller's API keys and OAuth grants of the organization at once, and withdraws their invitations; what they " +
-    'made stays. The last owner cannot leave. A user who leaves their only organization gets a new one where everyone may ' +
-    'make an account (`CADRE_SIGNUP=open`), and stays otherwise: an administrator can remove them.',
+    'The body names the organization, so a repeated request does not leave a second one. ' +
+    "Immediately ends the caller's API keys and OAuth grants in the organization, and revokes their invitations. Resources that they " +
+    'created stay. The last owner cannot leave. A user who leaves their only organization gets a new one if sign-up is open ' +
+    '(`CADRE_SIGNUP=open`). Otherwise they cannot leave; an administrator can remove them.',
   credentials: ['session'],
   scope: null,
-  body: Type.Object({ organization_id: Type.String({ maxLength: 64, description: 'Which one.' }) }),
+  body: Type.Object({ organization_id: Type.String({ maxLength: 64, description: 'The organization to leave.' }) }),
   body_example: { organization_id: organizationExample.id },
   responses: [
     {
@@ -140,7 +142,7 @@ export const leaveOrganization = defineOperation({
   problems: ['resource_conflict'],
 })
 
-/** A user became a member: the organization as its new member sees it. */
+/** Response when a user joins: the organization as the new member sees it. */
 export const Joined = Named('JoinedOrganization', Confirmation({ organization: OrganizationMembership }))
 export const joinedExample = {
   message: 'Organization joined',

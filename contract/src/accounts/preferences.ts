@@ -13,27 +13,29 @@ import {
 } from './preference-choices.ts'
 
 const preferences = {
-  theme: Choice(themes, { description: '`system` follows the system of the browser.' }),
-  time_zone: Choice(preferredZones, { description: 'Zone of shown times; `local` is the zone of the browser.' }),
-  date_form: Choice(dateForms, { description: 'How dates and numbers are written.' }),
+  theme: Choice(themes, { description: '`system` follows the setting of the operating system.' }),
+  time_zone: Choice(preferredZones, {
+    description: 'Time zone of displayed times; `local` is the zone of the browser.',
+  }),
+  date_form: Choice(dateForms, { description: 'Format of dates and numbers.' }),
   language: Choice(languages, { description: 'Language of the console.' }),
   trace_url: Type.String({
     maxLength: bounds.trace_url,
     pattern: '^(https?://[^\\s]*\\{trace_id\\}[^\\s]*)?$',
-    description: `Where traces are shown: an http or https URL with \`${tracePlace}\` in it. Empty when there is none.`,
+    description: `Page that shows a trace: an http or https URL that contains \`${tracePlace}\`. Empty if there is none.`,
   }),
   task_views: Type.Array(
     Type.Object({
       project_id: Type.String({ minLength: 1, maxLength: 32 }),
-      name: Type.String({ minLength: 1, maxLength: taskViewName.max, description: 'What the user calls it.' }),
+      name: Type.String({ minLength: 1, maxLength: taskViewName.max, description: 'Name of the view.' }),
       query: Type.String({
         maxLength: 2000,
-        description: 'Filters and order, as the query of the address of the page.',
+        description: 'Filters and order, as the query string of the page.',
       }),
     }),
     {
       maxItems: bounds.task_views,
-      description: 'Views of the list of tasks, in all projects. Given, they replace all.',
+      description: 'Saved views of the list of tasks, in all projects. A new list replaces the old one.',
     },
   ),
 }
@@ -43,13 +45,13 @@ const common = {
   error_format: 'agents',
   tag: 'Users',
   credentials: ['session'],
-  // A viewer chooses a theme as well.
+  // Viewers may change their preferences too.
   scope: null,
   bucket: 'user',
   personal: true,
   extension: true,
   path: '/api/v1/auth/preferences',
-  without_command: 'they are of the console, and only a browser’s session reads and changes them',
+  without_command: 'only the console uses preferences, and only a browser session may read and change them',
   problems: [],
 } as const
 
@@ -59,7 +61,7 @@ export const getPreferences = defineOperation({
   sdk: 'user.preferences',
   method: 'GET',
   summary: 'Read the preferences of the current user',
-  description: 'How the console looks to the user, in every browser.',
+  description: "The console's settings for the user, in every browser.",
   responses: [{ status: 200, description: 'The preferences.', schema: Preferences, example: defaultPreferences }],
 })
 
@@ -67,7 +69,7 @@ export const updatePreferences = defineOperation({
   ...common,
   id: 'updatePreferences',
   sdk: 'user.updatePreferences',
-  unaudited: 'it changes nothing but how the console looks to one user',
+  unaudited: 'it only changes how the console looks for one user',
   method: 'PUT',
   summary: 'Change the preferences of the current user',
   description: 'Changes the given preferences and keeps the others.',

@@ -70,7 +70,7 @@ export const listSessions = defineOperation({
   method: 'GET',
   path: '/api/v1/auth/sessions',
   summary: 'List sessions',
-  description: 'Every place where the user is signed in and every app they let in, the latest activity first.',
+  description: 'Every cookie session of the user and every OAuth app with access, latest activity first.',
   scope: null,
   bucket: 'sessions',
   query: Type.Object({
@@ -78,11 +78,11 @@ export const listSessions = defineOperation({
       Type.Integer({
         minimum: 1,
         maximum: bounds.page_limit,
-        description: 'How many at most; all where it is absent.',
+        description: 'Maximum number of sessions. Default: all.',
       }),
     ),
     offset: Type.Optional(
-      Type.Integer({ minimum: 0, maximum: bounds.offset, description: 'How many to leave out at the start.' }),
+      Type.Integer({ minimum: 0, maximum: bounds.offset, description: 'Number of sessions to skip.' }),
     ),
   }),
   responses: [
@@ -110,7 +110,7 @@ export const deleteSession = defineOperation({
   params: { session_id: { description: 'The session.', example: sharedExample.id } },
   summary: 'End a session',
   description:
-    'Takes effect with the next request, everywhere. An app that was let in is asked for anew. The current session may be ended too.',
+    'Takes effect with the next request of the session. An app needs the consent of the user again. The current session may be ended too.',
   scope: 'any_write',
   bucket: 'sessions',
   responses: [
@@ -140,7 +140,7 @@ export const deleteSessions = defineOperation({
   responses: [
     {
       status: 200,
-      description: 'They have ended.',
+      description: 'The sessions have ended.',
       schema: Confirmation({ revoked_count: Type.Integer({ minimum: 0 }) }),
       example: { message: 'All other sessions revoked', revoked_count: 3 },
     },

@@ -10,15 +10,15 @@ const own = { ...common, credentials: ['session'], bucket: 'sessions', personal:
 const provider = { provider: { description: 'The identity provider, by its name.', example: 'okta' } }
 const page = { status: 200, media_type: 'text/html' } as const
 
-/** Accounts at identity providers that one account here may be linked with. */
+/** Maximum number of identities that a user may link. */
 export const identitiesMax = 20
 
 const SsoProvider = Named(
   'SsoProvider',
   Type.Object({
-    name: Type.String({ description: 'As it stands in paths.' }),
-    label: Type.String({ description: 'What people call it.' }),
-    url: Type.String({ description: 'Where a browser goes to sign in with it.' }),
+    name: Type.String({ description: 'The name in paths.' }),
+    label: Type.String({ description: 'The display name.' }),
+    url: Type.String({ description: 'The URL that a browser opens to sign in.' }),
   }),
 )
 const providerExample = {
@@ -35,7 +35,7 @@ export const listSsoProviders = defineOperation({
   method: 'GET',
   path: '/api/v1/auth/sso',
   summary: 'List identity providers',
-  description: 'The providers that people may sign in with, as the operator configured them (`CADRE_SSO_<NAME>_…`).',
+  description: 'The providers that the operator configured for sign-in (`CADRE_SSO_<NAME>_…`).',
   responses: [
     {
       status: 200,
@@ -50,31 +50,37 @@ export const listSsoProviders = defineOperation({
 export const startSso = defineOperation({
   ...open,
   id: 'startSso',
-  without_command: 'a page that a browser goes to',
+  without_command: 'a browser opens this page',
   sdk: 'sso.startUrl',
-  sdk_note: 'The address for a browser.',
+  sdk_note: 'Returns the URL to open in a browser.',
   method: 'GET',
   path: '/api/v1/auth/sso/{provider}',
   summary: 'Sign in with an identity provider',
   description:
-    "Send a browser here: it goes on to the provider, and comes back to this service's callback. What belongs to the " +
-    'attempt is in an encrypted cookie for 10 minutes. A browser is answered by pages, also where something goes wrong.',
+    "Send a browser here. It is redirected to the provider, and from there to this service's callback. An encrypted cookie holds the " +
+    'state of the attempt for 10 minutes. Browsers get pages, also for errors.',
   params: provider,
   query: Type.Object({
     return_to: Type.Optional(
       Type.String({
         maxLength: 1024,
-        description: 'The path of this service to go to in the end, with its query. Anything else counts as `/`.',
+        description: 'Path and query of this service to open after sign-in. Anything else counts as `/`.',
       }),
     ),
     invitation: Type.Optional(InvitationToken),
     prompt: Type.Optional(
       Choice(['login', 'select_account'], {
-        description: 'Asks the provider to have its user sign in anew, or choose an account.',
+        description: 'Asks the provider to make the user sign in again, or choose an account.',
       }),
     ),
   }),
-  responses: [{ status: 303, description: 'To the provider.', headers: { Location: "The provider's address." } }],
+  responses: [
+    {
+      status: 303,
+      description: 'A redirect to the provider.',
+      headers: { Location: 'The sign-in page of the provider.' },
+    },
+  ],
   problems: ['sso_provider_not_found', 'bad_gateway', 'gateway_timeout'],
 })
 
@@ -82,17 +88,17 @@ export const finishSso = defineOperation({
   ...open,
   id: 'finishSso',
   tolerant: true,
-  without_command: 'a page that a browser comes back to',
+  without_command: 'the identity provider redirects a browser to this page',
   sdk: 'sso.callbackUrl',
-  sdk_note: 'The redirect URI to register there.',
+  sdk_note: 'Returns the redirect URI to register at the provider.',
   method: 'GET',
   path: '/api/v1/auth/sso/{provider}/callback',
-  summary: 'Come back from an identity provider',
+  summary: 'Complete a sign-in at an identity provider',
   description:
-    'The redirect URI to register at the provider. Works once, and only in the browser that began: it signs in the user ' +
-    'linked with the identity at the provider. Without one, an account is created where the operator allows it, or with an ' +
-    'invitation. Where there is an account with the same e-mail address, it is linked only if both sides know the address ' +
-    'as verified, and after its password was given on a page.',
+    'The redirect URI to register at the provider. Works once, and only in the browser that started the attempt. Signs in the user ' +
+    'who is linked with the identity. If there is none, an account is created if the operator allows it or with an ' +
+    'invitation. An existing account with the same e-mail address is linked only if both sides have verified the address ' +
+    'and the user enters its password on a page.',
   params: provider,
   query: Type.Object({
     code: Type.Optional(Type.String({ maxLength: 8192, 'x-secret': true })),
@@ -104,13 +110,13 @@ export const finishSso = defineOperation({
   responses: [
     {
       status: 303,
-      description: 'Signed in, or linked.',
+      description: 'The user is signed in, or the identity is linked.',
       headers: {
-        Location: 'Where the browser goes on to: `return_to` of the beginning.',
+        Location: '`return_to` of the start.',
         'Set-Cookie': 'The session: `cadre_session`, HttpOnly, SameSite=Lax, 30 days.',
       },
     },
-    { ...page, description: 'A page: it takes the browser on, or asks for the password of an account to be linked.' },
+    { ...page, description: 'A page that redirects the browser, or asks for the password of the account to link.' },
   ],
   problems: [
     'sso_provider_not_found',
@@ -124,10 +130,10 @@ export const finishSso = defineOperation({
 
 const identityFields = {
   id: Type.String(),
-  provider: Nullable(Type.String({ description: 'Its name; null where it is not configured any more.' })),
-  issuer: Type.String({ description: 'The identity provider.' }),
-  subject: Type.String({ description: 'The account there.' }),
-  email: Nullable(Type.String({ description: 'The e-mail address there at the last sign-in, verified or not.' })),
+  provider: Nullable(Type.String({ description: 'Name of the provider; null if it is no longer configured.' })),
+  issuer: Type.String({ description: 'Issuer URL of the identity provider.' }),
+  subject: Type.String({ description: 'Identifier of the account at the provider.' }),
+  email: Nullable(Type.String({ description: 'E-mail address at the provider at the last sign-in, verified or not.' })),
   created_at: Timestamp,
   last_sign_in_at: Timestamp,
 }
@@ -145,12 +151,12 @@ const identityExample = {
 export const listIdentities = defineOperation({
   ...own,
   id: 'listIdentities',
-  without_command: 'only a browser’s session may do it, and the command line has a key or a token',
+  without_command: 'only a browser session may do this, and the command line has a key or a token',
   sdk: 'sso.listIdentities',
   method: 'GET',
   path: '/api/v1/auth/identities',
   summary: 'List the ways to sign in',
-  description: 'The accounts at identity providers that sign the current user in, and whether a password does.',
+  description: 'The linked identities of the current user, and whether the user has a password.',
   responses: [
     {
       status: 200,
@@ -171,15 +177,15 @@ export const listIdentities = defineOperation({
 export const linkIdentity = defineOperation({
   ...own,
   id: 'linkIdentity',
-  unaudited: 'only sends to the provider; the way back writes identity.linked',
-  without_command: 'only a browser’s session may do it, and the command line has a key or a token',
+  unaudited: 'only redirects to the provider; the callback writes identity.linked',
+  without_command: 'only a browser session may do this, and the command line has a key or a token',
   sdk: 'sso.link',
   method: 'POST',
   path: '/api/v1/auth/sso/{provider}/link',
   summary: 'Link an account at an identity provider',
   description:
-    'Begins to link an account at the provider with the current user: send the same browser to `authorization_url`. Needs ' +
-    `the password, or a sign-in of the last ${recentSignIn_minutes} minutes. A user may link ${identitiesMax}.`,
+    'Starts to link an account at the provider with the current user: open `authorization_url` in the same browser. Requires ' +
+    `the password, or a sign-in within the last ${recentSignIn_minutes} minutes. A user may link ${identitiesMax} identities.`,
   params: provider,
   idempotent: false,
   body: Type.Object({
@@ -191,19 +197,17 @@ export const linkIdentity = defineOperation({
         description: 'The password of the current user.',
       }),
     ),
-    return_to: Type.Optional(
-      Type.String({ maxLength: 1024, description: 'The path of this service to go to in the end.' }),
-    ),
+    return_to: Type.Optional(Type.String({ maxLength: 1024, description: 'Path of this service to open afterwards.' })),
   }),
   body_example: { current_password: 'seven grey herons' },
   body_optional: true,
   responses: [
     {
       status: 200,
-      description: 'Where the browser has to go.',
+      description: 'The URL to open in the browser.',
       schema: Named('SsoAuthorization', Type.Object({ authorization_url: Type.String() })),
       example: { authorization_url: 'https://example.okta.com/oauth2/v1/authorize?client_id=cadre' },
-      headers: { 'Set-Cookie': 'What belongs to the attempt, encrypted, for 10 minutes.' },
+      headers: { 'Set-Cookie': 'The encrypted state of the attempt, for 10 minutes.' },
     },
   ],
   problems: ['sso_provider_not_found', 'bad_gateway', 'gateway_timeout'],
@@ -213,19 +217,19 @@ export const unlinkIdentity = defineOperation({
   ...own,
   id: 'unlinkIdentity',
   audit: 'identity.unlinked',
-  without_command: 'only a browser’s session may do it, and the command line has a key or a token',
+  without_command: 'only a browser session may do this, and the command line has a key or a token',
   sdk: 'sso.unlink',
   method: 'DELETE',
   path: '/api/v1/auth/identities/{identity_id}',
   summary: 'Unlink an account at an identity provider',
   description:
-    'It no longer signs in. Sessions that began by it go on. The last way to sign in stays: without a password one ' +
-    'identity is kept.',
+    'The identity can no longer sign in. Its sessions stay open. A user without a password cannot unlink the ' +
+    'last identity.',
   params: { identity_id: { description: 'The identity.', example: identityExample.id } },
   responses: [
     {
       status: 200,
-      description: 'It is not linked any more.',
+      description: 'The identity is no longer linked.',
       schema: Confirmation({ identity_id: Type.String() }),
       example: { message: 'Identity unlinked', identity_id: identityExample.id },
     },

@@ -7,14 +7,14 @@ import { SessionInfo, sessionExample } from './sessions.ts'
 
 const common = { error_format: 'agents', tag: 'Users' } as const
 
-/** Labels that the operator sets; they change nothing in this service (decision D61). */
+/** Labels that the operator sets; they do not change how the service behaves (decision D61). */
 export const plans = ['free', 'team', 'enterprise'] as const
 export type Plan = (typeof plans)[number]
 
 /** Bounds of a password, in code points (decision D67). */
 export const passwordLength = { min: 12, max: 128 } as const
 export const emailMax = 254
-/** How long after signing in what only the owner of an account may do needs no password, in minutes. */
+/** For so many minutes after a sign-in, sensitive changes of the account need no password. */
 export const recentSignIn_minutes = 15
 
 const userFields = {
@@ -27,7 +27,7 @@ const userFields = {
   plan: Choice(plans),
 }
 const User = Named('User', Type.Object(userFields))
-/** An organization as its member sees it (decision D62). */
+/** An organization as a member sees it (decision D62). */
 export const OrganizationMembership = Named(
   'OrganizationMembership',
   Type.Object({ id: Type.String(), name: Type.String(), role: Choice(roles), joined_at: Timestamp }),
@@ -90,12 +90,12 @@ export const updateUser = defineOperation({
   method: 'PUT',
   path: '/api/v1/auth/user',
   summary: 'Update the current user',
-  description: 'Changes the name, the picture or both.',
+  description: 'Changes the name, the avatar, or both.',
   credentials: anyCredential,
   scope: 'any_write',
   bucket: 'user',
   body: Type.Object({
-    name: Type.Optional(NameText(bounds.user_name, 'What the user is called.')),
+    name: Type.Optional(NameText(bounds.user_name, 'Name of the user.')),
     avatar_url: Type.Optional(
       Nullable(
         Type.String({
@@ -130,7 +130,8 @@ export const getPermissions = defineOperation({
   method: 'GET',
   path: '/api/v1/auth/permissions',
   summary: 'Read what the credential may do',
-  description: "Scopes as they are written on the credential, and what they and the user's role allow together.",
+  description:
+    "The scopes of the credential, and the permissions that these scopes and the user's role allow together.",
   credentials: anyCredential,
   scope: null,
   bucket: 'general',
@@ -165,22 +166,22 @@ export const getPermissions = defineOperation({
 })
 
 const SignedIn = Named('SignedIn', Type.Object({ user: User, session: SessionInfo }))
-const email = Type.String({ minLength: 3, maxLength: emailMax, description: 'Compared without regard to case.' })
-/** Lengths are checked by the rules of passwords, which count code points of the normal form. */
+const email = Type.String({ minLength: 3, maxLength: emailMax, description: 'Case-insensitive.' })
+/** A wide bound. The password rules check the length in code points of the normal form. */
 const password = (description: string) => Type.String({ minLength: 1, maxLength: 1024, 'x-secret': true, description })
 const sessionCookie = { 'Set-Cookie': 'The session: `cadre_session`, HttpOnly, SameSite=Lax, 30 days.' }
 
 export const login = defineOperation({
   ...common,
   id: 'login',
-  without_command: 'it makes a browser’s session; `cadre login` makes a token',
+  without_command: 'it creates a browser session; `cadre login` gets a token',
   sdk: 'user.login',
   method: 'POST',
   path: '/api/v1/auth/login',
   summary: 'Sign in',
   description:
-    'Begins a cookie session. A wrong password and an unknown address are answered alike. Failures are limited: ' +
-    '5 an account and address in 15 minutes, 20 an account and 100 an address in an hour.',
+    'Starts a cookie session. The error is the same for a wrong password and an unknown e-mail address. Failed attempts are limited to ' +
+    '5 per account and IP address in 15 minutes, 20 per account in an hour, and 100 per IP address in an hour.',
   credentials: [],
   scope: null,
   bucket: 'login',
@@ -203,7 +204,7 @@ export const logout = defineOperation({
   ...common,
   id: 'logout',
   audit: 'user.signed_out',
-  without_command: 'only a browser’s session may do it, and the command line has a key or a token',
+  without_command: 'only a browser session may do this, and the command line has a key or a token',
   sdk: 'user.logout',
   personal: true,
   method: 'POST',
@@ -229,13 +230,13 @@ export const InvitationToken = Type.String({
   description: "The last segment of the invitation's link.",
 })
 
-/** What an account is made from. */
+/** Fields of a new account. */
 const account = {
   email: Type.String({ minLength: 3, maxLength: emailMax, format: 'email' }),
   password: password(
-    `${passwordLength.min} to ${passwordLength.max} characters, no common one, not the e-mail address.`,
+    `${passwordLength.min} to ${passwordLength.max} characters; not a common password, and not the e-mail address.`,
   ),
-  name: NameText(bounds.user_name, 'What the user is called.'),
+  name: NameText(bounds.user_name, 'Name of the user.'),
 }
 /** Fields of the sign-up page. */
 export const NewAccount = Type.Object(account)
@@ -243,15 +244,15 @@ export const NewAccount = Type.Object(account)
 export const signup = defineOperation({
   ...common,
   id: 'signup',
-  without_command: 'it makes a browser’s session; an account is made in the console',
+  without_command: 'it creates a browser session; people sign up in the console',
   sdk: 'user.signup',
   method: 'POST',
   path: '/api/v1/auth/signup',
-  summary: 'Make an account',
+  summary: 'Create an account',
   description:
-    'Creates a user with a new organization and signs them in, where sign-up is open ' +
-    '(`CADRE_SIGNUP=open`). With an invitation everywhere: then the user joins the organization that it is for, and gets ' +
-    'no organization in addition.',
+    'Creates a user with a new organization, and signs them in. Requires open sign-up ' +
+    '(`CADRE_SIGNUP=open`) or an invitation. With an invitation the user joins its organization, and no ' +
+    'new organization is created.',
   credentials: [],
   scope: null,
   bucket: 'login',
@@ -260,7 +261,7 @@ export const signup = defineOperation({
   responses: [
     {
       status: 201,
-      description: 'The account, signed in.',
+      description: 'The new user and session.',
       schema: SignedIn,
       example: { user: userExample, session: sessionExample },
       headers: sessionCookie,
@@ -274,22 +275,22 @@ export const changePassword = defineOperation({
   ...common,
   id: 'changePassword',
   audit: 'user.password_changed',
-  without_command: 'only a browser’s session may do it, and the command line has a key or a token',
+  without_command: 'only a browser session may do this, and the command line has a key or a token',
   sdk: 'user.changePassword',
   personal: true,
   method: 'PUT',
   path: '/api/v1/auth/password',
   summary: 'Change the password',
   description:
-    'Ends all other sessions of the user, cookies and OAuth grants alike. An account that has no password, because an ' +
-    `identity provider signs it in, gets one within ${recentSignIn_minutes} minutes of signing in.`,
+    'Ends all other sessions of the user: cookies and OAuth grants. An account without a password, which signs in with an ' +
+    `identity provider, may set one within ${recentSignIn_minutes} minutes of signing in.`,
   credentials: ['session'],
   scope: null,
   bucket: 'sessions',
   body: Type.Object({
-    current_password: Type.Optional(password('The password until now; needed where there is one.')),
+    current_password: Type.Optional(password('The current password; required if the account has one.')),
     new_password: password(
-      `${passwordLength.min} to ${passwordLength.max} characters, no common one, not the e-mail address.`,
+      `${passwordLength.min} to ${passwordLength.max} characters; not a common password, and not the e-mail address.`,
     ),
   }),
   body_example: { current_password: 'seven grey herons', new_password: 'eight white storks' },

@@ -1,14 +1,17 @@
-/** A protocol of others in front of the tasks: what is alike for all of them, and differs by a fact. */
+/** Facts about a foreign protocol that gives access to agents and tasks. */
 interface DoorFacts {
-  /** Its name as people say it. */
+  /** Display name. */
   title: string
-  /** What an agent is to its clients, and what a key needs. */
+  /** What an agent is to clients of the protocol, and which scopes a key needs. */
   lead: string
-  /** The first part of its paths. */
+  /** Prefix of its paths. */
   path: `/${string}`
-  /** Whether a service serves it where `CADRE_DOORS` is not set. */
+  /** Whether the service serves it if `CADRE_DOORS` is not set. */
   on: boolean
-  /** Its error formats, and what each is; the first is that of paths that no operation has. */
+  /**
+   * Its error formats with their descriptions. The first one is used for paths below the prefix that match no
+   * operation.
+   */
   error_formats: Record<string, string>
 }
 
@@ -19,28 +22,28 @@ export const doors = {
     lead: 'The agent is a model for every client of the OpenAI API. A key needs tasks:write.',
     path: '/v1',
     on: true,
-    error_formats: { openai: 'the form of the OpenAI protocol' },
+    error_formats: { openai: 'the format of the OpenAI protocol' },
   },
   mcp: {
     title: 'MCP',
-    lead: 'The agent is a tool for every client of the Model Context Protocol. A key needs tasks:write and agents:read; clients that sign their user in need none.',
+    lead: 'The agent is a tool for every client of the Model Context Protocol. A key needs tasks:write and agents:read; clients that sign their user in need no key.',
     path: '/mcp',
     on: true,
-    error_formats: { mcp: 'the form of the Model Context Protocol' },
+    error_formats: { mcp: 'the format of the Model Context Protocol' },
   },
   a2a: {
     title: 'A2A',
     lead: 'The agent is an agent for every client of the Agent2Agent protocol. A key needs tasks:write.',
     path: '/a2a',
     on: false,
-    error_formats: { a2a_http: 'the form of A2A in HTTP and JSON', a2a: 'the form of A2A in JSON-RPC' },
+    error_formats: { a2a_http: 'the format of A2A in HTTP and JSON', a2a: 'the format of A2A in JSON-RPC' },
   },
   agui: {
     title: 'AG-UI',
     lead: 'The agent is the back end of a user interface that speaks AG-UI, such as CopilotKit. A key needs tasks:write.',
     path: '/agui',
     on: false,
-    error_formats: { agui: 'the form of AG-UI' },
+    error_formats: { agui: 'the format of AG-UI' },
   },
 } as const satisfies Record<string, DoorFacts>
 
@@ -51,7 +54,7 @@ export type DoorErrorFormat = { [Name in DoorName]: keyof (typeof doors)[Name]['
 
 export const doorNames = Object.keys(doors) as DoorName[]
 
-/** What each error format of a protocol is. */
+/** Descriptions of the protocols' error formats. */
 export const doorErrorFormats = Object.fromEntries(
   doorNames.flatMap((name) => Object.entries(doors[name].error_formats)),
 ) as Record<DoorErrorFormat, string>

@@ -1,4 +1,4 @@
-/** Exit codes of `cadre`, for all commands. A command may have more; its help lists them. */
+/** Exit codes that all `cadre` commands share. A command may have more; its help lists them. */
 export const exitCodes = {
   done: 0,
   failed: 1,
@@ -9,7 +9,7 @@ export const exitCodes = {
   interrupted: 130,
 } as const
 
-/** What the exit codes mean. */
+/** Meaning of each exit code. */
 export const exitMeanings: Readonly<Record<number, string>> = {
   [exitCodes.done]: 'Done.',
   [exitCodes.failed]: 'Failed; standard error says why.',

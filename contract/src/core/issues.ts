@@ -1,7 +1,7 @@
 import { isObject } from './merge-patch.ts'
 import type { Issue } from './problems.ts'
 
-/** What a validator of JSON Schema complains of: its keyword, and the value and schema that it met. */
+/** An error of a JSON Schema validator: the keyword that failed, with the value and the schema. */
 export interface Fault {
   keyword: string
   /** JSON Pointer to the value, `/config/model`. */
@@ -16,13 +16,13 @@ export interface Fault {
 }
 
 /**
- * Of a value that may have one of several forms: what is wrong inside of the form that it was meant to have, not that it has no
- * other. That is the form of its type that its choices name, and that lacks the least. A value of a type that none of them has
- * gets the description of the schema as its fault, where there is one.
+ * For a value that may match one of several schemas (`anyOf`), keeps only the errors of the schema that was most
+ * likely meant. That is one of the value's type whose choices match and that misses the fewest required members. If
+ * no schema has the value's type, the error of the union itself is kept if the union has a description.
  */
 export function meant<F extends Fault>(faults: readonly F[]): F[] {
   const unions = faults.filter(({ keyword }) => keyword === 'anyOf')
-  // The inner ones first: what they leave counts for the outer ones.
+  // Inner unions first: outer unions see only the errors that remain.
   return unions
     .toSorted((a, b) => b.schemaPath.length - a.schemaPath.length)
     .reduce<F[]>((kept, union) => withoutUnion(kept, union), [...faults])
@@ -41,7 +41,7 @@ function withoutUnion<F extends Fault>(faults: F[], union: F): F[] {
     : [...others, ...inForms]
 }
 
-/** The faults of each form of a union. */
+/** The errors of each schema of a union, by its index. */
 function formsOf<F extends Fault>(faults: readonly F[], { schemaPath, instancePath }: F): Map<string, F[]> {
   const forms = new Map<string, F[]>()
   for (const fault of faults) {
@@ -53,7 +53,10 @@ function formsOf<F extends Fault>(faults: readonly F[], { schemaPath, instancePa
   return forms
 }
 
-/** The form that was meant; where a choice rules out every one, what all of them allow there. */
+/**
+ * The errors of the schema that was most likely meant. If a choice rules out every schema, one error that lists all
+ * allowed values.
+ */
 function nearest<F extends Fault>(forms: F[][], { instancePath }: F): F[] {
   const choiceOf = (form: F[]): F | undefined =>
     form.find((fault) => fault.keyword === 'enum' && fault.instancePath.startsWith(`${instancePath}/`))
@@ -69,7 +72,7 @@ function nearest<F extends Fault>(forms: F[][], { instancePath }: F): F[] {
   return [{ ...first!, params: { allowedValues: [...allowed] } }]
 }
 
-/** What is wrong, as an answer tells it (decision D26). */
+/** Turns a validator error into an issue of the response (decision D26). */
 export function issueOf(error: Fault): Issue {
   const path = fieldPath(error.instancePath)
   const secret = isObject(error.parentSchema) && error.parentSchema['x-secret'] === true
@@ -97,7 +100,7 @@ export function issueOf(error: Fault): Issue {
         return { field: path || 'body', message: `${path || 'body'} is required`, code: 'required' }
       if (error.keyword === 'anyOf') return issue('invalid_format', describeFormat(error))
       return overflowed(error.data)
-        ? issue('out_of_range', 'is not a number that can be kept')
+        ? issue('out_of_range', 'is not a number that can be stored')
         : issue('invalid_format', `must be ${article(String(error.params.type))}`)
     case 'minLength':
       return error.data === ''
@@ -138,7 +141,7 @@ export function issueOf(error: Fault): Issue {
   }
 }
 
-/** Null is how a member is removed, not one of the values that it may have. */
+/** Null removes a member, so the message does not list it as a value. */
 function choices(allowed: unknown[]): string {
   return allowed
     .filter((value) => value !== null)
@@ -154,8 +157,8 @@ function describeFormat(error: Fault): string {
   if (error.keyword === 'format' && error.params.format === 'http-url') return 'must be an http or https URL'
   if (error.keyword === 'format') return `must be a valid ${error.params.format}`
   return typeof description === 'string'
-    ? `is not of the right form: ${description.replace(/\.$/, '')}`
-    : 'is not of the right form'
+    ? `does not have the right format: ${description.replace(/\.$/, '')}`
+    : 'does not have the right format'
 }
 
 function range(schema: unknown): Partial<Issue> {
@@ -172,7 +175,7 @@ function rangeMessage(schema: unknown): string {
   return min === undefined ? `must be at most ${max}` : `must be at least ${min}`
 }
 
-/** `1e400` is read as Infinity: JSON, but no number that can be kept (decision D11). */
+/** `1e400` is valid JSON but is parsed as Infinity, which cannot be stored (decision D11). */
 export function overflowed(value: unknown): boolean {
   return typeof value === 'number' && !Number.isFinite(value)
 }
@@ -181,7 +184,7 @@ function article(type: string): string {
   return /^[aeiou]/.test(type) ? `an ${type}` : `a ${type}`
 }
 
-/** What was sent, short enough for an answer (decision D26). */
+/** Cuts a value that was sent to 100 characters for the response (decision D26). */
 export function cut(value: unknown): unknown {
   const max = 100
   return typeof value === 'string' && value.length > max ? value.slice(0, max).toWellFormed() : value

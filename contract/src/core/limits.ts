@@ -1,8 +1,8 @@
-/** A bucket of requests: how many an hour, a minute, or both (spec 8.1, decisions D1 and D85–D87). */
+/** A rate limit: requests per hour, per minute, or both (spec 8.1, decisions D1 and D85–D87). */
 export interface Bucket {
   hour?: number
   minute?: number
-  /** Whose requests are counted together. */
+  /** Which requests are counted together. */
   per: 'credential' | 'address' | 'client_and_address' | 'trigger'
 }
 
@@ -40,10 +40,13 @@ export const buckets = {
 
 export type BucketName = keyof typeof buckets
 
-/** The windows of requests, in seconds, by the names that `RateLimit-Policy` and `RateLimit` give them. */
+/** Lengths of the rate windows in seconds, by their names in `RateLimit-Policy` and `RateLimit`. */
 export const rateWindows_seconds = { burst: 60, hour: 3600 } as const
 
-/** How long records are kept at least, in days; those of webhooks by whole months. Of tasks and logs the settings tell. */
+/**
+ * Minimum retention of records in days. Webhook deliveries are removed by whole months. Settings decide about tasks
+ * and logs.
+ */
 export const retention_days = {
   events: 90,
   webhook_deliveries: 30,
@@ -53,17 +56,17 @@ export const retention_days = {
   trigger_deliveries: 30,
 } as const
 
-/** How full the disk of the embedded database is when its log warns, and when it calls it an error; in percent. */
+/** Disk usage of the embedded database at which the service logs a warning and an error, in percent. */
 export const diskAlarms_percent = { warn: 80, error: 90 } as const
 
-/** Cookies have ten times the general limits, because a console polls (decision D86). */
+/** Cookie sessions have ten times the general limits, because the console polls (decision D86). */
 export const sessionGeneralFactor = 10
 
-/** Bounds of decision D50; lengths count code points, sizes bytes. */
+/** Bounds of decision D50. Lengths count code points, sizes count bytes. */
 export const bounds = {
   body_bytes: 1_048_576,
   nesting: 32,
-  /** A body with more values is reported by its first error only. */
+  /** For a body with more values, only the first error is reported. */
   values_checked: 10_000,
   /** Errors that one response lists. */
   issues: 100,
@@ -86,14 +89,14 @@ export const bounds = {
   /** Levels of tasks below the one at the root. */
   config_max_depth: 8,
   config_max_depth_default: 3,
-  /** Tasks of one tree that are shown. */
+  /** Tasks that one response shows of a tree. */
   tree_tasks: 1000,
   config_retry_attempts: 20,
   config_retry_delay_seconds: 3600,
   budget_cost_usd: 1_000_000,
   budget_tool_calls: 10_000,
   config_environment_variables: 100,
-  /** Seconds that a call of another protocol may wait for its task at most. */
+  /** Longest wait of an MCP call for its task, in seconds. */
   door_wait_seconds: 300,
   config_environment_value: 32_768,
   config_bytes: 262_144,
@@ -119,7 +122,7 @@ export const bounds = {
   webhook_secret: 256,
   webhook_filters_bytes: 4096,
   webhooks_per_organization: 5000,
-  /** How far back deliveries can be recovered: as long as they are kept. */
+  /** How far back deliveries can be recovered: their retention. */
   recover_days: 30,
   recovered_deliveries: 10_000,
   page_limit: 100,
@@ -134,40 +137,40 @@ export const bounds = {
   batch_tasks: 1000,
   /** Tasks that one request erases. */
   erased_tasks: 1000,
-  /** Streams and waits for tasks that a credential has open at a time; counted as `tasks.open_streams`. */
+  /** Streams and waits for tasks that a credential may have open at a time; the limit `tasks.open_streams`. */
   open_streams: 100,
   tool_name: 64,
   tool_description: 2000,
   tool_parameters_bytes: 65_536,
-  /** A JSON Schema of an agent's or a task's input or output. */
+  /** An `input_schema` or `output_schema` of an agent or a task. */
   data_schema_bytes: 65_536,
   tool_url: 2048,
   tool_headers: 32,
   tool_header_value: 4096,
   tool_timeout_seconds: 60,
   tool_operations: 128,
-  /** How long a call of a tool on the caller's side waits for its result. */
+  /** How long a call of a client tool waits for its result. */
   client_tool_timeout_seconds: 30 * 86_400,
   client_tool_timeout_seconds_default: 3600,
-  /** Tools that a request may give one task. */
+  /** Client tools that a request may give one task. */
   task_tools: 128,
-  /** Names that one claim may ask for. */
+  /** Tool names that one claim may list. */
   claimed_tools: 128,
   lease_seconds_min: 10,
   lease_seconds: 600,
   lease_seconds_default: 60,
-  /** Of a result, as JSON. */
+  /** Result of a tool call, as JSON. */
   tool_result_bytes: 524_288,
   tool_error_code: 64,
   tool_error_message: 2000,
-  /** Queues that one claim, or one key, names. */
+  /** Queues that one claim or one key may list. */
   work_queues: 32,
   work_queue: 64,
-  /** Of a worker, as the console shows it. */
+  /** Name of a worker, as the console shows it. */
   work_worker: 100,
-  /** Of a step that a worker journals. */
+  /** Key of a step that a remote worker journals. */
   work_step_key: 200,
-  /** Of an input or an output of such a step, as JSON. */
+  /** Input or output of such a step, as JSON. */
   work_step_bytes: 524_288,
   /** Events of one request. */
   work_events: 100,
@@ -182,7 +185,7 @@ export const bounds = {
   credential_client_id: 2048,
   credential_scopes: 64,
   credential_scope: 256,
-  /** Seconds that a person has to let the service in at an issuer. */
+  /** Seconds within which a person must authorize the service at an issuer. */
   credential_authorization_seconds: 600,
   model_provider_name: 40,
   model_provider_url: 2048,
@@ -196,7 +199,9 @@ export const bounds = {
   test_cases_per_agent: 200,
 } as const
 
-/** Entries that a search of a project's logs looks at: the newest that the other filters leave. */
+/**
+ * Maximum number of entries that a search of a project's logs examines: the newest ones that pass the other filters.
+ */
 export const projectLogSearch = { entries: 100_000 } as const
 
 type Unit =
@@ -211,15 +216,15 @@ type Unit =
   | 'points'
   | 'US dollars'
   | ''
-/** What a bound is of, its unit, and how it bounds where that is not “at most”. */
+/** What the bound limits, its unit, and the kind of bound unless it is “at most”. */
 export type BoundText = readonly [what: string, unit: Unit, how?: 'at least' | 'by default']
 
-/** Each bound in the reference of limits. */
+/** Text of each bound in the reference of limits. */
 export const boundTexts: Record<keyof typeof bounds, BoundText> = {
   body_bytes: ['A body', 'bytes'],
   nesting: ['A body, nested', 'levels'],
-  values_checked: ['Values of a body up to which every error is reported, not only the first', ''],
-  issues: ['Faults that one answer tells of', ''],
+  values_checked: ['Values of a body up to which every error is reported instead of only the first', ''],
+  issues: ['Errors that one response lists', ''],
   agent_name: ['Name of an agent', 'characters'],
   agent_description: ['Description of an agent', 'characters'],
   agent_tag: ['`tag` of a list of agents', 'characters'],
@@ -237,7 +242,7 @@ export const boundTexts: Record<keyof typeof bounds, BoundText> = {
   config_approval_timeout_seconds: ['`config.approval_timeout_seconds`, from 60', 'seconds'],
   config_delegates: ['`config.delegates`', 'items'],
   config_max_depth: ['`config.max_depth`', 'levels'],
-  config_max_depth_default: ['The same, where nothing is said', 'levels'],
+  config_max_depth_default: ['`config.max_depth`', 'levels', 'by default'],
   tree_tasks: ['Tasks of one tree that `GET …/tasks/{task_id}/tree` shows', ''],
   config_retry_attempts: ['`config.retry.max_attempts`, from 1', ''],
   config_retry_delay_seconds: ['Each delay of `config.retry`, from 0', 'seconds'],
@@ -255,12 +260,12 @@ export const boundTexts: Record<keyof typeof bounds, BoundText> = {
   api_key_scopes: ['Scopes of an API key', 'items'],
   api_key_overlap_seconds: ['`overlap_seconds` of a rotation, from 0', 'seconds'],
   organization_name: ['Name of an organization', 'characters'],
-  organizations_owned: ['Organizations that a user owns, to make another', ''],
+  organizations_owned: ['Organizations that a user owns', ''],
   invitations_pending: ['Pending invitations of an organization', ''],
   user_name: ['Name of a user', 'characters'],
   avatar_url: ['`avatar_url` of a user', 'characters'],
   trace_url: ['`trace_url` of the preferences', 'characters'],
-  task_views: ['Saved views of the list of tasks, of a user in all projects', ''],
+  task_views: ['Saved views of the list of tasks, per user', ''],
   project_name_min: ['Name of a project', 'characters', 'at least'],
   project_name_max: ['Name of a project', 'characters'],
   hello_name: ['`name` of a greeting', 'characters'],
@@ -277,10 +282,10 @@ export const boundTexts: Record<keyof typeof bounds, BoundText> = {
   log_limit_default: ['`limit` of a log, of the audit log, or of the events of a task', 'items', 'by default'],
   offset: ['`offset` and `page`', ''],
   search: ['`search` of a list, and `status` of a list of projects', 'characters'],
-  open_streams: ['Streams and waits for tasks that a credential has open at a time (`tasks.open_streams`)', ''],
+  open_streams: ['Streams and waits for tasks that a credential may have open at a time (`tasks.open_streams`)', ''],
   batch_tasks: ['`tasks` of `POST …/tasks/batch`', 'items'],
   erased_tasks: ['Tasks that one request of `POST …/tasks/erase` erases', ''],
-  queued_tasks: ['Tasks of one agent that wait in its queue', ''],
+  queued_tasks: ['Queued tasks of an agent', ''],
   tool_name: ['Name of a tool', 'characters'],
   tool_description: ['Description of a tool', 'characters'],
   tool_parameters_bytes: ['`parameters` of a tool', 'bytes as JSON'],
@@ -288,16 +293,16 @@ export const boundTexts: Record<keyof typeof bounds, BoundText> = {
   tool_headers: ['`headers` of a tool', 'members'],
   tool_header_value: ['Each value of `headers` of a tool', 'characters'],
   tool_timeout_seconds: ['`timeout_seconds` of a tool', 'seconds'],
-  client_tool_timeout_seconds: ['How long a call of a tool on your side waits for its result, at most', 'seconds'],
-  client_tool_timeout_seconds_default: ['The same, where nothing is said', 'seconds'],
-  task_tools: ['Tools on your side that a request may give its task', ''],
-  claimed_tools: ['Names of tools that one claim may ask for', ''],
-  lease_seconds_min: ['Shortest lease of a tool call', 'seconds'],
-  lease_seconds: ['Longest lease of a tool call', 'seconds'],
-  lease_seconds_default: ['Lease of a tool call, where nothing is said', 'seconds'],
-  tool_result_bytes: ['Result of a call of a tool on your side, as JSON', 'bytes'],
-  tool_error_code: ['Code of an error of such a call', 'characters'],
-  tool_error_message: ['Message of an error of such a call', 'characters'],
+  client_tool_timeout_seconds: ['`timeout_seconds` of a client tool: how long a call waits for its result', 'seconds'],
+  client_tool_timeout_seconds_default: ['`timeout_seconds` of a client tool', 'seconds', 'by default'],
+  task_tools: ['Client tools that a request may give its task', ''],
+  claimed_tools: ['Tool names that one claim may list', ''],
+  lease_seconds_min: ['Lease of a tool call', 'seconds', 'at least'],
+  lease_seconds: ['Lease of a tool call', 'seconds'],
+  lease_seconds_default: ['Lease of a tool call', 'seconds', 'by default'],
+  tool_result_bytes: ['Result of a call of a client tool, as JSON', 'bytes'],
+  tool_error_code: ['Error code of such a call', 'characters'],
+  tool_error_message: ['Error message of such a call', 'characters'],
   tool_operations: ['`openapi.operations` of a tool', 'items'],
   tools_per_project: ['Tools of a project', ''],
   credential_name: ['Name of a credential', 'characters'],
@@ -315,18 +320,18 @@ export const boundTexts: Record<keyof typeof bounds, BoundText> = {
   model_provider_key: ['`api_key` of a model provider', 'characters'],
   model_provider_projects: ['`projects` of a model provider', 'items'],
   model_provider_prices: ['`prices` of a model provider', 'members'],
-  model_price_usd: ['A price in `prices` of a model provider, a million tokens', 'US dollars'],
+  model_price_usd: ['A price in `prices` of a model provider, per million tokens', 'US dollars'],
   model_providers_per_organization: ['Model providers of an organization', ''],
   test_case_name: ['Name of a test case', 'characters'],
   test_case_expected: ['`expected` of a test case', 'characters'],
   data_schema_bytes: ['`input_schema` and `output_schema`', 'bytes as JSON'],
   test_cases_per_agent: ['Test cases of an agent', ''],
   idempotency_key: ['`Idempotency-Key`, printable ASCII', 'characters'],
-  work_queues: ['Queues that a claim of a task, or an API key, names', 'items'],
+  work_queues: ['Queues that a claim of a task or an API key may list', 'items'],
   work_queue: ['Name of a queue of remote workers', 'characters'],
   work_worker: ['`worker` of a claim of a task', 'characters'],
   work_step_key: ['`key` of a step of a remote worker', 'characters'],
   work_step_bytes: ['`input` and `output` of a step of a remote worker, and `output` of its task', 'bytes as JSON'],
-  work_events: ['Events that a remote worker tells at a time', 'items'],
-  work_reason: ['`reason` with which a remote worker parks a task', 'characters'],
+  work_events: ['Events that one request of a remote worker may send', 'items'],
+  work_reason: ['`reason` for which a remote worker parks a task', 'characters'],
 }

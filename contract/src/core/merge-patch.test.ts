@@ -28,7 +28,7 @@ describe('JSON Merge Patch', () => {
     })
   }
 
-  it('JSON Merge Patch leaves the original and the patch as they were', () => {
+  it('JSON Merge Patch does not change the original and the patch', () => {
     const original = { a: { b: 1 }, c: [1] }
     const patch = { a: { b: 2, d: null }, c: [2] }
     const before = structuredClone([original, patch])
@@ -36,11 +36,11 @@ describe('JSON Merge Patch', () => {
     assert.deepEqual([original, patch], before)
   })
 
-  it('applied to nothing is the patch without its nulls, those in arrays excepted', () => {
+  it('JSON Merge Patch applied to an empty object is the patch without its nulls, except those in arrays', () => {
     assert.deepEqual(mergePatch({}, { a: null, b: { c: null, d: 1 }, e: [null] }), { b: { d: 1 }, e: [null] })
   })
 
-  it('JSON Merge Patch treats members named like those of every object as any other', () => {
+  it('JSON Merge Patch treats members with names of Object.prototype like any other', () => {
     const patch = JSON.parse('{"toString":{"a":1},"constructor":{"b":2},"hasOwnProperty":null}')
     const result = mergePatch({}, patch) as Record<string, unknown>
     assert.deepEqual(Object.keys(result), ['toString', 'constructor'])

@@ -4,9 +4,9 @@ export function isObject(value: unknown): value is Record<string, unknown> {
 }
 
 /**
- * JSON Merge Patch (RFC 7396): given members replace, missing ones stay, null removes, arrays are replaced whole.
- * Applied to `{}` it is the patch without its nulls, which is what null means on creation (decision D17). A member
- * named `__proto__` is left out: set, it would be the prototype of the result and not a member.
+ * JSON Merge Patch (RFC 7396): given members replace, absent members stay, null removes, arrays are replaced whole.
+ * Applied to `{}` it returns the patch without nulls, as decision D17 defines null on creation. A member named
+ * `__proto__` is ignored, because assigning it would set the prototype of the result.
  */
 export function mergePatch(target: unknown, patch: unknown): unknown {
   if (!isObject(patch)) return patch

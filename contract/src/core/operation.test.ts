@@ -6,7 +6,10 @@ import { workOperations } from '../tasks/work.ts'
 import { operations } from '../operations.ts'
 import { problems } from './problems.ts'
 
-/** What each operation takes, line by line (decisions D1, D73 and D85): error format, credentials (K key, T token, S session), scope, success, bucket. */
+/**
+ * One line per operation (decisions D1, D73 and D85): error format, credentials (K key, T token, S session), scope,
+ * success status, rate limit.
+ */
 const table = `
   POST   /api/v1/auth/api-keys                                    agents  KTS api_keys:write 201 api_keys.create
   GET    /api/v1/auth/api-keys                                    agents  KTS api_keys:read  200 api_keys.read
@@ -47,7 +50,7 @@ const lines = table
   .split('\n')
   .map((line) => line.trim().split(/ +/) as [string, string, string, string, string, string, string])
 
-/** Spec 8.1 and decision D85, the general limits and those of single operations: an hour, a minute. */
+/** Spec 8.1 and decision D85, general limits and those of single operations: per hour, per minute. */
 const documented: Record<string, [hour: number | undefined, minute: number | undefined]> = {
   general: [1000, 100],
   'api_keys.create': [10, undefined],
@@ -71,9 +74,9 @@ const documented: Record<string, [hour: number | undefined, minute: number | und
 
 describe('the operations of the specification', () => {
   for (const [method, path, format, credentials, scope, status, bucket] of lines) {
-    it(`${method} ${path} has the error format, credentials, scope, status and bucket that were decided`, () => {
+    it(`${method} ${path} has the decided error format, credentials, scope, status and rate limit`, () => {
       const operation = operations.find((one) => one.method === method && one.path === path)
-      assert.ok(operation, 'it is not in the contract')
+      assert.ok(operation, 'the operation is not in the contract')
       assert.deepEqual(
         [
           operation.error_format,
@@ -103,7 +106,7 @@ describe('the operations of the specification', () => {
 
 describe('limits', () => {
   for (const [name, [hour, minute]] of Object.entries(documented)) {
-    it(`${name}: ${hour ?? '–'} an hour, ${minute ?? '–'} a minute`, () => {
+    it(`the rate limit ${name} allows ${hour ?? '–'} requests per hour and ${minute ?? '–'} per minute`, () => {
       const bucket: { hour?: number; minute?: number } = buckets[name as keyof typeof buckets]
       assert.deepEqual([bucket.hour, bucket.minute], [hour, minute])
     })
@@ -121,11 +124,11 @@ describe('every operation', () => {
     })
   }
 
-  it('every operation honours Idempotency-Key where it is a POST with a credential, but for keys, sign-in (decision D98) and what asks a server', () => {
+  it('every POST with a credential honors Idempotency-Key, except those that return secrets, sign in (decision D98), wait for a server or use a lease', () => {
     const ignoring = operations
       .filter((operation) => operation.method === 'POST' && !isIdempotent(operation))
       .map(({ path }) => path)
-    // A kept answer is in the transaction of its work, and nothing waits for the network in one.
+    // A stored response is part of the transaction of its work, which must not wait for the network.
     const asking = [
       '/api/v1/projects/{project_id}/tools',
       '/api/v1/projects/{project_id}/tools/{tool_id}/approve',
@@ -134,11 +137,11 @@ describe('every operation', () => {
       '/api/v1/projects/{project_id}/credentials/{credential_id}/authorize',
       '/api/v1/model-providers/{model_provider_id}/test',
     ]
-    // A claim gives another call each time, and a heartbeat a later end of the lease.
+    // Each claim returns another call, and each heartbeat a later end of the lease.
     const leasing = [
       '/api/v1/projects/{project_id}/tool-calls/claim',
       '/api/v1/projects/{project_id}/tool-calls/{tool_call_id}/heartbeat',
-      // What a lease allows is fenced by it, and answered alike when it is asked again.
+      // Operations with a lease are fenced by it, and repeating one gives the same response.
       ...workOperations.map(({ path }) => path),
     ]
     for (const path of ignoring.filter((one) => ![...asking, ...leasing].includes(one)))

@@ -6,33 +6,33 @@ import type { HasDefault } from './schemas.ts'
 import type { Requirement } from './scopes.ts'
 
 /**
- * The form of an operation's errors, by name; its identifiers and lists follow it (decision D2). `agents` is family A of the
- * specification: string identifiers, offset paging, lowercase codes. `control` is family B: integer project identifiers, page
- * paging, uppercase codes. `oauth` is that of RFC 6749, `page` serves people and probes, and a protocol has the form of its
- * clients. `server/src/http/error-formats.ts` renders each.
+ * Format of an operation's errors; it also decides the form of identifiers and lists (decision D2). `agents` is
+ * family A of the specification: string identifiers, offset paging, lowercase codes. `control` is family B: integer
+ * project identifiers, page paging, uppercase codes. `oauth` follows RFC 6749, `page` is for people and probes, and
+ * each foreign protocol has its own formats. `server/src/http/error-formats.ts` renders them.
  */
 export type ErrorFormat = 'agents' | 'control' | 'oauth' | 'page' | DoorErrorFormat
 
 export type CredentialKind = 'api_key' | 'token' | 'session' | 'lease'
 
-/** Every kind of credential of a person: what most operations accept. A lease is a worker's, for one task alone. */
+/** The credentials that most operations accept. A lease belongs to a remote worker and is valid for one task. */
 export const anyCredential: readonly CredentialKind[] = ['api_key', 'token', 'session']
 
-/** An answer that an operation gives when it succeeds. */
+/** A successful response of an operation. */
 export interface OperationResponse {
   status: number
   description: string
-  /** Undefined for answers that are not JSON; then `media_type` says what they are. */
+  /** Undefined if the response is not JSON; then `media_type` is set. */
   schema?: TSchema
   example?: unknown
   media_type?: string
-  /** Headers beyond those of every answer, with their meaning. */
+  /** Descriptions of the headers that not every response has. */
   headers?: Record<string, string>
 }
 
-/** A request that the service sends after an operation, to an address that it was given. */
+/** A request that the service sends because of an operation, to a URL that the caller gave. */
 export interface OperationCallback {
-  /** Where it goes: an expression of OpenAPI, such as `{$request.body#/url}`. */
+  /** OpenAPI expression for the URL, such as `{$request.body#/url}`. */
   url: string
   /** `verbNoun`. */
   id: string
@@ -41,31 +41,37 @@ export interface OperationCallback {
   headers: Record<string, { description: string; example: string }>
   body: TSchema
   example: unknown
-  /** What the answers mean, by status. */
+  /** What the receiver's responses mean, by status. */
   responses: Record<string, string>
 }
 
-/** What a path parameter names; the loop tests know from it how to make one. */
+/** A path parameter. Tests over all operations replace the example by the id of an existing resource. */
 export interface PathParameter {
   description: string
   example: string
 }
 
-/** One operation of the API as data: routing, validation, access, limits, document and tests are made from it. */
+/**
+ * One operation of the API as data: routing, validation, access, limits, the OpenAPI document and tests are made from
+ * it.
+ */
 export interface Operation<Query extends TObject = TObject, Body extends TObject = TObject> {
   /** `verbNoun`, the OpenAPI operationId. */
   id: string
-  /** The words after `cadre` that call it, as in `tasks create`. */
+  /** Its command without `cadre`, such as `tasks create`. */
   command?: string
-  /** Why the command line does not call it; every operation has this or `command`. */
+  /** Why there is no command. Every operation has this or `command`. */
   without_command?: string
-  /** Its method on the client of the SDK, as in `tasks.create`. `npm run gen` writes `sdk/src/generated/resources.ts` from it. */
+  /**
+   * Its method on the SDK's client, such as `tasks.create`. `npm run gen` writes `sdk/src/generated/resources.ts`
+   * from it.
+   */
   sdk?: string
-  /** Of one that changes something: the action that it leaves in the audit log (`auditActions`). */
+  /** For an operation that changes something: its action in the audit log (`auditActions`). */
   audit?: string
-  /** Why it leaves none, where it changes something. */
+  /** Why an operation that changes something is not in the audit log. */
   unaudited?: string
-  /** A sentence for the method's documentation, after the summary. */
+  /** Sentence after the summary in the documentation of the SDK's method. */
   sdk_note?: string
   method: 'GET' | 'POST' | 'PUT' | 'DELETE'
   /** The whole path with `{parameters}`: `/api/v1/projects/{project_id}/agents`. */
@@ -74,48 +80,50 @@ export interface Operation<Query extends TObject = TObject, Body extends TObject
   tag: string
   summary: string
   description: string
-  /** Empty: public. */
+  /** Empty for a public operation. */
   credentials: readonly CredentialKind[]
-  /** What is asked of the credential's scopes; null for any valid credential. */
+  /** The scope that the credential needs; null for any valid credential. */
   scope: Requirement | null
-  /** Asks for more than the scope says: the role of an owner or administrator (decision D75). */
+  /** Whether the user must also be an owner or admin (decision D75). */
   administrators?: boolean
-  /** Where requests are counted; null where they are not. */
+  /** The rate limit that counts its requests; null for none. */
   bucket: BucketName | null
   params?: Record<string, PathParameter>
   query?: Query
   body?: Body
-  /** Bodies that are read as they come, by media type, instead of `body`: each with its schema in the document. */
+  /** Streamed bodies instead of `body`: their schemas in the OpenAPI document, by media type. */
   upload?: Record<string, TSchema>
-  /** What other systems post in another form, which nothing here checks: a sentence for the document. */
+  /** For a body that other systems define and that validation skips: its description in the OpenAPI document. */
   foreign_body?: string
-  /** Bytes of a body at most, where `bounds.body_bytes` are not enough. */
+  /** Maximum size of the body in bytes. Default: `bounds.body_bytes`. */
   body_bytes?: number
-  /** A body that works as it stands. */
+  /** A body with which the operation succeeds. */
   body_example?: unknown
-  /** Where true, a request without a body is as good as `{}`. */
+  /** Whether a request without a body counts as `{}`. */
   body_optional?: boolean
-  /** The first is the usual one. */
+  /** The usual response comes first. */
   responses: readonly OperationResponse[]
-  /** What can go wrong beyond what every operation of its kind shares (see `problemsOf`). */
+  /** Problems beyond those that `problemsOf` adds for operations of its kind. */
   problems: readonly ProblemKind[]
   /** False for POSTs that ignore Idempotency-Key (decision D98). */
   idempotent?: boolean
-  /** Whether `If-Match` is honoured and `ETag` given (decision D99). */
+  /** Whether it honors `If-Match` and returns `ETag` (decision D99). */
   revisioned?: boolean
-  /** What the service does later because of it, by name. */
+  /** Requests that the service sends later because of it, by name. */
   callbacks?: Record<string, OperationCallback>
-  /** Concerns the user alone: served, to a cookie session, also where its user belongs to no organization. */
+  /**
+   * Whether it concerns only the user: a cookie session may then call it even if the user belongs to no organization.
+   */
   personal?: boolean
-  /** Other systems call it by separate rules: query parameters and members that it does not know are ignored. */
+  /** Whether unknown query parameters and members are ignored, because other systems define the request. */
   tolerant?: boolean
-  /** Not part of the specification: an extension that callers may use. */
+  /** Whether it is an extension that the specification does not contain. */
   extension?: boolean
 }
 
 /**
- * Keeps an operation's exact types: path, query, body and responses as written, for the code that serves or calls it. A
- * member that operations do not have is a type error.
+ * Returns `operation` with its literal types, so that code which serves or calls it knows its path, query, body and
+ * responses. An unknown member is a type error.
  */
 export function defineOperation<const O extends Operation>(
   operation: O & { [Member in Exclude<keyof O, keyof Operation>]: never },
@@ -124,7 +132,7 @@ export function defineOperation<const O extends Operation>(
 }
 
 export type QueryOf<O> = O extends { query: infer Query extends TObject } ? Static<Query> : never
-/** A query after validation: members with a default (`Defaulted`) are always there. */
+/** A query after validation: members with a default (`Defaulted`) are always present. */
 export type FilledQueryOf<O> = O extends { query: TObject<infer Members> }
   ? QueryOf<O> & {
       [Name in keyof Members as Members[Name] extends HasDefault ? Name : never]-?: Static<Members[Name]>
@@ -137,22 +145,22 @@ export function isIdempotent(operation: Operation): boolean {
   return operation.method === 'POST' && operation.idempotent !== false && operation.credentials.length > 0
 }
 
-/** Everything that can go wrong with an operation: what its kind shares, and what it adds. */
+/** All problems of an operation: its own, and those of its kind. */
 export function problemsOf(operation: Operation): ProblemKind[] {
   const kinds = new Set<ProblemKind>(operation.problems)
   if (operation.credentials.length > 0) {
     kinds.add('unauthorized')
     if (operation.path.startsWith('/api/v1/auth/')) {
-      // Who it is is asked before whether their kind of credential will do.
+      // A credential is checked before its kind is refused.
       kinds.add('invalid_api_key').add('invalid_token').add('expired_token')
     }
     kinds.add('insufficient_permissions')
   }
   if (operation.scope) kinds.add('insufficient_scope')
   if (operation.bucket) kinds.add('rate_limit_exceeded')
-  // A path, a query or a body can be malformed; so can the header of an organization or an idempotency key.
+  // Path, query, body, X-Organization-ID or Idempotency-Key can be malformed.
   if (operation.query || operation.body || operation.credentials.length > 0) kinds.add('validation_error')
-  // A parameter that it does not know (decision D14).
+  // An unknown query parameter (decision D14).
   if (operation.tolerant !== true) {
     if (operation.error_format === 'control') kinds.add('invalid_query')
     if (operation.error_format === 'agents') kinds.add('validation_error')
@@ -160,7 +168,7 @@ export function problemsOf(operation: Operation): ProblemKind[] {
   if (operation.body) kinds.add('invalid_json')
   if (isIdempotent(operation)) kinds.add('idempotency_key_reused').add('request_in_progress')
   if (operation.revisioned && operation.method !== 'GET') kinds.add('precondition_failed')
-  // A body too large, or a cookie's X-Organization-ID that names nothing.
+  // X-Organization-ID of a cookie session can name an unknown organization.
   if (operation.credentials.includes('session')) kinds.add('organization_not_found')
   kinds.add('internal_error').add('service_unavailable')
   return [...kinds]

@@ -14,7 +14,7 @@ const lowercase: Record<string, number[]> = {
   insufficient_permissions: [403],
   resource_not_found: [404],
   agent_not_found: [404],
-  // A project's name that is taken is an answer of `control` alone, where it is 400 (decision D25).
+  // Only `control` has the problem of a taken project name, with status 400 (decision D25).
   resource_conflict: [400, 409],
   agent_conflict: [409],
   rate_limit_exceeded: [429],
@@ -89,7 +89,7 @@ describe('everything that can go wrong', () => {
     })
   }
 
-  it('everything that can go wrong has every code of the specification', () => {
+  it('problems have every code of the specification', () => {
     const codes = Object.values(problems).flatMap(({ agents, control }) => [agents, control] as string[])
     const specified = [
       ...Object.keys(lowercase).slice(0, 15),
@@ -107,7 +107,7 @@ describe('everything that can go wrong', () => {
 describe('the sentence about a request that is not valid', () => {
   const issue = (field: string, message: string): Issue => ({ field, message, code: 'invalid_format' })
 
-  it('the sentence about a request that is not valid names the first fault once, and counts the others', () => {
+  it('the message about an invalid request names the first issue once and counts the others', () => {
     assert.equal(summarize([issue('name', 'name is required')]), 'The request is not valid: name is required.')
     assert.equal(summarize([issue('body', 'is required')]), 'The request is not valid: body is required.')
     assert.equal(
@@ -120,7 +120,7 @@ describe('the sentence about a request that is not valid', () => {
     )
     assert.equal(
       summarize([issue('a', 'must be an integer'), issue('b', 'x'), issue('c', 'x')]),
-      'The request is not valid: a must be an integer, and 2 more faults.',
+      'The request is not valid: a must be an integer, and 2 more issues.',
     )
   })
 })

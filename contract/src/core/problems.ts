@@ -1,6 +1,6 @@
 import { resourceTypes, type ResourceTypeName } from './resource-types.ts'
 
-/** One thing that can go wrong: its status, its code in either error format, and what it says when nothing better is known. */
+/** A kind of problem: its HTTP status, its code in either error format, and its default message. */
 export interface ProblemDefinition {
   status: number
   /** Code in the error format `agents` (spec 7.3). */
@@ -17,7 +17,7 @@ const define = (status: number, agents: string, control: string, message: string
   message,
 })
 
-/** `webhook_not_found` and the like: one for each type of resource. */
+/** A 404 for each type of resource, such as `webhook_not_found`. */
 function notFoundProblems(): Record<`${ResourceTypeName}_not_found`, ProblemDefinition> {
   const entries = Object.entries(resourceTypes).map(([type, { name }]) => [
     `${type}_not_found`,
@@ -26,7 +26,7 @@ function notFoundProblems(): Record<`${ResourceTypeName}_not_found`, ProblemDefi
   return Object.fromEntries(entries)
 }
 
-/** Everything that can go wrong, once (spec 7, decisions D21–D29). */
+/** Every kind of problem (spec 7, decisions D21–D29). */
 export const problems = {
   validation_error: define(400, 'validation_error', 'INVALID_REQUEST', 'The request is not valid.'),
   invalid_json: define(400, 'invalid_json', 'INVALID_REQUEST', 'The body is not valid JSON.'),
@@ -35,13 +35,13 @@ export const problems = {
     400,
     'validation_error',
     'INVALID_PROJECT_NAME',
-    'The project name breaks the naming rules.',
+    'The project name must have 3 to 50 letters, digits and hyphens, and start and end with a letter or digit.',
   ),
   project_name_taken: define(
     400,
     'resource_conflict',
     'PROJECT_NAME_TAKEN',
-    'A project of this name exists in the organization.',
+    'A project with this name already exists in the organization.',
   ),
   project_not_empty: define(
     400,
@@ -61,10 +61,15 @@ export const problems = {
   expired_token: define(401, 'expired_token', 'UNAUTHORIZED', 'The access token has expired.'),
 
   insufficient_scope: define(403, 'insufficient_scope', 'FORBIDDEN', 'The credential lacks a required scope.'),
-  insufficient_permissions: define(403, 'insufficient_permissions', 'FORBIDDEN', 'You may not do this.'),
+  insufficient_permissions: define(
+    403,
+    'insufficient_permissions',
+    'FORBIDDEN',
+    'Your role or kind of credential does not allow this.',
+  ),
 
   ...notFoundProblems(),
-  path_not_found: define(404, 'resource_not_found', 'RESOURCE_NOT_FOUND', 'There is nothing at this path.'),
+  path_not_found: define(404, 'resource_not_found', 'RESOURCE_NOT_FOUND', 'No operation has this path.'),
   project_not_found: define(404, 'resource_not_found', 'RESOURCE_NOT_FOUND', 'There is no such project.'),
   sso_provider_not_found: define(
     404,
@@ -93,14 +98,14 @@ export const problems = {
   ),
   approval_not_found: define(404, 'approval_not_found', 'RESOURCE_NOT_FOUND', 'There is no such approval.'),
   schedule_not_found: define(404, 'schedule_not_found', 'RESOURCE_NOT_FOUND', 'There is no such schedule.'),
-  agent_version_not_found: define(
-    404,
-    'resource_not_found',
-    'RESOURCE_NOT_FOUND',
-    'The agent never had such a version.',
-  ),
+  agent_version_not_found: define(404, 'resource_not_found', 'RESOURCE_NOT_FOUND', 'The agent has no such version.'),
 
-  method_not_allowed: define(405, 'method_not_allowed', 'METHOD_NOT_ALLOWED', 'This path does not know that method.'),
+  method_not_allowed: define(
+    405,
+    'method_not_allowed',
+    'METHOD_NOT_ALLOWED',
+    'The method is not allowed for this path.',
+  ),
 
   resource_conflict: define(
     409,
@@ -108,7 +113,12 @@ export const problems = {
     'RESOURCE_CONFLICT',
     'The resource is not in a state that allows this.',
   ),
-  agent_conflict: define(409, 'agent_conflict', 'RESOURCE_CONFLICT', 'An agent of this name exists in the project.'),
+  agent_conflict: define(
+    409,
+    'agent_conflict',
+    'RESOURCE_CONFLICT',
+    'An agent with this name already exists in the project.',
+  ),
   agent_not_running: define(
     409,
     'agent_not_running',
@@ -121,39 +131,34 @@ export const problems = {
     409,
     'approval_already_resolved',
     'RESOURCE_CONFLICT',
-    'The approval has been resolved already.',
+    'The approval has already been resolved.',
   ),
-  file_in_use: define(409, 'file_in_use', 'RESOURCE_CONFLICT', 'A task that has not ended names the file.'),
+  file_in_use: define(409, 'file_in_use', 'RESOURCE_CONFLICT', 'A task that has not ended uses the file.'),
   tool_call_already_resolved: define(
     409,
     'tool_call_already_resolved',
     'RESOURCE_CONFLICT',
-    'The tool call has been resolved already.',
+    'The tool call has already been resolved.',
   ),
-  lease_lost: define(
-    409,
-    'lease_lost',
-    'RESOURCE_CONFLICT',
-    'The lease is not valid any more. Stop work on this call.',
-  ),
+  lease_lost: define(409, 'lease_lost', 'RESOURCE_CONFLICT', 'The lease is no longer valid. Stop work on this call.'),
   task_canceled: define(409, 'task_canceled', 'RESOURCE_CONFLICT', 'The task has ended. Stop work on this call.'),
   step_key_taken: define(
     409,
     'step_key_taken',
     'RESOURCE_CONFLICT',
-    'Another step of the task has this key. Keys name one step each.',
+    'Another step of the task has this key. Use a different key for each step.',
   ),
   step_already_finished: define(
     409,
     'step_already_finished',
     'RESOURCE_CONFLICT',
-    'The step has another result already.',
+    'The step already has a different result.',
   ),
   request_in_progress: define(
     409,
     'resource_conflict',
     'RESOURCE_CONFLICT',
-    'A request with this Idempotency-Key is still running.',
+    'A request with this Idempotency-Key is still running. Retry later.',
   ),
 
   request_too_large: define(413, 'request_too_large', 'REQUEST_TOO_LARGE', 'The body is too large.'),
@@ -161,7 +166,7 @@ export const problems = {
     412,
     'precondition_failed',
     'PRECONDITION_FAILED',
-    'The resource has changed since it was read.',
+    'The resource has changed since it was read. Read it again.',
   ),
   file_too_large: define(413, 'file_too_large', 'FILE_TOO_LARGE', 'The file is too large.'),
   range_not_satisfiable: define(
@@ -174,43 +179,48 @@ export const problems = {
     422,
     'idempotency_key_reused',
     'IDEMPOTENCY_KEY_REUSED',
-    'This Idempotency-Key was used with another request.',
+    'This Idempotency-Key was used with a different request.',
   ),
 
   invalid_tool_result: define(
     422,
     'invalid_tool_result',
     'INVALID_TOOL_RESULT',
-    'The result does not fit the result_schema of the tool. The call stays open.',
+    'The result does not match the result_schema of the tool. The call stays open.',
   ),
 
   invalid_output: define(
     422,
     'invalid_output',
     'INVALID_OUTPUT',
-    'The output does not fit the output_schema of the task. The task stays open.',
+    'The output does not match the output_schema of the task. The task stays open.',
   ),
 
   rate_limit_exceeded: define(429, 'rate_limit_exceeded', 'RATE_LIMIT_EXCEEDED', 'Too many requests.'),
   queue_full: define(429, 'queue_full', 'QUEUE_FULL', 'The agent has too many queued tasks.'),
 
-  quota_exceeded: define(429, 'quota_exceeded', 'QUOTA_EXCEEDED', 'The project has no room for more files.'),
-  budget_exceeded: define(429, 'budget_exceeded', 'BUDGET_EXCEEDED', 'A budget is spent.'),
+  quota_exceeded: define(
+    429,
+    'quota_exceeded',
+    'QUOTA_EXCEEDED',
+    'The files of the project have reached their size limit.',
+  ),
+  budget_exceeded: define(429, 'budget_exceeded', 'BUDGET_EXCEEDED', 'A budget is exhausted.'),
 
-  internal_error: define(500, 'internal_error', 'INTERNAL_ERROR', 'Something went wrong on our side.'),
-  bad_gateway: define(502, 'bad_gateway', 'BAD_GATEWAY', 'Another system gave an answer that makes no sense.'),
+  internal_error: define(500, 'internal_error', 'INTERNAL_ERROR', 'An unexpected error occurred in the service.'),
+  bad_gateway: define(502, 'bad_gateway', 'BAD_GATEWAY', 'An upstream server returned an invalid response.'),
   service_unavailable: define(
     503,
     'service_unavailable',
     'SERVICE_UNAVAILABLE',
     'The service is temporarily unavailable.',
   ),
-  gateway_timeout: define(504, 'gateway_timeout', 'GATEWAY_TIMEOUT', 'Another system did not answer in time.'),
+  gateway_timeout: define(504, 'gateway_timeout', 'GATEWAY_TIMEOUT', 'An upstream server did not respond in time.'),
 } as const satisfies Record<string, ProblemDefinition>
 
 export type ProblemKind = keyof typeof problems
 
-/** Codes of a complaint about one field (spec 7.3); `unknown_field` is added to them (decision D14). */
+/** Codes of an issue with one field (spec 7.3), and `unknown_field` (decision D14). */
 export type IssueCode =
   | 'required'
   | 'too_short'
@@ -220,21 +230,21 @@ export type IssueCode =
   | 'invalid_choice'
   | 'unknown_field'
 
-/** A complaint about one field; `field` is a dotted path such as `config.temperature` or `scopes[1]`. */
+/** What is wrong with one field. `field` is a dotted path such as `config.temperature` or `scopes[1]`. */
 export interface Issue {
   field: string
   message: string
   code: IssueCode
   min?: number
   max?: number
-  /** What was sent, cut at 100 characters; left out for secrets. */
+  /** The value that was sent, cut to 100 characters. Absent for secrets. */
   provided?: unknown
 }
 
-/** Facts about a problem that go to the caller as `error.details`, and headers of the answer. */
+/** Parts of a problem beside its kind and `error.details`. */
 export interface ProblemOptions {
   message?: string | undefined
-  /** Members of `error` itself, beside code and message: `required_scopes`, `retry_after`. */
+  /** Further members of `error`, such as `required_scopes` and `retry_after`. */
   members?: Record<string, unknown>
   headers?: Record<string, string>
   /** For the log only. */
@@ -262,19 +272,19 @@ export class Problem extends Error {
   }
 }
 
-/** What is wrong with a request in one sentence: its first cause, and how many more there are. */
+/** Describes an invalid request in one sentence: the first issue, and the number of others. */
 export function summarize([first, ...others]: readonly Issue[]): string {
   if (!first) return problems.validation_error.message
   const cause = describeIssue(first)
-  const count = others.length === 0 ? '' : `${others.length} more ${others.length === 1 ? 'cause' : 'faults'}`
+  const count = others.length === 0 ? '' : `${others.length} more ${others.length === 1 ? 'issue' : 'issues'}`
   if (cause.endsWith('?')) return `The request is not valid: ${cause}${count ? ` And ${count}.` : ''}`
   return `The request is not valid: ${cause.replace(/\.$/, '')}${count ? `, and ${count}` : ''}.`
 }
 
-/** Words by which a complaint goes on from the name of its field: "limit must be an integer". */
-const predicate = /^(?:is|are|must|can|cannot|has|would) /
+/** Verbs with which a message continues from the name of its field: "limit must be an integer". */
+const predicate = /^(?:is|are|must|can|cannot|does|has|would) /
 
-/** A complaint with its field, which many complaints name themselves. */
+/** The message of an issue with the name of its field, unless the message has it already. */
 export function describeIssue({ field, message }: Issue): string {
   if (message.startsWith(field)) return message
   if (message.startsWith('unknown ') && !/[.[]/.test(field)) return message
@@ -282,17 +292,19 @@ export function describeIssue({ field, message }: Issue): string {
   return field === 'body' ? message : `${field}: ${message}`
 }
 
-/** A query that is not valid: all faults together. */
+/** The problem for an invalid query, with all issues. */
 export function invalidQuery(...issues: [Issue, ...Issue[]]): Problem {
   return new Problem('invalid_query', issues, { message: summarize(issues) })
 }
 
-/** A request whose fields are not valid: all faults together (decision D26). */
+/** The problem for invalid fields, with all issues (decision D26). */
 export function invalid(...issues: [Issue, ...Issue[]]): Problem {
   return new Problem('validation_error', issues, { message: summarize(issues) })
 }
 
-/** Something that does not exist, or must not be known to exist (decisions D24, D74). */
+/**
+ * The problem for a resource that does not exist, or whose existence the caller may not know (decisions D24, D74).
+ */
 export function notFound(
   kind: Extract<ProblemKind, `${string}_not_found`>,
   resource_type: string,

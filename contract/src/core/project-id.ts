@@ -1,4 +1,4 @@
-/** A project's number as family A and events write it: `proj_42`. */
+/** The id of a project in error format `agents` and in events: `proj_42`. */
 export function projectId(project: number): string {
   return `proj_${project}`
 }

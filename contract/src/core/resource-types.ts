@@ -4,7 +4,7 @@ interface ResourceType {
   name: string
 }
 
-/** Types of resources of which a missing one is answered 404 `resource_not_found`. A new resource is added here. */
+/** Resource types whose 404 has the code `resource_not_found`. Add new types here. */
 export const resourceTypes = {
   api_key: { prefix: 'key', name: 'API key' },
   session: { prefix: 'sess', name: 'session' },
@@ -27,5 +27,5 @@ export const resourceTypes = {
 
 export type ResourceTypeName = keyof typeof resourceTypes
 
-/** Prefixes of identifiers of these resources. */
+/** Prefixes of their identifiers. */
 export type ResourcePrefix = (typeof resourceTypes)[ResourceTypeName]['prefix']

@@ -1,20 +1,20 @@
 import Type, { type Static, type TOptional, type TProperties, type TSchema } from 'typebox'
 import { bounds } from './limits.ts'
 
-/** A schema that also takes `null`, in the form of OpenAPI 3.0: where values are listed, null is one of them. */
+/** Allows `null` too, in the form of OpenAPI 3.0: an `enum` then contains null. */
 export function Nullable<T extends TSchema>(schema: T) {
   const values = 'enum' in schema && Array.isArray(schema.enum) ? { enum: [...schema.enum, null] } : {}
   return Type.Unsafe<Static<T> | null>({ ...schema, ...values, nullable: true })
 }
 
-/** Marks schemas with a `default`, in types. */
+/** Type of a schema with a `default`. */
 export interface HasDefault {
   default: unknown
 }
 
 /**
- * An optional member whose `default` validation fills in: who serves an operation finds it always (`FilledQueryOf`). Throws
- * where the schema has none.
+ * An optional member whose `default` is filled in by validation, so handlers always find it (`FilledQueryOf`). Throws
+ * if the schema has no default.
  */
 export function Defaulted<S extends TSchema>(schema: S): TOptional<S & HasDefault> {
   if (!Object.hasOwn(schema, 'default')) throw new Error(`a schema without a default: ${JSON.stringify(schema)}`)
@@ -27,52 +27,51 @@ export function Choice<const T extends readonly string[]>(values: T, options: ob
 }
 
 /**
- * A schema with a name in the OpenAPI document: `#/components/schemas/<name>`. A part of it that has the schema again says so by `x-ref`,
- * its name, and checks no more than its own keywords.
+ * Names a schema in the OpenAPI document: `#/components/schemas/<name>`. A recursive part refers to it by `x-ref`;
+ * validation applies only the other keywords of that part.
  */
 export function Named<T extends TSchema>(name: string, schema: T): T {
   return Object.assign(schema, { 'x-name': name })
 }
 
-/** A moment as the service writes it: ISO 8601, UTC, milliseconds (decision D6). */
+/** A timestamp of a response: ISO 8601, UTC, milliseconds (decision D6). */
 export const Timestamp = Type.String({ format: 'date-time', description: 'ISO 8601 in UTC with milliseconds.' })
 
-/** A moment as callers may write it: RFC 3339, a date alone, or without seconds; UTC where no offset is given (decision D6). */
+/** A timestamp of a request: RFC 3339, a date alone, or without seconds; UTC if it has no offset (decision D6). */
 export const TimestampInput = Type.String({
   format: 'timestamp',
   description: 'ISO 8601. A date alone means midnight; without an offset it is UTC.',
 })
 
-/** A moment that has not come yet: keyword `x-future`. */
+/** A timestamp in the future: keyword `x-future`. */
 export const FutureInput = Type.String({
   format: 'timestamp',
   'x-future': true,
   description: 'ISO 8601, in the future.',
 })
 
-/** Free-form members. */
+/** An object with any members. */
 export const FreeObject = Type.Unsafe<Record<string, unknown>>({ type: 'object', additionalProperties: true })
 
-/** Where a list of family A stands (spec 2.10). */
+/** Position in a list with offset paging (spec 2.10). */
 export const OffsetPagination = Named(
   'OffsetPagination',
   Type.Object({
-    total: Type.Integer({ minimum: 0, description: 'All matches.' }),
+    total: Type.Integer({ minimum: 0, description: 'Number of all matches.' }),
     limit: Type.Integer({ minimum: 1 }),
     offset: Type.Integer({ minimum: 0 }),
     has_more: Type.Boolean(),
   }),
 )
 
-const nextCursor = Nullable(Type.String({ description: 'For `cursor`: the page after this one; null after the last.' }))
+const nextCursor = Nullable(Type.String({ description: 'Value of `cursor` for the next page; null on the last page.' }))
 
-/** The same of a list that goes on by a cursor as well. */
-export const OffsetCursorPagination = Named(
+/** Offset paging with a cursor for the next page. */ export const OffsetCursorPagination = Named(
   'OffsetCursorPagination',
   Type.Object({ ...OffsetPagination.properties, next_cursor: nextCursor }),
 )
 
-/** Where a list of family B stands (spec 2.10). */
+/** Position in a list with page paging (spec 2.10). */
 export const PagePagination = Named(
   'PagePagination',
   Type.Object({
@@ -85,8 +84,7 @@ export const PagePagination = Named(
   }),
 )
 
-/** The same of a list that goes on by a cursor as well. */
-export const PageCursorPagination = Named(
+/** Page paging with a cursor for the next page. */ export const PageCursorPagination = Named(
   'PageCursorPagination',
   Type.Object({ ...PagePagination.properties, next_cursor: nextCursor }),
 )
@@ -94,19 +92,19 @@ export const PageCursorPagination = Named(
 export const offsetPaginationExample = { total: 1, limit: 20, offset: 0, has_more: false }
 export const pagePaginationExample = { page: 1, limit: 20, total: 1, pages: 1, has_next: false, has_prev: false }
 
-/** Of a list whose entries come and go while it is read. */
+/** For a list that changes while a client pages through it. */
 export const cursorParameter = {
   cursor: Type.Optional(
     Type.String({
       minLength: 1,
       maxLength: 200,
       description:
-        'Go on after the page with this `next_cursor`, with the same filters. What came or went meanwhile moves no entry to another page. Not together with `offset` or `page`.',
+        '`next_cursor` of the previous page, with the same filters. New and removed entries do not shift the pages. Cannot be combined with `offset` or `page`.',
     }),
   ),
 }
 
-/** `limit` and `offset` of a list of family A. */
+/** Query of a list with offset paging: `limit`, `offset` and `more`. */
 export function offsetQuery<P extends TProperties>(
   more: P,
   limitMax: number = bounds.page_limit,
@@ -115,43 +113,43 @@ export function offsetQuery<P extends TProperties>(
   return Type.Object({
     ...more,
     limit: Defaulted(
-      Type.Integer({ minimum: 1, maximum: limitMax, default: limitDefault, description: 'How many at most.' }),
+      Type.Integer({ minimum: 1, maximum: limitMax, default: limitDefault, description: 'Maximum number of entries.' }),
     ),
     offset: Defaulted(
       Type.Integer({
         minimum: 0,
         maximum: bounds.offset,
         default: 0,
-        description: 'How many to leave out at the start.',
+        description: 'Number of entries to skip.',
       }),
     ),
   })
 }
 
-/** `page` and `limit` of a list of family B. */
+/** Query of a list with page paging: `page`, `limit` and `more`. */
 export function pageQuery<P extends TProperties>(more: P) {
   return Type.Object({
     ...more,
     page: Defaulted(
-      Type.Integer({ minimum: 1, maximum: bounds.offset, default: 1, description: 'Which page, from 1.' }),
+      Type.Integer({ minimum: 1, maximum: bounds.offset, default: 1, description: 'Number of the page, from 1.' }),
     ),
     limit: Defaulted(
       Type.Integer({
         minimum: 1,
         maximum: bounds.page_limit,
         default: bounds.page_limit_default,
-        description: 'How many a page.',
+        description: 'Entries per page.',
       }),
     ),
   })
 }
 
-/** A confirmation in words, with further members. */
+/** A response with a message and further members. */
 export function Confirmation<P extends TProperties>(more: P) {
   return Type.Object({ message: Type.String(), ...more })
 }
 
-/** A name of 1 to `max` code points with something to see in it and no control characters (decision D44). */
+/** A name of 1 to `max` code points with a visible character and without control characters (decision D44). */
 export function NameText(max: number, description: string) {
   return Type.String({
     minLength: 1,
@@ -161,7 +159,7 @@ export function NameText(max: number, description: string) {
   })
 }
 
-/** An object bounded in bytes as JSON: keyword `x-max-json-bytes`. */
+/** Limits the size of an object in bytes as JSON: keyword `x-max-json-bytes`. */
 export function boundedJson(schema: TSchema, bytes: number): object {
   return { ...schema, 'x-max-json-bytes': bytes }
 }
@@ -170,5 +168,5 @@ export function boundedJson(schema: TSchema, bytes: number): object {
 export const projectParameter = { description: 'The project: `proj_42` or `42`.', example: 'proj_42' }
 export const agentParameter = { description: 'The agent.', example: 'agent_01jcm3x5v8f9a2b4c6d8e0g2h4' }
 
-/** The header of an answer that tells of one resource in a revision (decision D99). */
-export const revisionHeader = { ETag: 'The revision, for `If-Match`.' }
+/** Header of a response with one resource (decision D99). */
+export const revisionHeader = { ETag: 'Revision of the resource, for `If-Match`.' }

@@ -18,7 +18,7 @@ import {
   type Scope,
 } from './scopes.ts'
 
-/** What each scope grants when it stands alone (spec 5.5, decision D71). */
+/** The fine scopes that each scope includes (spec 5.5, decision D71). */
 const grants: Record<Scope, FineScope[]> = {
   'projects:read': ['projects:read'],
   'projects:write': ['projects:write'],
@@ -99,7 +99,7 @@ describe('scopes', () => {
     })
   }
 
-  it('scopes add up: any two grant what either grants', () => {
+  it('two scopes together grant exactly what either grants', () => {
     for (const one of scopes) {
       for (const other of scopes) {
         const both = new Set([...grants[one], ...grants[other]])
@@ -127,7 +127,7 @@ describe('scopes', () => {
     assert.equal(hasScope([], 'agents:read'), false)
   })
 
-  it('read, write and admin are asked for whole', () => {
+  it('a requirement of read, write or admin needs all scopes that it includes', () => {
     assert.equal(hasScope(['projects:read', 'agents:read', 'organizations:read'], 'read'), true)
     assert.equal(hasScope(['projects:read', 'agents:read'], 'read'), false)
     assert.equal(hasScope(['projects:write', 'agents:write'], 'write'), true)
@@ -156,7 +156,7 @@ describe('scopes', () => {
     assert.equal(requiredScope('watch_tasks'), 'agents:read')
   })
 
-  it('scopes that are required are named as they are', () => {
+  it('a required scope appears in errors under its own name', () => {
     for (const scope of scopes) assert.equal(requiredScope(scope), scope)
   })
 })

@@ -20,10 +20,10 @@ export const scopes = [...fineScopes, 'read', 'write', 'admin'] as const
 export type FineScope = (typeof fineScopes)[number]
 export type Scope = (typeof scopes)[number]
 
-/** What answering an approval takes. */
+/** The scope for resolving approvals. */
 export const approvalScope = 'approvals:write' satisfies FineScope
 
-/** What each scope means, in words for a consent page and the reference. */
+/** Meaning of each scope, for the consent page and the reference. */
 export const scopeDescriptions: Record<Scope, string> = {
   'projects:read': 'See projects',
   'projects:write': 'Create, change and delete projects and their webhooks',
@@ -34,35 +34,35 @@ export const scopeDescriptions: Record<Scope, string> = {
   'api_keys:read': 'See API keys (never their secrets)',
   'api_keys:write': 'Create, change and revoke API keys',
   'tasks:write': 'Give agents tasks, watch and cancel them, without changing the agents',
-  'approvals:write': 'Answer approvals of tool calls, without changing agents or giving them tasks',
-  'tools:execute': 'Give results of tools on your side, without seeing tasks or agents',
-  'work:execute': 'Run the tasks of agents whose code is on your side',
+  'approvals:write': 'Resolve approvals of tool calls, without changing agents or giving them tasks',
+  'tools:execute': 'Return results of client tools, without seeing tasks or agents',
+  'work:execute': 'Run tasks of remote agents with your own workers',
   read: 'See projects, agents and organizations',
   write: 'Create, change and delete projects and agents',
   admin: 'Do everything that you may do',
 }
 
-/** Coarse scopes and what they stand for; neither implies the other (decision D71). */
+/** Scopes that include others. `read` and `write` do not include each other (decision D71). */
 const implied: ReadonlyMap<string, readonly FineScope[]> = new Map<Scope, readonly FineScope[]>([
   ['read', ['projects:read', 'agents:read', 'organizations:read']],
   ['write', ['projects:write', 'agents:write', 'tasks:write', 'approvals:write']],
   ['admin', fineScopes],
-  // A key that may change agents may give them tasks and answer their approvals; not the other way round.
+  // A key that may change agents may also give them tasks and resolve their approvals, but not the reverse.
   ['agents:write', ['agents:write', 'tasks:write', 'approvals:write']],
 ])
 
 export const roles = ['owner', 'admin', 'member', 'viewer'] as const
 export type Role = (typeof roles)[number]
 
-/** What each role is for, in words for pages and guides. */
+/** Meaning of each role, for pages and guides. */
 export const roleDescriptions: Record<Role, string> = {
-  owner: 'Everything, and deciding who else is an owner',
-  admin: 'Everything but what concerns owners: members, invitations, apps and settings too',
+  owner: 'Everything, including who is an owner',
+  admin: 'Everything except managing owners; includes members, invitations, apps and settings',
   member: 'Projects, agents and tasks, and their own API keys',
-  viewer: 'Seeing projects, agents and members, and their own API keys',
+  viewer: 'View projects, agents and members; their own API keys',
 }
 
-/** What a role allows in its organization (decision D70). */
+/** The scopes of each role in its organization (decision D70). */
 const roleScopes: Record<Role, readonly FineScope[]> = {
   owner: fineScopes,
   admin: fineScopes,
@@ -82,7 +82,7 @@ const roleScopes: Record<Role, readonly FineScope[]> = {
   viewer: ['projects:read', 'agents:read', 'organizations:read', 'api_keys:read', 'api_keys:write'],
 }
 
-/** The fine scopes that a list of scopes, as written on a credential, stands for. */
+/** The fine scopes that the scopes of a credential include. */
 export function expandScopes(written: readonly string[]): Set<FineScope> {
   const all = new Set<FineScope>()
   for (const scope of written) {
@@ -97,39 +97,39 @@ export function scopesOfRole(role: Role): ReadonlySet<FineScope> {
   return new Set(roleScopes[role])
 }
 
-/** The scopes of a cookie session: all that the role allows, `admin` among them where it does (decision D63). */
+/** The scopes of a cookie session: all that the role allows, and `admin` for administrators (decision D63). */
 export function sessionScopes(role: Role): Scope[] {
   const allowed = [...roleScopes[role]]
   return isAdministrator(role) ? [...allowed, 'admin'] : allowed
 }
 
-/** Owners and administrators manage the organization. */
+/** Whether the role may manage the organization: owners and admins. */
 export function isAdministrator(role: Role): boolean {
   return role === 'owner' || role === 'admin'
 }
 
-/** Requirements that either of two scopes meets, by name; the first stands for both in `required_scopes`. */
+/** Requirements that either of two scopes meets. `required_scopes` of an error names the first. */
 export const eitherScopes = {
   watch_tasks: ['agents:read', 'tasks:write'],
   read_tool_calls: ['agents:read', 'tools:execute'],
 } as const satisfies Record<string, readonly [FineScope, FineScope]>
 
-/** What an operation asks of a credential: a scope, either of two, or `any_write` for decision D72. */
+/** The scope that an operation requires: one, either of two, or any scope that writes (`any_write`, decision D72). */
 export type Requirement = Scope | 'any_write' | keyof typeof eitherScopes
 
-/** The scopes of which one meets a requirement; undefined where it is a scope itself. */
+/** The scopes of which any meets the requirement; undefined if the requirement is a scope. */
 export function alternativesOf(required: Requirement): readonly FineScope[] | undefined {
   return Object.hasOwn(eitherScopes, required) ? eitherScopes[required as keyof typeof eitherScopes] : undefined
 }
 
-/** How a requirement is written in `required_scopes`: one entry where any of several would do (decision D22). */
+/** The requirement in `required_scopes` of an error: one scope, even if several would be enough (decision D22). */
 export function requiredScope(required: Requirement): Scope {
   if (required === 'any_write') return 'write'
   // A requirement without alternatives is a scope.
   return alternativesOf(required)?.[0] ?? (required as Scope)
 }
 
-/** Whether a credential with these scopes may do what is required. */
+/** Whether a credential with these scopes meets the requirement. */
 export function hasScope(written: readonly string[], required: Requirement): boolean {
   if (required === 'any_write')
     return written.some((scope) => scope.endsWith(':write') || scope === 'write' || scope === 'admin')
@@ -137,7 +137,7 @@ export function hasScope(written: readonly string[], required: Requirement): boo
   return meets(expandScopes(written), required)
 }
 
-/** Whether a role is enough for what is required. */
+/** Whether a role meets the requirement. */
 export function roleAllows(role: Role, required: Requirement | null): boolean {
   if (required === null || required === 'any_write') return true
   if (required === 'admin') return isAdministrator(role)
@@ -151,7 +151,7 @@ function meets(held: ReadonlySet<FineScope>, required: Exclude<Requirement, 'any
   return held.has(required as FineScope)
 }
 
-/** The permissions object of spec 2.9: scopes of the credential and what the role allows, taken together (decisions D70, D75). */
+/** The permissions object of spec 2.9: what both the credential's scopes and the role allow (decisions D70, D75). */
 export function permissionsOf(written: readonly string[], role: Role): Permissions {
   const may = (scope: FineScope): boolean => hasScope(written, scope) && roleAllows(role, scope)
   return {

@@ -93,14 +93,14 @@ const refused = [
 
 describe('a moment as callers write it (decision D6)', () => {
   for (const [text, timestamp] of read) {
-    it(`${text} is ${timestamp}`, () => assert.equal(parseTimestamp(text), timestamp))
+    it(`the timestamp ${text} is parsed as ${timestamp}`, () => assert.equal(parseTimestamp(text), timestamp))
   }
 
   for (const text of refused) {
-    it(`${JSON.stringify(text)} is none`, () => assert.equal(parseTimestamp(text), undefined))
+    it(`${JSON.stringify(text)} is not a valid timestamp`, () => assert.equal(parseTimestamp(text), undefined))
   }
 
-  it('a moment as callers write it reads back what it writes, for every month and at every hour', () => {
+  it('parsing a timestamp of a response returns it unchanged, for every month and every hour', () => {
     for (let month = 1; month <= 12; month++) {
       for (let hour = 0; hour < 24; hour++) {
         const timestamp = new Date(Date.UTC(2026, month - 1, 28, hour, 59, 59, 999)).toISOString()
@@ -109,7 +109,7 @@ describe('a moment as callers write it (decision D6)', () => {
     }
   })
 
-  it('a moment as callers write it takes time in proportion to its text', () => {
+  it('parsing a timestamp takes time in proportion to its length', () => {
     const began = performance.now()
     for (const text of [`2026-11-20T09:30:15.${'1'.repeat(100_000)}x`, '2'.repeat(100_000), '-'.repeat(100_000)])
       assert.equal(parseTimestamp(text), undefined)

@@ -18,7 +18,7 @@ const definitions = {
 
 export type A2aReason = keyof typeof definitions
 
-/** Problems that the protocol has a name for; `members.a2a` of a problem names another. */
+/** The protocol's reason for each kind of problem. `members.a2a` of a problem overrides it. */
 const reasons: Partial<Record<ProblemKind, A2aReason>> = {
   task_not_found: 'TASK_NOT_FOUND',
   task_already_finished: 'UNSUPPORTED_OPERATION',
@@ -48,12 +48,12 @@ const statusNames: Record<number, string> = {
 }
 
 const domain = 'a2a-protocol.org'
-/** A failure that the protocol has no code for: of the transport, or of this service. */
+/** Codes for problems without a code of the protocol: 4xx and 5xx. */
 const transportCode = -32000
 const internalCode = -32603
 
 interface A2aFields {
-  /** What the protocol calls it; undefined where it has no name for it. */
+  /** The protocol's name; undefined if it has none. */
   reason: A2aReason | undefined
   details: object[]
 }
@@ -78,13 +78,16 @@ function a2aFields(problem: Problem): A2aFields {
   }
 }
 
-/** A body of another media type, and one that is no object, have separate errors. */
+/** A wrong media type has a separate reason. */
 function byIssue([first]: readonly Issue[]): A2aReason | undefined {
   if (first?.field === 'Content-Type') return 'CONTENT_TYPE_NOT_SUPPORTED'
   return undefined
 }
 
-/** A problem as A2A tells it in JSON-RPC: errors of the protocol with HTTP status 200, those of the transport with their own. */
+/**
+ * A problem as a JSON-RPC error of A2A. Errors that the protocol defines have HTTP status 200, others their own
+ * status.
+ */
 export function a2aRpcError(problem: Problem) {
   const { reason: named, details } = a2aFields(problem)
   const isNoObject = named === 'INVALID_PARAMS' && issuesOf(problem)[0]?.field === 'body'
@@ -94,7 +97,7 @@ export function a2aRpcError(problem: Problem) {
   return { status, error: { code, message: problem.message, data: details } }
 }
 
-/** A problem as A2A tells it in HTTP and JSON (AIP-193). */
+/** A problem as an error of A2A over HTTP and JSON (AIP-193). */
 export function a2aHttpError(problem: Problem) {
   const { reason, details } = a2aFields(problem)
   const status = reason === undefined ? problem.status : definitions[reason][1]

@@ -1,7 +1,7 @@
 import Type from 'typebox'
 import { defineOperation, type Operation } from '../core/operation.ts'
 
-/** Bounds of the A2A door; lengths count characters, sizes bytes. */
+/** Bounds of the A2A protocol. Lengths count characters, sizes count bytes. */
 export const a2aBounds = {
   body_bytes: 8 * 1024 * 1024,
   message_id: 255,
@@ -10,15 +10,15 @@ export const a2aBounds = {
   metadata_bytes: 8192,
   page_limit: 100,
   page_limit_default: 50,
-  /** Configurations of push notifications that a task has. */
+  /** Push notification configurations per task. */
   push_configs: 10,
   push_token: 1024,
   push_credentials: 4096,
-  /** Tasks that `totalSize` counts at most. */
+  /** Maximum of `totalSize`; further tasks are not counted. */
   counted: 100_000,
 } as const
 
-/** What an agent's card names as understood: a data part that answers an approval. */
+/** Extension in the agent card: a data part can resolve an approval. */
 export const approvalExtension = 'urn:cadre:a2a:approval:1'
 
 const common = {
@@ -28,7 +28,7 @@ const common = {
   extension: true,
 } as const
 
-// Read by the door itself, which names the member at fault.
+// The routes of the protocol validate the body and name the invalid member.
 const any = Type.Unsafe<unknown>({ 'x-verbatim': true })
 const openBody = (...names: string[]) =>
   Type.Object(Object.fromEntries(names.map((name) => [name, Type.Optional(any)])), { additionalProperties: true })
@@ -45,7 +45,7 @@ const base = '/a2a/agents/{agent_id}'
 const text = Type.Optional(Type.String({ maxLength: 1000 }))
 const historyLength = Type.Optional(Type.Integer({ minimum: 0, maximum: 2_147_483_647 }))
 
-/** What sending a message may be refused for. */
+/** Problems of sending a message. */
 const sending = [
   'agent_not_found',
   'agent_not_running',
@@ -63,7 +63,7 @@ export const sendMessage = defineOperation({
   path: `${base}/message:send`,
   params: agent,
   summary: 'Send a message',
-  description: 'Begins a task or continues one, and waits for its end or for what it asks.',
+  description: 'Starts or continues a task, and waits until it ends or asks for input.',
   scope: 'tasks:write',
   bucket: 'tasks.create',
   body_bytes: a2aBounds.body_bytes,
@@ -78,7 +78,7 @@ export const sendStreamingMessage = defineOperation({
   path: `${base}/message:stream`,
   params: agent,
   summary: 'Send a message and stream its task',
-  description: 'Server-sent events, each a `StreamResponse`; their ids resume the stream.',
+  description: 'Server-sent events, each a `StreamResponse`. Send the last event id as `Last-Event-ID` to resume.',
   scope: 'tasks:write',
   bucket: 'tasks.create',
   body_bytes: a2aBounds.body_bytes,
@@ -94,7 +94,7 @@ export const getTask = defineOperation({
   params: task,
   query: Type.Object({ historyLength, tenant: text }),
   summary: 'Read a task',
-  description: 'With its artifacts and its history.',
+  description: 'The task with its artifacts and history.',
   scope: 'watch_tasks',
   bucket: 'tasks.read',
   responses: [json('The task.')],
@@ -117,7 +117,7 @@ export const listTasks = defineOperation({
     tenant: text,
   }),
   summary: 'List tasks',
-  description: 'Tasks of the agent, those whose status changed last first.',
+  description: 'Tasks of the agent, latest status change first.',
   scope: 'watch_tasks',
   bucket: 'agents.list',
   responses: [json('A page of tasks.')],
@@ -132,7 +132,7 @@ export const cancelTask = defineOperation({
   body: openBody('metadata'),
   body_optional: true,
   summary: 'Cancel a task',
-  description: 'A call under way ends first; what took effect is in the metadata.',
+  description: 'A call in progress ends first. The metadata lists the calls that took effect.',
   scope: 'tasks:write',
   bucket: 'tasks.action',
   responses: [json('The task.')],
@@ -149,13 +149,13 @@ export const subscribeToTask = defineOperation({
   idempotent: false,
   summary: 'Stream a task',
   description:
-    'The task as it is, then what happens. With `Last-Event-ID` what came after that event instead, also after the end.',
+    'The current task, then its events. With `Last-Event-ID` only the events after that one, even if the task has ended.',
   scope: 'watch_tasks',
   bucket: 'tasks.stream',
   responses: [json('The events.')],
   problems: ['agent_not_found', 'task_not_found', 'task_already_finished'],
 })
-/** The same by GET. */
+/** `subscribeToTask` with method GET. */
 export const getSubscribeToTask = defineOperation({
   ...common,
   id: 'a2aGetSubscribeToTask',
@@ -163,7 +163,7 @@ export const getSubscribeToTask = defineOperation({
   path: `${base}/tasks/{task_id}:subscribe`,
   params: task,
   summary: 'Stream a task',
-  description: 'As by POST.',
+  description: 'Same as with POST.',
   scope: 'watch_tasks',
   bucket: 'tasks.stream',
   responses: [json('The events.')],
@@ -176,8 +176,8 @@ export const createPushConfig = defineOperation({
   path: `${base}/tasks/{task_id}/pushNotificationConfigs`,
   params: task,
   body: openBody('id', 'url', 'token', 'authentication'),
-  summary: 'Have a task push notifications',
-  description: 'An id that the task has is replaced. Secrets are never shown again.',
+  summary: 'Create a push notification configuration',
+  description: 'A configuration with the same id is replaced. Secrets are never shown again.',
   scope: 'tasks:write',
   bucket: 'tasks.action',
   responses: [json('The configuration.', 201)],
@@ -189,8 +189,8 @@ export const getPushConfig = defineOperation({
   method: 'GET',
   path: `${base}/tasks/{task_id}/pushNotificationConfigs/{config_id}`,
   params: config,
-  summary: 'Read a configuration of push notifications',
-  description: 'Without its secrets.',
+  summary: 'Read a push notification configuration',
+  description: 'The configuration without its secrets.',
   scope: 'watch_tasks',
   bucket: 'tasks.read',
   responses: [json('The configuration.')],
@@ -202,8 +202,8 @@ export const listPushConfigs = defineOperation({
   method: 'GET',
   path: `${base}/tasks/{task_id}/pushNotificationConfigs`,
   params: task,
-  summary: 'List configurations of push notifications',
-  description: 'All that the task has.',
+  summary: 'List push notification configurations',
+  description: 'All configurations of the task.',
   scope: 'watch_tasks',
   bucket: 'tasks.read',
   responses: [json('The configurations.')],
@@ -215,11 +215,11 @@ export const deletePushConfig = defineOperation({
   method: 'DELETE',
   path: `${base}/tasks/{task_id}/pushNotificationConfigs/{config_id}`,
   params: config,
-  summary: 'End push notifications',
-  description: 'Nothing more is sent to it.',
+  summary: 'Delete a push notification configuration',
+  description: 'No more notifications are sent to its URL.',
   scope: 'tasks:write',
   bucket: 'tasks.action',
-  responses: [{ status: 204, description: 'It is gone.' }],
+  responses: [{ status: 204, description: 'The configuration is deleted.' }],
   problems: ['agent_not_found', 'task_not_found'],
 })
 export const getExtendedAgentCard = defineOperation({
@@ -229,7 +229,7 @@ export const getExtendedAgentCard = defineOperation({
   path: `${base}/extendedAgentCard`,
   params: agent,
   summary: 'Read the extended card of an agent',
-  description: 'Its card, with its tools among its skills.',
+  description: 'The card with the tools of the agent as skills.',
   scope: 'watch_tasks',
   bucket: 'tasks.read',
   responses: [json('The card.')],
@@ -243,7 +243,7 @@ export const getAgentCard = defineOperation({
   path: `${base}/.well-known/agent-card.json`,
   params: agent,
   summary: 'Read the card of an agent',
-  description: 'Of agents that are published to this door.',
+  description: 'Only for agents that are published to A2A.',
   responses: [json('The card.')],
   problems: ['agent_not_found'],
 })
@@ -252,7 +252,7 @@ export const getDefaultAgentCard = defineOperation({
   id: 'a2aGetDefaultAgentCard',
   path: '/.well-known/agent-card.json',
   summary: 'Read the card of the default agent',
-  description: 'The agent that the configuration of the service names.',
+  description: 'The agent that the configuration of the service names as default.',
   responses: [json('The card.')],
   problems: ['agent_not_found'],
 })
@@ -266,27 +266,27 @@ const rpc = {
   body: openBody('jsonrpc', 'id', 'method', 'params'),
 } as const
 
-/** The same operation asked for by JSON-RPC: one path for all, what it takes in the body. */
+/** The operation as a JSON-RPC method: all share one path, and the body has the parameters. */
 function byRpc(operation: Operation): Operation {
   const { query: _, body_optional: __, ...rest } = operation
   return { ...rest, ...rpc, responses: [json('The response.')] }
 }
 
-/** What a request by JSON-RPC is that names no method. */
+/** The operation of a JSON-RPC request without a known method. */
 export const unknownRpc = defineOperation({
   ...common,
   ...rpc,
   id: 'a2aRpc',
   idempotent: false,
   summary: 'Call a method by JSON-RPC',
-  description: 'The method decides what the credential must have.',
+  description: 'The method decides which scope the credential needs.',
   scope: 'watch_tasks',
   bucket: 'tasks.read',
   responses: [json('The response.')],
   problems: ['agent_not_found'],
 })
 
-/** The methods of JSON-RPC. */
+/** The JSON-RPC methods. */
 export const rpcMethods = {
   SendMessage: byRpc(sendMessage),
   SendStreamingMessage: byRpc(sendStreamingMessage),

@@ -1,16 +1,16 @@
 import Type from 'typebox'
 import { defineOperation } from '../core/operation.ts'
 
-/** Bounds of the AG-UI door; lengths count characters, sizes bytes. */
+/** Bounds of the AG-UI protocol. Lengths count characters, sizes count bytes. */
 export const aguiBounds = {
   body_bytes: 8 * 1024 * 1024,
   messages: 2000,
-  /** Of a thread's or a run's identifier. */
+  /** Identifier of a thread or a run. */
   id: 255,
   interrupts: 100,
-  /** Of what a task keeps of context, state and forwarded properties. */
+  /** Context, state and forwarded properties that are stored with a task. */
   context_bytes: 8192,
-  /** The same where the agent reads it. */
+  /** The same if the agent reads them. */
   context_read_bytes: 65_536,
 } as const
 
@@ -24,7 +24,7 @@ const json = (description: string) => ({
   schema: Type.Object({}, { additionalProperties: true }),
 })
 const agent = { agent_id: { description: 'The agent.', example: 'agent_01jcm3x5v8f9a2b4c6d8e0g2h4' } }
-const run = { ...agent, run_id: { description: 'The run, by the identifier of its client.', example: 'run-1' } }
+const run = { ...agent, run_id: { description: 'The run, by the identifier that its client chose.', example: 'run-1' } }
 const base = '/agui/agents/{agent_id}'
 
 export const startRun = defineOperation({
@@ -70,7 +70,7 @@ export const cancelRun = defineOperation({
   path: `${base}/runs/{run_id}`,
   params: run,
   summary: 'Cancel a run',
-  description: 'Cancels its task. One that has ended is answered as it is.',
+  description: 'Cancels the task of the run. A run that has ended is returned unchanged.',
   scope: 'tasks:write',
   bucket: 'tasks.action',
   responses: [json('The task of the run.')],

@@ -1,16 +1,16 @@
 import { doors, type DoorName } from '../core/doors.ts'
 
-/** What a person puts into a client to reach an agent. */
+/** Configuration or code with which a client connects to an agent. */
 export interface Connection {
-  /** The client, or what the text is for. */
+  /** Name of the client, or purpose of the text. */
   client: string
   language: 'sh' | 'json' | 'js' | 'toml'
   text: string
 }
 
-/** An agent, and where its service is. */
+/** An agent and the address of its service. */
 export interface ConnectedAgent {
-  /** Without a slash at its end. */
+  /** Without a trailing slash. */
   base_url: string
   agent_id: string
   /** Name of the agent, and of its project. */
@@ -18,7 +18,7 @@ export interface ConnectedAgent {
   project: string
 }
 
-/** Whether an agent is reached by a protocol, by its configuration; the service has to serve the protocol too. */
+/** Whether the configuration of an agent publishes it to a protocol. The service must also serve the protocol. */
 export function isPublishedTo(config: Record<string, unknown>, protocol: DoorName): boolean {
   const doors = config['doors']
   const of = typeof doors === 'object' && doors !== null ? (doors as Record<string, unknown>)[protocol] : undefined
@@ -33,19 +33,19 @@ const connected: Record<DoorName, (agent: ConnectedAgent) => { url: string; conn
   agui,
 }
 
-/** Where an agent is reached by a protocol, and what clients need. The key is read from `CADRE_API_KEY`. */
+/** The URL of an agent in a protocol, and texts for its clients, which read the key from `CADRE_API_KEY`. */
 export function connectionsOf(protocol: DoorName, agent: ConnectedAgent): { url: string; connections: Connection[] } {
   return connected[protocol](agent)
 }
 
-/** The setting by which a service serves a protocol; undefined where it does without. */
+/** The setting that makes the service serve a protocol; undefined if it is served by default. */
 export function doorSetting(protocol: DoorName): string | undefined {
   if (doors[protocol].on) return undefined
   const others = Object.entries(doors).flatMap(([name, { on }]) => (on ? [name] : []))
   return `CADRE_DOORS=${[...others, protocol].join()}`
 }
 
-/** The change of an agent's configuration that publishes it to a protocol. */
+/** Change of an agent's configuration that publishes it to a protocol. */
 export function publishing(protocol: DoorName): { doors: Record<string, unknown> } {
   return { doors: { [protocol]: protocol === 'openai' ? true : { published: true } } }
 }
@@ -175,12 +175,12 @@ console.log(newMessages.at(-1).content)`,
   return { url, connections }
 }
 
-/** A text in JavaScript. */
+/** A JavaScript string literal. */
 function quoted(text: string): string {
   return `'${text.replaceAll(/[\\']/g, '\\$&')}'`
 }
 
-/** A text as a word of a shell; quoted only where it has to be. */
+/** A word of a shell command, quoted if necessary. */
 function inShell(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
 }

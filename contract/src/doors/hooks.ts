@@ -3,8 +3,8 @@ import { receiptExample, TriggerReceipt } from './trigger-deliveries.ts'
 import { triggerBounds } from './trigger-sources.ts'
 
 /**
- * What senders post to. It is in the OpenAPI document and not among `operations`: its bodies are the senders' own, it takes no
- * credential of the service, and its rate window is the trigger's.
+ * The endpoint that senders post to. It is in the OpenAPI document but not among `operations`: senders define the
+ * bodies, it needs no credential of the service, and its rate limit is counted per trigger.
  */
 export const receiveDelivery = defineOperation({
   error_format: 'agents',
@@ -19,13 +19,13 @@ export const receiveDelivery = defineOperation({
   params: { secret: { description: 'The secret part of the address of a trigger.', example: 'qTn0yY4hq2E3r5b1' } },
   method: 'POST',
   summary: 'Deliver to a trigger',
-  description: 'Answered once the delivery is kept.',
-  foreign_body: 'As its source sends it, with the signature that the trigger asks for.',
+  description: 'Responds when the delivery is stored.',
+  foreign_body: 'The body as its source sends it, with the signature that the trigger requires.',
   body_bytes: triggerBounds.body_bytes,
   responses: [
     {
       status: 202,
-      description: 'The delivery is kept; Slack is answered 200.',
+      description: 'The delivery is stored. Slack gets status 200.',
       schema: TriggerReceipt,
       example: receiptExample,
     },

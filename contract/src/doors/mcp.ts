@@ -1,24 +1,24 @@
 import { agentParameter } from '../core/schemas.ts'
 import { defineOperation, type Operation } from '../core/operation.ts'
 
-/** Bounds of the MCP door. */
+/** Bounds of the MCP protocol. */
 export const mcpBounds = {
-  /** Bytes of a request. */
+  /** Size of a request in bytes. */
   body_bytes: 8 * 1024 * 1024,
-  /** Agents that the list of tools has. */
+  /** Agents in the list of tools. */
   agents: 20,
-  /** Seconds that a call waits for its task where the agent says nothing: clients give up at 60. */
+  /** Default wait of a call for its task, in seconds. Clients give up after 60. */
   wait_seconds: 50,
-  /** Seconds of `wait_task` at most. */
+  /** Longest wait of `wait_task`, in seconds. */
   wait_task_seconds: 50,
-  /** Milliseconds that a list of tools may be kept. */
+  /** How long clients may cache a list of tools, in milliseconds. */
   list_ttl_ms: 60_000,
-  /** Milliseconds between two looks at a task, at first and at last. */
+  /** First and longest interval at which clients poll a task, in milliseconds. */
   poll_min_ms: 1000,
   poll_max_ms: 10_000,
-  /** Rows of a list that a tool gives. */
+  /** Rows of a list that a tool returns. */
   list: 50,
-  /** Seconds that the state of a question is good for. */
+  /** How long the state of a question is valid, in seconds. */
   state_seconds: 86_400,
 } as const
 
@@ -30,11 +30,11 @@ const common = {
   scope: null,
   bucket: 'tasks.read',
   method: 'POST',
-  // Messages have ids; a call that creates a task takes the key itself.
+  // Messages have ids. A call that creates a task handles the key.
   idempotent: false,
   body_bytes: mcpBounds.body_bytes,
   responses: [
-    { status: 200, description: 'The answer to the message, or a stream of it.', media_type: 'application/json' },
+    { status: 200, description: 'The response to the message, or a stream.', media_type: 'application/json' },
   ],
 } as const
 
@@ -56,5 +56,8 @@ const callMcpOfAgent = defineOperation({
   problems: ['agent_not_found'],
 })
 
-/** Operations of the MCP door; they are not among `operations`, because their forms are those of another protocol. */
+/**
+ * Operations of the MCP protocol. They are not among `operations`, because another specification defines their
+ * bodies.
+ */
 export const mcpOperations: readonly Operation[] = [callMcp, callMcpOfAgent] as Operation[]

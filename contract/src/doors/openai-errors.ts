@@ -1,6 +1,6 @@
 import { problems, type Issue, type Problem, type ProblemKind } from '../core/problems.ts'
 
-/** A problem as the OpenAI protocol tells it. */
+/** An error response of the OpenAI protocol. */
 export interface OpenaiError {
   status: number
   error: { message: string; type: string; param: string | null; code: string }
@@ -8,7 +8,7 @@ export interface OpenaiError {
 
 type Rendering = { status?: number; type?: string; code: string }
 
-/** Where the protocol has another status, type or code than ours; everything else keeps its own. */
+/** Problems whose status, type or code differs in the protocol. */
 const renderings: Partial<Record<ProblemKind, Rendering>> = {
   unauthorized: { code: 'invalid_api_key' },
   invalid_token: { code: 'invalid_api_key' },
@@ -27,7 +27,7 @@ const renderings: Partial<Record<ProblemKind, Rendering>> = {
   service_unavailable: { type: 'server_error', code: 'server_error' },
 }
 
-/** A problem in the form of the OpenAI protocol; `param` is the first member of the body at fault. */
+/** Renders a problem in the OpenAI protocol. `param` is the first invalid member of the body. */
 export function openaiError(problem: Problem): OpenaiError {
   const { kind, message, members } = problem
   const rendering = renderings[kind]
@@ -39,7 +39,7 @@ export function openaiError(problem: Problem): OpenaiError {
     error: {
       message,
       type: rendering?.type ?? (problem.status >= 500 ? 'server_error' : 'invalid_request_error'),
-      // Names of headers begin with a capital letter.
+      // A name with a capital first letter is a header, not a member of the body.
       param: param === null || param === 'body' || /^[A-Z]/.test(param) ? null : param,
       code,
     },
@@ -54,7 +54,7 @@ function issuesOf({ details }: Problem): Issue[] {
   return Array.isArray(details) ? (details as Issue[]) : []
 }
 
-/** Whether the same request, sent again, may be answered in another way; else a header asks clients not to repeat it. */
+/** Whether a retry of the same request may succeed. If not, a header tells clients not to retry. */
 export function mayPass({ kind, status }: Problem): boolean {
   if (kind === 'rate_limit_exceeded' || kind === 'queue_full' || kind === 'request_in_progress') return true
   return status >= 500

@@ -1,25 +1,25 @@
 import Type from 'typebox'
 import { defineOperation, type Operation } from '../core/operation.ts'
 
-/** Bounds of the OpenAI door; lengths count code points, sizes bytes. */
+/** Bounds of the OpenAI protocol. Lengths count code points, sizes count bytes. */
 export const openaiBounds = {
-  /** Of a request: histories are sent again and again. */
+  /** Body of a request. Clients send the whole history each time. */
   body_bytes: 8 * 1024 * 1024,
   items: 2000,
   tools: 128,
   metadata_keys: 16,
   metadata_value: 512,
-  /** Agents that the list of models has. */
+  /** Agents in the list of models. */
   models: 20_000,
-  /** Characters of a `User-Agent` that a task keeps. */
+  /** Characters of `User-Agent` that are stored with a task. */
   client: 100,
   conversation_items: 20,
-  /** How long a request may be repeated without a key. */
+  /** For so long, a repeated request without a key counts as a retry. */
   retry_minutes: 15,
   page_limit: 100,
 } as const
 
-/** Doors answer keys and tokens; cookies are refused, because a browser sends them for any page. */
+/** Keys and tokens only: a browser sends cookies for any page, so they are refused. */
 const common = {
   error_format: 'openai',
   tag: 'OpenAI',
@@ -28,8 +28,8 @@ const common = {
 } as const
 
 /**
- * Bodies are those of another protocol: what is in them is read by the door itself, which names the parameter at fault.
- * Members marked verbatim keep nulls inside of them.
+ * Another specification defines the bodies, so the routes of the protocol validate them and name the invalid
+ * parameter. Members with `x-verbatim` keep their nulls.
  */
 const any = Type.Unsafe<unknown>({ 'x-verbatim': true })
 const openBody = (...names: string[]) =>
@@ -65,7 +65,7 @@ export const getModel = defineOperation({
   path: '/v1/models/*',
   params: model,
   summary: 'Read an agent as a model',
-  description: 'The name may hold a slash, encoded or not.',
+  description: 'The name may contain a slash, encoded or not.',
   scope: 'watch_tasks',
   bucket: 'tasks.read',
   responses: [json('The model.')],
@@ -88,7 +88,7 @@ export const createChatCompletion = defineOperation({
   method: 'POST',
   path: '/v1/chat/completions',
   summary: 'Complete a chat',
-  description: 'A task of an agent; with `stream` its text as it is written.',
+  description: 'Runs a task of an agent. With `stream`, the text is streamed while it is written.',
   scope: 'tasks:write',
   bucket: 'tasks.create',
   body_bytes: openaiBounds.body_bytes,
@@ -121,7 +121,7 @@ export const getResponse = defineOperation({
     starting_after: Type.Optional(Type.Integer({ minimum: -1, maximum: 2_147_483_647 })),
   }),
   summary: 'Read or resume a response',
-  description: 'With `stream` its events after `starting_after`, with the numbers that they had the first time.',
+  description: 'With `stream`: the events after `starting_after`, with their original sequence numbers.',
   scope: 'watch_tasks',
   bucket: 'tasks.read',
   responses: [json('The response.')],
@@ -134,7 +134,7 @@ export const cancelResponse = defineOperation({
   path: '/v1/responses/{response_id}/cancel',
   params: response,
   summary: 'Cancel a response',
-  description: 'Cancels its task. One that has ended is answered as it is.',
+  description: 'Cancels the task of the response. A response that has ended is returned unchanged.',
   scope: 'tasks:write',
   bucket: 'tasks.action',
   responses: [json('The response.')],
@@ -147,7 +147,7 @@ export const deleteResponse = defineOperation({
   path: '/v1/responses/{response_id}',
   params: response,
   summary: 'Hide a response',
-  description: 'Its task stays for as long as tasks are kept.',
+  description: 'The task stays for the retention period of tasks.',
   scope: 'tasks:write',
   bucket: 'tasks.action',
   responses: [json('What was deleted.')],
@@ -167,7 +167,7 @@ export const listInputItems = defineOperation({
   path: '/v1/responses/{response_id}/input_items',
   params: response,
   query: page,
-  summary: 'List what a response was given',
+  summary: 'List the input items of a response',
   description: 'A page of its input items.',
   scope: 'watch_tasks',
   bucket: 'tasks.read',
@@ -182,7 +182,7 @@ export const createConversation = defineOperation({
   method: 'POST',
   path: '/v1/conversations',
   summary: 'Create a conversation',
-  description: 'It belongs to an agent from its first response on.',
+  description: 'The first response assigns the conversation to an agent.',
   scope: 'tasks:write',
   bucket: 'tasks.create',
   body_bytes: openaiBounds.body_bytes,
@@ -196,7 +196,7 @@ export const getConversation = defineOperation({
   id: 'openaiGetConversation',
   method: 'GET',
   summary: 'Read a conversation',
-  description: 'Its metadata.',
+  description: 'The conversation with its metadata.',
   scope: 'watch_tasks',
   bucket: 'tasks.read',
   responses: [json('The conversation.')],
@@ -207,7 +207,7 @@ export const updateConversation = defineOperation({
   id: 'openaiUpdateConversation',
   method: 'POST',
   summary: 'Change the metadata of a conversation',
-  description: 'Replaces all of it.',
+  description: 'Replaces the metadata.',
   scope: 'tasks:write',
   bucket: 'tasks.action',
   body: openBody('metadata'),
@@ -219,7 +219,7 @@ export const deleteConversation = defineOperation({
   id: 'openaiDeleteConversation',
   method: 'DELETE',
   summary: 'Hide a conversation',
-  description: 'Its tasks stay for as long as tasks are kept.',
+  description: 'The tasks stay for the retention period of tasks.',
   scope: 'tasks:write',
   bucket: 'tasks.action',
   responses: [json('What was deleted.')],
@@ -232,7 +232,7 @@ export const listConversationItems = defineOperation({
   method: 'GET',
   query: page,
   summary: 'List the items of a conversation',
-  description: 'The newest first, unless sorted otherwise.',
+  description: 'Newest first by default.',
   scope: 'watch_tasks',
   bucket: 'tasks.read',
   responses: [json('A page of items.')],
@@ -263,7 +263,7 @@ export const getConversationItem = defineOperation({
   id: 'openaiGetConversationItem',
   method: 'GET',
   summary: 'Read an item of a conversation',
-  description: 'What the list of items has under its id.',
+  description: 'The item as the list has it.',
   scope: 'watch_tasks',
   bucket: 'tasks.read',
   responses: [json('The item.')],
@@ -274,7 +274,7 @@ export const deleteConversationItem = defineOperation({
   id: 'openaiDeleteConversationItem',
   method: 'DELETE',
   summary: 'Delete an item of a conversation',
-  description: 'One that no response has read yet: what a task was given and wrote stays with the task.',
+  description: 'Only an item that no response has read yet. Input and output of a task stay with the task.',
   scope: 'tasks:write',
   bucket: 'tasks.action',
   responses: [json('The conversation.')],
@@ -282,8 +282,8 @@ export const deleteConversationItem = defineOperation({
 })
 
 /**
- * Operations of the OpenAI door. They are not among `operations`: the API's own document, SDK and command line do not have
- * them, because their forms are those of another protocol, with its clients and documents.
+ * Operations of the OpenAI protocol. They are not among `operations`, so the OpenAPI document, SDKs and command line
+ * do not contain them: another specification defines them, and its clients call them.
  */
 export const openaiOperations: readonly Operation[] = [
   listModels,

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { outsideMarks, outsideNote, withoutOutsideNote } from './outside-data.ts'
 
-test('a text with data from outside is read without its note and marks, and any other as it is', () => {
+test('a text with untrusted data loses its note and marks, and any other text stays unchanged', () => {
   const [begin, end] = outsideMarks('1bfe4eb1')
   const filled = `Sort this: ${begin}The kettle leaks${end}\n\n${begin}{"a": 1}${end}`
   const text = `${outsideNote('1bfe4eb1', 'GitHub')}\n\n${filled}`

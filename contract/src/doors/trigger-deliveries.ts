@@ -17,7 +17,7 @@ import { ofTrigger } from './triggers.ts'
 const reason = Nullable(
   Choice(filteredReasons, {
     description:
-      'Why it started nothing: a condition of the filter did not hold, the trigger was paused, the sender only tried the address, the message was the own one of the app, or an automatic reply; null where it was accepted.',
+      'Why the delivery started no task. `filter`: it does not match the filter. `paused`: the trigger was paused. `ping`: the sender only tested the address. `own_message`: the app itself sent the message. `automatic_reply`: the mail is an automatic reply. Null if the delivery was accepted.',
   }),
 )
 
@@ -25,13 +25,13 @@ const shared = {
   id: Type.String(),
   status: Choice(triggerDeliveryStates),
   reason,
-  task_id: Nullable(Type.String({ description: 'The task that it started or answered.' })),
+  task_id: Nullable(Type.String({ description: 'The task that the delivery started or sent a message to.' })),
   thread_id: Nullable(Type.String()),
-  sender_id: Nullable(Type.String({ description: 'The identifier that the sender gave it.' })),
-  duplicates: Type.Integer({ minimum: 0, description: 'How often it came again.' }),
-  bytes: Type.Integer({ minimum: 0, description: 'Of its body.' }),
-  is_test: Type.Boolean({ description: 'Made by a test of the trigger.' }),
-  replay_of: Nullable(Type.String({ description: 'The delivery that it replays.' })),
+  sender_id: Nullable(Type.String({ description: 'The identifier that the sender gave the delivery.' })),
+  duplicates: Type.Integer({ minimum: 0, description: 'How often the sender repeated the delivery.' }),
+  bytes: Type.Integer({ minimum: 0, description: 'Size of the body.' }),
+  is_test: Type.Boolean({ description: 'Whether a test of the trigger created the delivery.' }),
+  replay_of: Nullable(Type.String({ description: 'The delivery that this one replays.' })),
   created_at: Timestamp,
 }
 const TriggerDelivery = Named('TriggerDelivery', Type.Object(shared))
@@ -42,7 +42,7 @@ const WholeTriggerDelivery = Named(
     headers: Type.Unsafe<Record<string, string>>({
       type: 'object',
       additionalProperties: { type: 'string' },
-      description: 'As they came, without those that prove or authenticate.',
+      description: 'The headers as received, without signatures, tokens and other credentials.',
     }),
     payload: Type.String({ description: 'The body as text.' }),
   }),
@@ -68,11 +68,11 @@ const one = {
   params: { ...ofTrigger.params, delivery_id: { description: 'The delivery.', example: example.id } },
 } as const
 
-/** What a sender is answered. */
+/** The response to a sender. */
 export const TriggerReceipt = Named(
   'TriggerReceipt',
   Type.Object({
-    delivery_id: Type.String({ description: 'Of a repeated one that of the first.' }),
+    delivery_id: Type.String({ description: 'The delivery; for a repeated one, the first delivery.' }),
     task_id: Nullable(Type.String()),
     status: Choice(triggerOutcomes),
   }),
@@ -89,7 +89,7 @@ export const testTrigger = defineOperation({
   method: 'POST',
   summary: 'Test a trigger',
   description:
-    'Takes a sample as if its source had sent it just now, without a proof and though it may have come before: its task is a real one, of the user who asks. With `preview` nothing is kept or started, and the answer tells what would be.',
+    'Handles a sample as if the source had just sent it, without a signature, and even if it is a duplicate. It creates a real task of the calling user. With `preview`, nothing is stored or started, and the response shows what would happen.',
   scope: 'agents:write',
   bucket: 'tasks.create',
   body: Type.Object({
@@ -99,10 +99,10 @@ export const testTrigger = defineOperation({
         type: 'object',
         additionalProperties: { type: 'string', maxLength: 1000 },
         maxProperties: 50,
-        description: 'Its headers, such as `{"x-github-event": "issues"}`.',
+        description: 'The headers of the delivery, such as `{"x-github-event": "issues"}`.',
       }),
     ),
-    preview: Type.Optional(Type.Boolean({ default: false, description: 'Only tell what would become of it.' })),
+    preview: Type.Optional(Type.Boolean({ default: false, description: 'Whether to only show what would happen.' })),
   }),
   body_example: {
     sample: { action: 'opened', issue: { number: 7, title: 'The door squeaks' } },
@@ -112,7 +112,7 @@ export const testTrigger = defineOperation({
   responses: [
     {
       status: 200,
-      description: 'What became of it, or would.',
+      description: 'What happened, or what would happen.',
       schema: Named(
         'TriggerTest',
         Type.Object({
@@ -120,7 +120,7 @@ export const testTrigger = defineOperation({
           task_id: Nullable(Type.String()),
           status: Choice(triggerDeliveryStates),
           reason,
-          input: Type.Unsafe<unknown>({ description: 'What the agent is asked; null where it is asked nothing.' }),
+          input: Type.Unsafe<unknown>({ description: 'The input of the task; null if no task is created.' }),
           thread_key: Nullable(Type.String()),
         }),
       ),
@@ -145,11 +145,11 @@ export const listTriggerDeliveries = defineOperation({
   sdk: 'triggers.listDeliveries',
   method: 'GET',
   summary: 'List deliveries of a trigger',
-  description: `What came to its address and was genuine, the newest first, for ${retention_days.trigger_deliveries} days.`,
+  description: `Authenticated deliveries to the address of the trigger, newest first. They are kept for ${retention_days.trigger_deliveries} days.`,
   scope: 'agents:read',
   bucket: 'tasks.read',
   query: offsetQuery({
-    status: Type.Optional(Choice(triggerDeliveryStates, { description: 'Only deliveries of which this became.' })),
+    status: Type.Optional(Choice(triggerDeliveryStates, { description: 'Only deliveries with this status.' })),
   }),
   responses: [
     {
@@ -172,7 +172,7 @@ export const getTriggerDelivery = defineOperation({
   sdk: 'triggers.getDelivery',
   method: 'GET',
   summary: 'Read a delivery of a trigger',
-  description: 'With its headers and its body.',
+  description: 'The delivery with its headers and body.',
   scope: 'agents:read',
   bucket: 'tasks.read',
   responses: [
@@ -200,7 +200,7 @@ export const replayTriggerDelivery = defineOperation({
   method: 'POST',
   summary: 'Replay a delivery',
   description:
-    'Takes the same headers and body once more, by the filter and the input that the trigger has now, also while it is paused, though they came before. It is another delivery, and its task is one of the user who asks.',
+    'Handles the same headers and body again, with the current filter and input of the trigger, even if the trigger is paused. Creates a new delivery that is not a duplicate; its task belongs to the calling user.',
   scope: 'agents:write',
   bucket: 'tasks.create',
   responses: [

@@ -1,4 +1,4 @@
-/** Senders whose deliveries start tasks. `hmac` and `bearer` stand for any other. */
+/** Senders whose deliveries can start tasks. `hmac` and `bearer` are for all other senders. */
 export const triggerSources = [
   'github',
   'gitlab',
@@ -15,42 +15,44 @@ export type TriggerSource = (typeof triggerSources)[number]
 export const hmacAlgorithms = ['sha256', 'sha512', 'sha1'] as const
 export const hmacEncodings = ['hex', 'base64'] as const
 
-/** A signature by HMAC: where it is, how it is written, and what it is over. Names of headers are in lower case. */
+/** An HMAC signature: its header, its encoding and the signed content. Header names are lowercase. */
 export interface HmacTemplate {
   header: string
   algorithm: (typeof hmacAlgorithms)[number]
   encoding: (typeof hmacEncodings)[number]
-  /** What the header has before the signature. */
+  /** Text before the signature in the header. */
   prefix: string
-  /** Where the time of sending is: in another header, or in the header of the signature as `t=`; null where none is signed. */
+  /**
+   * Where the timestamp is: in another header, or in the signature header as `t=`. Null if no timestamp is signed.
+   */
   timestamp: { header: string } | 'in signature' | null
-  /** What is signed before the body; `{timestamp}` stands for the time as it was sent. */
+  /** Signed text before the body; `{timestamp}` is replaced by the timestamp as received. */
   lead: string
 }
 
-/** What is known of a source. */
+/** Facts about a source. */
 export interface SourceDefinition {
-  /** The sender, in words. */
+  /** Description of the sender. */
   sender: string
-  /** How a delivery proves that it is genuine. */
+  /** How a delivery is authenticated. */
   proof: 'hmac' | 'token' | 'standard_webhooks' | 'own'
-  /** Of an HMAC whose form the source decides. */
+  /** For an HMAC signature that the source defines. */
   template?: HmacTemplate
-  /** Of a token: the header, and what stands before the token. */
+  /** For a token: its header, and the text before it. */
   token?: { header: string; prefix: string }
-  /** Where the sender's own identifier of a delivery is; without one its bytes count. */
+  /** Path of the sender's delivery id; null to compare the bytes of the body. */
   dedupe: string | null
-  /** The member of the body that says when it was sent, in milliseconds. */
+  /** The member of the body with the time of sending, in milliseconds. */
   sent_at?: string
-  /** Whether the sender makes the secret, so that it has to be given. */
+  /** Whether the sender creates the secret, so that it must be given. */
   secret_given: boolean
-  /** How a delivery is answered. */
+  /** Status of the response to a delivery. */
   status: 200 | 202
 }
 
 const hex = { algorithm: 'sha256', encoding: 'hex' } as const
 
-/** Every source as data: what proves its deliveries, and what tells one from another. */
+/** How each source authenticates and identifies its deliveries. */
 export const sourceDefinitions: Record<TriggerSource, SourceDefinition> = {
   github: {
     sender: 'GitHub',
@@ -113,7 +115,7 @@ export const sourceDefinitions: Record<TriggerSource, SourceDefinition> = {
     status: 202,
   },
   email: {
-    sender: 'a mail provider that posts messages as they came (MIME)',
+    sender: 'a mail provider that posts raw messages (MIME)',
     proof: 'own',
     dedupe: 'body.message_id',
     secret_given: false,
@@ -140,20 +142,20 @@ export const sourceDefinitions: Record<TriggerSource, SourceDefinition> = {
 export const filterOperators = ['eq', 'ne', 'in', 'exists', 'contains'] as const
 export type FilterOperator = (typeof filterOperators)[number]
 
-/** A condition on a delivery. Of `exists`, a `value` of false asks that there is nothing. */
+/** A condition on a delivery. `exists` with `value` false requires that the path has no value. */
 export interface FilterCondition {
   path: string
   op: FilterOperator
   value?: unknown
 }
 
-/** What a trigger does with a delivery: starts a task, or answers the task that waits in its thread. */
+/** What a trigger does with a delivery: start a task, or send a message to the task that waits in its thread. */
 export const triggerActions = ['start', 'message'] as const
 export type TriggerAction = (typeof triggerActions)[number]
 
 export const triggerStates = ['active', 'paused'] as const
 
-/** What became of a delivery, as it is kept. A repeated one is answered `duplicate` and kept once. */
+/** Stored states of a delivery. A repeated delivery is not stored again; its response says `duplicate`. */
 export const triggerDeliveryStates = ['accepted', 'filtered'] as const
 export const triggerOutcomes = [...triggerDeliveryStates, 'duplicate'] as const
 
@@ -161,10 +163,10 @@ export const triggerOutcomes = [...triggerDeliveryStates, 'duplicate'] as const
 export const filteredReasons = ['filter', 'paused', 'ping', 'own_message', 'automatic_reply'] as const
 export type FilteredReason = (typeof filteredReasons)[number]
 
-/** A place in a delivery: `body.issue.title`, `headers.x-github-event`, `body.items.0`. */
+/** A path in a delivery: `body.issue.title`, `headers.x-github-event`, `body.items.0`. */
 export const triggerPathPattern = '(?:body|headers|delivery|trigger)(?:\\.[^\\s.{}]+)*'
 
-/** Bounds of triggers; lengths count code points. */
+/** Bounds of triggers. Lengths count code points. */
 export const triggerBounds = {
   name: 100,
   secret: 256,
@@ -179,12 +181,12 @@ export const triggerBounds = {
   prefix: 50,
   per_project: 500,
   overlap_seconds: 30 * 86_400,
-  /** Bytes of a delivery. */
+  /** Size of a delivery in bytes. */
   body_bytes: 1_048_576,
-  /** Characters that a delivery gives to the place of a template at most. */
+  /** Maximum number of characters that replace a placeholder of a template. */
   value: 100_000,
-  /** Seconds that a signed time may be away from now. */
+  /** How far a signed timestamp may differ from the current time, in seconds. */
   tolerance_seconds: 300,
-  /** Hours in which the same bytes are the same delivery, where the sender says no identifier. */
+  /** Without an id of the sender, the same bytes within so many hours are the same delivery. */
   same_bytes_hours: 24,
 } as const

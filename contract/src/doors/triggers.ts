@@ -31,15 +31,15 @@ import {
 
 const base = '/api/v1/projects/{project_id}/triggers'
 
-/** How long the secret and the address before the current ones are good too, where nothing is said. */
+/** Default time for which the previous secret and address stay valid. */
 export const triggerOverlap_seconds = 86_400
 
 const path = Type.String({
   maxLength: triggerBounds.path,
   pattern: `^${triggerPathPattern}$`,
-  description: 'A place in a delivery: `body.issue.title`, `headers.x-github-event`, `body.items.0`.',
+  description: 'A path in a delivery: `body.issue.title`, `headers.x-github-event`, `body.items.0`.',
 })
-const name = NameText(triggerBounds.name, 'For people; it need not be unique.')
+const name = NameText(triggerBounds.name, 'Display name; need not be unique.')
 const header = Type.String({
   minLength: 1,
   maxLength: triggerBounds.header,
@@ -52,10 +52,10 @@ const secret = Type.Unsafe<string>({
   maxLength: triggerBounds.secret,
   'x-secret': true,
   description:
-    'What the sender proves itself with. It is written, and never read. Where the sender makes no secret (all sources but `slack`, `stripe` and `linear`), one is made and shown in this answer only.',
+    'The secret that authenticates the sender. It is never returned. If it is absent, and the source is not `slack`, `stripe` or `linear`, whose senders create it, the service generates one and returns it only in this response.',
 })
 
-/** The form of a signature by HMAC, for any sender. */
+/** The HMAC signature of a custom sender. */
 export const HmacForm = Named(
   'TriggerHmac',
   Type.Object({
@@ -65,12 +65,12 @@ export const HmacForm = Named(
     prefix: Type.Optional(
       Type.String({
         maxLength: triggerBounds.prefix,
-        description: 'What the header has before the signature, such as `sha256=`.',
+        description: 'Text before the signature in the header, such as `sha256=`.',
       }),
     ),
     timestamp_header: Type.Optional({
       ...header,
-      description: `The header with the time of sending, in seconds or milliseconds. Then \`<time>.<body>\` is signed, and the time may be ${triggerBounds.tolerance_seconds} seconds away.`,
+      description: `The header with the timestamp, in seconds or milliseconds. If set, the sender signs \`<timestamp>.<body>\`, and the timestamp may differ from the current time by up to ${triggerBounds.tolerance_seconds} seconds.`,
     }),
   }),
 )
@@ -82,7 +82,7 @@ const condition = Type.Unsafe<FilterCondition>(
     value: Type.Optional(
       Type.Unsafe<unknown>({
         description:
-          'What it is compared with: a list for `in`; for `contains` a part of a text or an element of a list; for `exists` false asks that there is nothing.',
+          'The value to compare with. `in`: a list. `contains`: a part of a text or an element of a list. `exists`: false requires that the path has no value.',
       }),
     ),
   }),
@@ -91,14 +91,14 @@ const filter = Type.Unsafe<FilterCondition[]>(
   boundedJson(
     Type.Array(condition, {
       maxItems: triggerBounds.filter,
-      description: 'All must hold; a delivery for which one does not is kept and starts nothing.',
+      description: 'Conditions that a delivery must all meet. A delivery that fails one is stored but starts no task.',
     }),
     triggerBounds.filter_bytes,
   ),
 )
 type Template = string | Record<string, unknown>
 const inputText =
-  'What the agent is asked. `{{body.issue.title}}` stands for what the delivery has there. An object where the agent has an `input_schema`. Without it the agent gets the whole body.'
+  'Template of the input of the task. `{{body.issue.title}}` is replaced by that value of the delivery. An object if the agent has an `input_schema`. Default: the whole body.'
 const text = { type: 'string', minLength: 1, maxLength: triggerBounds.input }
 const object = boundedJson({ type: 'object', additionalProperties: true }, triggerBounds.input_bytes)
 const input = Type.Unsafe<Template>({ anyOf: [text, object], 'x-verbatim': true, description: inputText })
@@ -111,36 +111,36 @@ const thread_key = Type.String({
   minLength: 1,
   maxLength: triggerBounds.thread_key,
   description:
-    'Deliveries with the same key go on in one thread: `{{body.repository.full_name}}#{{body.issue.number}}`.',
+    'Deliveries with the same key continue one thread: `{{body.repository.full_name}}#{{body.issue.number}}`.',
 })
 const action = Choice(triggerActions, {
   description:
-    '`start` starts a task. `message` answers the task that waits for input in the thread of the delivery, and starts one where none waits; it needs a `thread_key`.',
+    '`start` starts a task. `message` sends a message to the task that waits for input in the thread of the delivery, or starts a task if none waits; it requires a `thread_key`.',
 })
 const dedupe = Type.String({
   ...path,
   description:
-    'Where the identifier of a delivery is. Without it that of the source counts, and where there is none the bytes of the body, for 24 hours.',
+    'Path of the delivery id that detects duplicates. Default: the id that the source defines, or else the bytes of the body for 24 hours.',
 })
-const priority = Type.Integer({ minimum: 0, maximum: taskBounds.priority, description: 'Of its tasks.' })
+const priority = Type.Integer({ minimum: 0, maximum: taskBounds.priority, description: 'Priority of the tasks.' })
 const timeout_seconds = Type.Integer({
   minimum: 1,
   maximum: taskBounds.timeout_seconds,
-  description: 'A task of it expires this long after it began.',
+  description: 'A task of the trigger expires so many seconds after its start.',
 })
 const overlap_seconds = Type.Integer({
   minimum: 0,
   maximum: triggerBounds.overlap_seconds,
   default: triggerOverlap_seconds,
-  description: 'How long the ones before are good too; 0 ends them at once.',
+  description: 'How long the previous address and secret stay valid; 0 ends them immediately.',
 })
 const url = Type.String({
-  description: 'The address that the sender posts to. It is a secret, and it is never shown again.',
+  description: 'The address that the sender posts to. Keep it secret. It is never shown again.',
 })
 const count = (description: string) => Type.Integer({ minimum: 0, description })
 
 const fields = {
-  id: Type.String({ description: 'No secret: it is not part of the address.' }),
+  id: Type.String({ description: 'The identifier. It is not secret and not part of the address.' }),
   project_id: Type.String(),
   agent_id: Type.String(),
   name: Type.String(),
@@ -161,37 +161,37 @@ const fields = {
   budget: FreeObject,
   metadata: FreeObject,
   status: Choice(triggerStates),
-  accepted: count('Deliveries that started or answered a task.'),
-  filtered: count('Deliveries that were kept and started nothing.'),
-  duplicates: count('Deliveries that had come before.'),
-  refused: count('Requests whose proof was missing, wrong or too old. They leave no delivery.'),
+  accepted: count('Deliveries that started a task or sent a message to one.'),
+  filtered: count('Deliveries that were stored but started no task.'),
+  duplicates: count('Repeated deliveries.'),
+  refused: count('Requests whose signature or token was missing, wrong or too old. They are not stored.'),
   last_delivery_at: Nullable(Timestamp),
   last_task_id: Nullable(Type.String()),
   last_refused_at: Nullable(Timestamp),
   last_error: Nullable(
     Type.Object(
       { code: Type.String(), message: Type.String(), at: Timestamp },
-      { description: 'Why the last genuine delivery could not be taken; null again with the next one that is.' },
+      { description: 'Why the last authenticated delivery could not be accepted; null after the next accepted one.' },
     ),
   ),
   previous_secret_expires_at: Nullable({
     ...Timestamp,
-    description: 'Until then the secret before the current one is good too; null where none is.',
+    description: 'When the previous secret stops working; null if only the current one works.',
   }),
   previous_url_expires_at: Nullable({
     ...Timestamp,
-    description: 'Until then the address before the current one is good too; null where none is.',
+    description: 'When the previous address stops working; null if only the current one works.',
   }),
-  created_by: Type.String({ description: 'The user whose tasks it creates.' }),
+  created_by: Type.String({ description: 'The user on whose behalf the trigger creates tasks.' }),
   created_at: Timestamp,
   updated_at: Timestamp,
 }
 
-/** A trigger: what a sender posts to its address gives an agent a task. */
+/** A trigger: a delivery to its address creates a task of an agent. */
 export const Trigger = Named('Trigger', Type.Object(fields))
 
 const shownSecret = Type.Optional(
-  Type.String({ description: 'The secret, where it was made here. It is never shown again.' }),
+  Type.String({ description: 'The secret if the service generated it. It is never shown again.' }),
 )
 const CreatedTrigger = Named('CreatedTrigger', Type.Object({ ...fields, url, secret: shownSecret }))
 
@@ -229,13 +229,13 @@ export const triggerExample = {
 const urlExample = 'https://cadre.example.com/hooks/qTn0yY4hq2E3r5b1nWJ8u6x9zPpK7sVdLmCfGtRaBcE'
 const secretExample = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw3Vyo2yZ0Tmg='
 
-/** What operations on triggers share. */
+/** Members that all operations on triggers share. */
 export const ofTriggers = {
   ...({ error_format: 'agents', tag: 'Triggers', credentials: anyCredential, extension: true } as const),
   path: base,
   params: { project_id: projectParameter },
 } as const
-/** What operations on one trigger share. */
+/** Members that operations on one trigger share. */
 export const ofTrigger = {
   ...ofTriggers,
   path: `${base}/{trigger_id}`,
@@ -249,11 +249,11 @@ export const listTriggers = defineOperation({
   sdk: 'triggers.list',
   method: 'GET',
   summary: 'List triggers',
-  description: 'Triggers of a project, the newest first.',
+  description: 'Triggers of a project, newest first.',
   scope: 'agents:read',
   bucket: 'tasks.read',
   query: offsetQuery({
-    agent_id: Type.Optional(Type.String({ maxLength: 100, description: 'Only those of this agent.' })),
+    agent_id: Type.Optional(Type.String({ maxLength: 100, description: 'Only triggers of this agent.' })),
     status: Type.Optional(Choice(triggerStates, { description: 'Only triggers in this state.' })),
   }),
   responses: [
@@ -276,15 +276,13 @@ export const createTrigger = defineOperation({
   method: 'POST',
   summary: 'Create a trigger',
   description:
-    'Makes an address. From now on each genuine delivery that a sender posts there gives the agent a task, exactly one, on behalf of the user who creates the trigger.',
+    'Creates an address. From now on, each authenticated delivery to it creates exactly one task of the agent, on behalf of the user who created the trigger.',
   scope: 'agents:write',
   bucket: 'tasks.action',
   body: Type.Object({
-    agent_id: Type.String({ minLength: 1, maxLength: 100, description: 'Whose tasks it creates.' }),
-    name: Type.Optional(
-      NameText(triggerBounds.name, 'For people; it need not be unique. The source, where nothing is said.'),
-    ),
-    source: Choice(triggerSources, { description: 'Who sends, and so how a delivery proves itself.' }),
+    agent_id: Type.String({ minLength: 1, maxLength: 100, description: 'The agent that gets the tasks.' }),
+    name: Type.Optional(NameText(triggerBounds.name, 'Display name; need not be unique. Default: the source.')),
+    source: Choice(triggerSources, { description: 'The sender; it decides how deliveries are authenticated.' }),
     secret: Type.Optional(secret),
     hmac: Type.Optional(HmacForm),
     filter: Type.Optional(filter),
@@ -309,7 +307,7 @@ export const createTrigger = defineOperation({
   responses: [
     {
       status: 201,
-      description: 'The trigger, its address, and its secret where it was made here.',
+      description: 'The trigger with its address, and its secret if the service generated it.',
       schema: CreatedTrigger,
       example: { ...triggerExample, url: urlExample, secret: secretExample },
     },
@@ -324,7 +322,7 @@ export const getTrigger = defineOperation({
   sdk: 'triggers.get',
   method: 'GET',
   summary: 'Read a trigger',
-  description: 'With what became of its deliveries, without its address and its secret.',
+  description: 'The trigger with counts of its deliveries, without its address and secret.',
   scope: 'agents:read',
   bucket: 'tasks.read',
   responses: [{ status: 200, description: 'The trigger.', schema: Trigger, example: triggerExample }],
@@ -340,7 +338,7 @@ export const updateTrigger = defineOperation({
   method: 'PUT',
   summary: 'Update a trigger',
   description:
-    'Given members replace, missing ones stay; `budget` and `metadata` are merged as JSON Merge Patch (RFC 7396). After another `secret` the one before it is good too for 24 hours. Agent, source and owner of a trigger stay.',
+    'Given members replace, absent members stay; `budget` and `metadata` are merged as JSON Merge Patch (RFC 7396). After a change of `secret`, the previous secret stays valid for 24 hours. Agent, source and owner of a trigger cannot change.',
   scope: 'agents:write',
   bucket: 'tasks.action',
   body: Type.Object({
@@ -370,13 +368,13 @@ export const deleteTrigger = defineOperation({
   sdk: 'triggers.delete',
   method: 'DELETE',
   summary: 'Delete a trigger',
-  description: 'Its address answers 404 from now on, and its deliveries can no longer be read. Its tasks stay.',
+  description: 'From now on its address returns 404, and its deliveries cannot be read. Its tasks stay.',
   scope: 'agents:write',
   bucket: 'tasks.action',
   responses: [
     {
       status: 200,
-      description: 'The trigger is gone.',
+      description: 'The trigger is deleted.',
       schema: Confirmation({ trigger_id: Type.String() }),
       example: { message: 'Trigger deleted', trigger_id: triggerExample.id },
     },
@@ -385,8 +383,8 @@ export const deleteTrigger = defineOperation({
 })
 
 const actionTexts = {
-  pause: 'Deliveries are still taken and kept, but start nothing; replay them later.',
-  resume: 'The next delivery starts a task again. Those that came meanwhile do not.',
+  pause: 'Deliveries are still accepted and stored, but start no tasks. They can be replayed later.',
+  resume: 'New deliveries start tasks again. Deliveries that arrived during the pause do not.',
 } as const
 
 function moves<const Verb extends 'pause' | 'resume'>(verb: Verb) {
@@ -399,13 +397,13 @@ function moves<const Verb extends 'pause' | 'resume'>(verb: Verb) {
     sdk: `triggers.${verb}`,
     method: 'POST',
     summary: `${verb === 'pause' ? 'Pause' : 'Resume'} a trigger`,
-    description: `${actionTexts[verb]} A trigger that is already there answers the same and does not change.`,
+    description: `${actionTexts[verb]} If the trigger is already in that state, the response is the same and nothing changes.`,
     scope: 'agents:write',
     bucket: 'tasks.action',
     responses: [
       {
         status: 200,
-        description: 'The state that the trigger is in now.',
+        description: 'The new state of the trigger.',
         schema: Named(
           'TriggerActionResult',
           Confirmation({ trigger_id: Type.String(), status: Choice(triggerStates) }),
@@ -434,7 +432,7 @@ export const rotateTrigger = defineOperation({
   method: 'POST',
   summary: 'Rotate the address and the secret of a trigger',
   description:
-    'Makes another address, and another secret: the given one, or one that is made here where the sender makes none. Both are shown in this answer only (and once more to the same `Idempotency-Key`). The ones before are good too for `overlap_seconds`; ones that were replaced before that are not any more.',
+    'Creates a new address, and sets a new secret: the given one, or a generated one unless the sender creates secrets. Only this response contains them (and its repetition for the same `Idempotency-Key`). The previous address and secret stay valid for `overlap_seconds`; older ones stop working.',
   scope: 'agents:write',
   bucket: 'tasks.action',
   body: Type.Object({ secret: Type.Optional(secret), overlap_seconds: Type.Optional(overlap_seconds) }),
@@ -443,7 +441,7 @@ export const rotateTrigger = defineOperation({
   responses: [
     {
       status: 200,
-      description: 'The trigger, its new address, and its new secret where it was made here.',
+      description: 'The trigger with its new address, and its new secret if the service generated it.',
       schema: CreatedTrigger,
       example: {
         ...triggerExample,

@@ -4,13 +4,13 @@ import { projectParameter } from '../core/schemas.ts'
 import { openaiBounds } from './openai.ts'
 import { mcpBounds } from './mcp.ts'
 
-/** Bounds of the model gateway and of the tools of remote workers. */
+/** Bounds of the model gateway and of the tool gateway for remote workers. */
 export const gatewayBounds = {
-  /** Of a request: the whole conversation is sent with every call. */
+  /** Body of a request: every call sends the whole conversation. */
   body_bytes: openaiBounds.body_bytes,
-  /** Calls of models and tools that one worker has under way for a task at a time. */
+  /** Calls of models and tools that run at the same time for a task. */
   calls_at_once: 32,
-  /** Milliseconds between two looks at a call that waits for a person. */
+  /** Poll interval for a call that waits for a person, in milliseconds. */
   look_ms: 500,
 } as const
 
@@ -22,7 +22,7 @@ const common = {
   bucket: 'work.lease',
   extension: true,
   params: { project_id: projectParameter },
-  // A call that is made again is answered from the journal.
+  // A repeated call is answered from the journal.
   idempotent: false,
 } as const
 const any = Type.Unsafe<unknown>({ 'x-verbatim': true })
@@ -61,9 +61,9 @@ export const createWorkChatCompletion = defineOperation({
   method: 'POST',
   path: `${base}/v1/chat/completions`,
   error_format: 'openai',
-  summary: 'Call a model, journaled',
+  summary: 'Call a model with Chat Completions',
   description:
-    'One call of a model, as a step of the task: reserved, charged, traced, and answered from the journal after a crash.',
+    'The call is a step of the task: it is budgeted, charged and traced, and answered from the journal if it is repeated after a crash.',
   body_bytes: gatewayBounds.body_bytes,
   body: openBody('model', 'messages', 'tools', 'tool_choice', 'response_format', 'metadata', 'stop'),
   responses: [json('The completion.')],
@@ -75,8 +75,8 @@ export const createWorkResponse = defineOperation({
   method: 'POST',
   path: `${base}/v1/responses`,
   error_format: 'openai',
-  summary: 'Call a model, journaled',
-  description: 'The same in the form of the Responses API.',
+  summary: 'Call a model with Responses',
+  description: 'Like Chat Completions, with the Responses API.',
   body_bytes: gatewayBounds.body_bytes,
   body: openBody('model', 'input', 'tools', 'tool_choice', 'text', 'metadata', 'reasoning', 'include'),
   responses: [json('The response.')],
@@ -89,15 +89,15 @@ export const callWorkMcp = defineOperation({
   path: `${base}/mcp`,
   error_format: 'mcp',
   summary: "Call the agent's tools",
-  description: "The agent's tools as an MCP server, with its journal, approvals and rules.",
+  description: "Serves the agent's tools as an MCP server. Calls are journaled, and approvals and tool policies apply.",
   body_bytes: mcpBounds.body_bytes,
   responses: [
-    { status: 200, description: 'The answer to the message, or a stream of it.', media_type: 'application/json' },
+    { status: 200, description: 'The response to the message, or a stream.', media_type: 'application/json' },
   ],
   problems: leaseProblems,
 })
 
-/** Operations of the model gateway; not among `operations`, because their forms are those of other protocols. */
+/** Operations of the gateway. They are not among `operations`, because other specifications define their bodies. */
 export const workGatewayOperations: readonly Operation[] = [
   listWorkModels,
   createWorkChatCompletion,

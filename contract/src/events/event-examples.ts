@@ -22,7 +22,7 @@ const stopped = { ...running, status: 'stopped' as const }
 const ended = { id: ids.task, started_at: at.begin, finished_at: at.end, duration_seconds: 3.32 }
 const failure = { code: 'provider_unavailable', message: 'The provider did not answer (503).' }
 
-/** What every event of a task begins with. */
+/** The first members of every event of a task. */
 function ofTask(status: TaskState, sequence: number) {
   return {
     task: {
@@ -66,7 +66,7 @@ const budget = {
   resets_at: '2026-12-01T00:00:00.000Z',
 }
 
-/** `data` of every event as it may look: in the reference and in the document, and what a test of a webhook delivers. */
+/** Example `data` of every event, for the reference and the OpenAPI document, and for test deliveries of webhooks. */
 export const eventExamples: { readonly [Name in OutboxEventName]: EventData<Name> } = {
   'project.created': { project, user_id: ids.user },
   'project.updated': {

@@ -5,7 +5,7 @@ import { severities, testEventName, type OutboxEventName } from './events.ts'
 import { Choice, Named, Nullable, Timestamp } from '../core/schemas.ts'
 import { EventOutput, taskEventPayloads } from './task-event-payloads.ts'
 
-const user_id = Type.String({ description: 'Who caused it, or owns what it happened to.' })
+const user_id = Type.String({ description: 'The user who caused the event, or who owns the resource.' })
 
 const project = Type.Object({
   id: Type.Integer({ minimum: 1 }),
@@ -20,7 +20,7 @@ const agent = Named(
     id: Type.String(),
     name: Type.String(),
     project_id: Type.String({ description: '`proj_42`.' }),
-    status: Choice(agentStates, { description: 'As it was once the event had happened.' }),
+    status: Choice(agentStates, { description: 'The state after the event.' }),
   }),
 )
 
@@ -35,7 +35,10 @@ function endedMembers<const Status extends string>(...statuses: Status[]) {
     status: Choice(statuses),
     started_at: Nullable(Timestamp),
     finished_at: Timestamp,
-    duration_seconds: Type.Number({ minimum: 0, description: 'From its start; 0 where it never began.' }),
+    duration_seconds: Type.Number({
+      minimum: 0,
+      description: 'Seconds from start to end; 0 if the task never started.',
+    }),
   }
 }
 
@@ -46,7 +49,7 @@ export const eventPayloads = {
   'project.created': Type.Object({ project, user_id }),
   'project.updated': Type.Object({
     project,
-    changed: Type.Array(Choice(['name']), { description: 'Members that have another value now.' }),
+    changed: Type.Array(Choice(['name']), { description: 'Members that changed.' }),
     user_id,
   }),
   'project.deleted': Type.Object({
@@ -55,13 +58,15 @@ export const eventPayloads = {
   }),
   'agent.launched': Type.Object({
     agent,
-    trigger: Choice(['create', 'start', 'restart', 'launch'], { description: 'What brought it into `running`.' }),
+    trigger: Choice(['create', 'start', 'restart', 'launch'], {
+      description: 'The action that made the agent `running`.',
+    }),
     user_id,
   }),
   'agent.completed': Type.Object({
     agent,
     task: Type.Object({ ...endedMembers('completed'), output: EventOutput }),
-    truncated: Type.Boolean({ description: 'Whether the output was cut or left out because of its size.' }),
+    truncated: Type.Boolean({ description: 'Whether the output was cut or omitted because of its size.' }),
   }),
   'agent.failed': Type.Object({
     agent,
@@ -70,18 +75,18 @@ export const eventPayloads = {
   }),
   'agent.stopped': Type.Object({
     agent,
-    reason: Choice(['requested', 'restart', 'deleted'], { description: 'Why it does not run any more.' }),
+    reason: Choice(['requested', 'restart', 'deleted'], { description: 'Why the agent no longer runs.' }),
     user_id,
   }),
   'error.occurred': Type.Object({
     error: Type.Object({
       ...error,
       severity: Choice(severities),
-      affected_resources: Type.Array(Type.String(), { description: 'Identifiers.' }),
+      affected_resources: Type.Array(Type.String(), { description: 'Identifiers of the affected resources.' }),
     }),
     user_id,
     request_id: Nullable(
-      Type.String({ description: 'The request that failed, or that started what failed; null where there was none.' }),
+      Type.String({ description: 'The request that failed, or that started the failed work; null if there is none.' }),
     ),
   }),
   'credential.expired': Type.Object({
@@ -96,7 +101,7 @@ export const eventPayloads = {
   [testEventName]: Type.Object({
     message: Type.String(),
     webhook_id: Type.String(),
-    user_id: Type.String({ description: 'Who asked for the test.' }),
+    user_id: Type.String({ description: 'The user who requested the test.' }),
   }),
   ...taskEventPayloads,
 } satisfies Record<OutboxEventName, unknown>
@@ -104,7 +109,7 @@ export const eventPayloads = {
 /** `data` of an event by its name. */
 export type EventData<Name extends OutboxEventName = OutboxEventName> = Static<(typeof eventPayloads)[Name]>
 
-/** An event and its `data`, which belong together. */
+/** An event type with its `data`. */
 export type EventOf<Name extends OutboxEventName> = { [N in Name]: { type: N; data: EventData<N> } }[Name]
 
 /** `data` of `error.occurred` (spec 6). */

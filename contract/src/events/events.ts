@@ -22,7 +22,7 @@ export type EventName = (typeof eventNames)[number] | (typeof moreEventNames)[nu
 /** Kinds of a task's events that webhooks may subscribe to beside those of the specification. */
 const taskEventGroups = ['task', 'approval', 'budget'] as const
 type TaskEventGroup = (typeof taskEventGroups)[number]
-/** Events of other kinds that webhooks may subscribe to, by name alone. */
+/** Events of other kinds that webhooks may subscribe to, only by name. */
 const singleTaskEvents = ['tool.requested', 'tool.resolved'] as const satisfies readonly TaskEventType[]
 export type TaskEventName = Extract<TaskEventType, `${TaskEventGroup}.${string}`> | (typeof singleTaskEvents)[number]
 
@@ -32,10 +32,10 @@ export const taskEventNames: readonly TaskEventName[] = taskEventTypes.filter(
     taskEventGroups.some((group) => type.startsWith(`${group}.`)) || singleTaskEvents.some((single) => single === type),
 )
 
-/** What `POST /webhooks/{webhook_id}/test` sends where no other event is asked for. */
+/** The event that `POST /webhooks/{webhook_id}/test` sends by default. */
 export const testEventName = 'webhook.test'
 
-/** Everything that is written into the outbox. */
+/** Every event that is written to the outbox. */
 export type OutboxEventName = EventName | TaskEventName | typeof testEventName
 
 /** Subscriptions to events of a task: by name, or all of one kind (`task.*`). */
@@ -44,7 +44,7 @@ export const taskSubscriptions: readonly (TaskEventName | `${TaskEventGroup}.*`)
   ...taskEventNames,
 ]
 
-/** What a webhook may subscribe to. */
+/** Every subscription that a webhook may have. */
 export const subscriptions: readonly (EventName | (typeof taskSubscriptions)[number])[] = [
   ...eventNames,
   ...moreEventNames,
@@ -63,11 +63,11 @@ export function eventAgent(agent: { id: string; name: string; project_id: number
   return { id, name, project_id: projectId(project_id), status }
 }
 
-/** How bad an `error.occurred` is (decision D94). */
+/** Severities of `error.occurred` (decision D94). */
 export const severities = ['low', 'medium', 'high', 'critical'] as const
 export type Severity = (typeof severities)[number]
 /**
- * Requests answered 500 that become an `error.occurred` each, for one organization in one minute and process. Further
- * ones are only logged: a thousand deliveries a second would say nothing more.
+ * Maximum number of `error.occurred` events for responses with status 500, per organization, process and minute.
+ * Further errors are only logged, so that a failing service does not flood webhooks.
  */
 export const internalErrorEvents_per_minute = 10

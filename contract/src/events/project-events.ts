@@ -1,7 +1,7 @@
 import { anyCredential, defineOperation, type Operation } from '../core/operation.ts'
 import { agentParameter, projectParameter } from '../core/schemas.ts'
 
-/** Frames that only the stream of a project has, beside the events of its tasks. */
+/** Frames of a project's stream that are not events of its tasks. */
 export const projectFrameTypes = ['project.snapshot', 'agent.status'] as const
 export type ProjectFrameType = (typeof projectFrameTypes)[number]
 
@@ -39,7 +39,7 @@ export const streamProjectEvents = defineOperation({
   id: 'streamProjectEvents',
   command: 'projects watch',
   sdk: 'projects.rawStream',
-  sdk_note: 'The response, to be read as it comes; `stream` reads it.',
+  sdk_note: 'Returns the raw response; `stream` parses it.',
   method: 'GET',
   path: '/api/v1/projects/{project_id}/events/stream',
   error_format: 'agents',
@@ -49,7 +49,7 @@ export const streamProjectEvents = defineOperation({
   params: { project_id: projectParameter },
   summary: 'Stream a project',
   description:
-    'Server-sent events for a dashboard: `project.snapshot`, then every event of every task as it happens, thin: which task, which agent, what, and the state of the task. After a lost connection `Last-Event-ID` goes on where it was, for an hour. The stream does not end.',
+    'Server-sent events for a dashboard: `project.snapshot`, then every event of every task, reduced to its type and the task, its agent and its state. After a lost connection, `Last-Event-ID` resumes the stream for up to an hour. The stream does not end.',
   scope: 'watch_tasks',
   bucket: 'tasks.stream',
   responses: [{ status: 200, description: 'The stream.', media_type: 'text/event-stream', example }],

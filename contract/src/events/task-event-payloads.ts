@@ -20,8 +20,8 @@ export const taskEventBounds = {
 
 const text = Type.String({ maxLength: taskEventBounds.text })
 const count = Type.Integer({ minimum: 0 })
-const cost = Nullable(Type.Number({ minimum: 0, description: 'US dollars; null where a price is not known.' }))
-const attempt = Type.Integer({ minimum: 1, description: 'How many workers have had it.' })
+const cost = Nullable(Type.Number({ minimum: 0, description: 'US dollars; null if a price is unknown.' }))
+const attempt = Type.Integer({ minimum: 1, description: 'Number of claims of the task so far.' })
 const tool = Type.String({ maxLength: taskEventBounds.tool })
 const calls = Type.Array(Type.Object({ step_id: Type.String(), tool }), { maxItems: taskEventBounds.items })
 
@@ -35,7 +35,7 @@ const usage = Type.Object(
     tool_calls: count,
     cost_usd: cost,
   },
-  { description: 'What the task has consumed so far.' },
+  { description: 'Usage of the task so far.' },
 )
 
 /** A task's output in webhook events. */
@@ -44,7 +44,7 @@ export const EventOutput = Type.Object({
   data: Nullable(
     Type.Unsafe<Record<string, unknown>>(
       boundedJson(
-        { ...FreeObject, description: 'Null where the task has no `output_schema`, or where it is larger.' },
+        { ...FreeObject, description: 'Null if the task has no `output_schema`, or if the data is larger.' },
         taskEventBounds.data_bytes,
       ),
     ),
@@ -52,7 +52,7 @@ export const EventOutput = Type.Object({
   artifacts: Type.Optional(
     Type.Array(Artifact, {
       maxItems: taskEventBounds.artifacts,
-      description: 'Files that it made, where it made any.',
+      description: 'Files that the task created. Absent if it created none.',
     }),
   ),
 })
@@ -60,12 +60,12 @@ export const EventOutput = Type.Object({
 const error = Type.Object({
   code: Type.String(),
   message: text,
-  retryable: Type.Boolean({ description: 'Whether the same task may end well when it is tried again later.' }),
+  retryable: Type.Boolean({ description: 'Whether a later retry of the task may succeed.' }),
   step_id: Nullable(Type.String()),
 })
 
 const toolCall = {
-  call_id: Type.String({ description: 'The tool call: see `claimToolCall`.' }),
+  call_id: Type.String({ description: 'The tool call that `claimToolCall` returns.' }),
   step_id: Type.String(),
   tool: Type.String(),
 }
@@ -79,14 +79,14 @@ const approval = {
 const budget = {
   budget_id: Nullable(Type.String({ description: "Null for the task's own limits." })),
   scope: Choice([...budgetScopes, 'task']),
-  subject: Type.String({ description: 'What it limits.' }),
+  subject: Type.String({ description: 'The resource that the budget limits.' }),
   unit: Choice(['cost_usd', 'tokens', 'steps', 'tool_calls']),
   limit: Type.Number({ minimum: 0 }),
   spent: Type.Number({ minimum: 0 }),
   resets_at: Nullable(Timestamp),
 }
 
-/** What every event of a task says before its own members. */
+/** Members that every event of a task has. */
 const common = {
   task: Named(
     'EventTaskState',
@@ -102,21 +102,21 @@ const common = {
   ),
   agent: Type.Object({
     id: Type.String(),
-    name: Type.Optional(Type.String({ description: 'Left out where the agent is deleted.' })),
+    name: Type.Optional(Type.String({ description: 'Absent if the agent is deleted.' })),
     project_id: Type.String(),
   }),
-  sequence: Type.Integer({ minimum: 1, description: 'Of the event among those of its task: dense, from 1.' }),
-  truncated: Type.Boolean({ description: 'Whether something below was cut or left out because of its size.' }),
+  sequence: Type.Integer({ minimum: 1, description: 'Number of the event in its task: from 1, without gaps.' }),
+  truncated: Type.Boolean({ description: 'Whether a member was cut or omitted because of its size.' }),
 }
 
 function ofTask<const P extends TProperties>(members: P) {
   return Type.Object({ ...common, ...members })
 }
 
-/** `data` of the events of a task that webhooks may subscribe to: long texts are read from the task. */
+/** `data` of the task events that webhooks may subscribe to. Long texts are cut; read the task for the whole text. */
 export const taskEventPayloads = {
   'task.created': ofTask({
-    from_step: Type.Optional(Type.Integer({ minimum: 0, description: 'Of a retry: the step that it begins with.' })),
+    from_step: Type.Optional(Type.Integer({ minimum: 0, description: 'For a retry: the step that it starts with.' })),
   }),
   'task.started': ofTask({ attempt }),
   'task.waiting': ofTask({
@@ -134,10 +134,10 @@ export const taskEventPayloads = {
   'task.retrying': ofTask({
     attempt: Type.Optional(attempt),
     reason: Type.Optional(
-      Choice(['worker_lost', 'handed_back'], { description: 'Why another worker has taken it over.' }),
+      Choice(['worker_lost', 'handed_back'], { description: 'Why another worker took over the task.' }),
     ),
     retry_in_seconds: Type.Optional(
-      Type.Number({ minimum: 0, description: 'When its call of a model is tried again, where that failed.' }),
+      Type.Number({ minimum: 0, description: 'Seconds until the failed model call is retried.' }),
     ),
   }),
   'task.completed': ofTask({ output: EventOutput, usage }),
@@ -148,7 +148,9 @@ export const taskEventPayloads = {
     uncertain: calls,
     cost_usd: cost,
     usage,
-    forced: Type.Optional(Type.Boolean({ description: 'Its worker did not confirm it.' })),
+    forced: Type.Optional(
+      Type.Boolean({ description: 'Whether the task was canceled without a confirmation of its worker.' }),
+    ),
   }),
   'task.expired': ofTask({ error, usage }),
   'approval.requested': ofTask({
@@ -156,7 +158,7 @@ export const taskEventPayloads = {
     arguments: Nullable(
       Type.Unsafe<Record<string, unknown>>(
         boundedJson(
-          { ...FreeObject, description: 'What the tool is to be called with; null where that is larger.' },
+          { ...FreeObject, description: 'The arguments of the call; null if they are larger.' },
           taskEventBounds.arguments_bytes,
         ),
       ),
@@ -171,14 +173,14 @@ export const taskEventPayloads = {
   }),
   'approval.expired': ofTask({
     ...approval,
-    on_timeout: Choice(approvalTimeouts, { description: 'What becomes of the call.' }),
+    on_timeout: Choice(approvalTimeouts, { description: 'What happens to the call.' }),
   }),
   'tool.requested': ofTask({
     ...toolCall,
     arguments: Nullable(
       Type.Unsafe<Record<string, unknown>>(
         boundedJson(
-          { ...FreeObject, description: 'What the tool is called with; null where that is larger.' },
+          { ...FreeObject, description: 'The arguments of the call; null if they are larger.' },
           taskEventBounds.arguments_bytes,
         ),
       ),

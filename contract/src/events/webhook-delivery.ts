@@ -7,7 +7,7 @@ import { Choice, Named, Timestamp } from '../core/schemas.ts'
 
 const names = Object.keys(eventPayloads) as OutboxEventName[]
 
-/** `agent.launched` as `AgentLaunchedEvent`: the name of its body among the schemas of the document. */
+/** Name of an event's body in the OpenAPI document: `AgentLaunchedEvent` for `agent.launched`. */
 function bodyName(event: OutboxEventName): string {
   const words = event.split('.').map((word) => word[0]?.toUpperCase() + word.slice(1))
   return `${words.join('')}Event`
@@ -16,13 +16,13 @@ function bodyName(event: OutboxEventName): string {
 function bodyOf(event: OutboxEventName): TObject {
   const members = {
     event: Choice([event]),
-    timestamp: Type.Unsafe<string>({ ...Timestamp, description: 'When it happened.' }),
+    timestamp: Type.Unsafe<string>({ ...Timestamp, description: 'Time of the event.' }),
     data: eventPayloads[event],
   }
   return Named(bodyName(event), Type.Object(members))
 }
 
-/** The body of a request to a webhook: exactly these members, of each event with its own `data` (decision D93). */
+/** Body of a request to a webhook: exactly these members; `data` depends on the event (decision D93). */
 export const webhookBody = Named(
   'WebhookBody',
   Type.Unsafe<{ event: OutboxEventName; timestamp: string; data: Static<(typeof eventPayloads)[OutboxEventName]> }>({
@@ -34,23 +34,23 @@ export const webhookBody = Named(
   }),
 )
 
-/** What a webhook is sent, for the document (decisions D93, D96 and D97). */
+/** The request to a webhook, for the OpenAPI document (decisions D93, D96 and D97). */
 export const webhookDelivery: OperationCallback = {
   url: '{$request.body#/url}',
   id: 'deliverEvent',
   summary: 'An event is delivered',
   description:
-    'Sent to the address of a webhook for every event that it has subscribed to: at least once, in no promised order. ' +
-    'Any 2xx within 15 seconds is a success; everything else, also a redirect, is tried again later. 410 disables the webhook.',
+    'Sent to the URL of a webhook for every event that it has subscribed to: at least once, in no guaranteed order. ' +
+    'A 2xx response within 15 seconds is a success. After any other result, including a redirect, the delivery is retried. 410 disables the webhook.',
   headers: {
     'webhook-id': {
-      description: 'Of the event: the same in every attempt.',
+      description: 'Id of the event, the same in every attempt.',
       example: 'evt_01jcm3x5v8f9a2b4c6d8e0g2h4',
     },
-    'webhook-timestamp': { description: 'Of the attempt, in seconds since 1970.', example: '1795167001' },
+    'webhook-timestamp': { description: 'Time of the attempt, as Unix time in seconds.', example: '1795167001' },
     'webhook-signature': {
       description:
-        '`v1,` and base64 of HMAC-SHA256 over id, timestamp and body with dots between them, by the secret (Standard Webhooks 1.0). Two with a space between them for 24 hours after the secret was changed.',
+        '`v1,` and the base64 HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` with the secret (Standard Webhooks 1.0). For 24 hours after a change of the secret: two signatures, separated by a space.',
       example: 'v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=',
     },
   },
@@ -60,5 +60,5 @@ export const webhookDelivery: OperationCallback = {
     timestamp: '2026-11-20T09:30:04.530Z',
     data: eventExamples['error.occurred'],
   },
-  responses: { '2XX': 'Received.', 410: 'The receiver is gone: the webhook is disabled.' },
+  responses: { '2XX': 'Received.', 410: 'The receiver no longer exists. The webhook is disabled.' },
 }

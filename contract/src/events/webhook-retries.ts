@@ -1,7 +1,7 @@
 const minute_s = 60
 const hour_s = 60 * minute_s
 
-/** Seconds that a delivery waits before each attempt of a round, each a fifth shorter or longer: 10 in 3¼ days (decision D97). */
+/** Seconds before each attempt of a delivery, each varied by up to a fifth: 10 attempts in 3¼ days (decision D97). */
 export const retryWaits_s: readonly number[] = [
   0,
   5,

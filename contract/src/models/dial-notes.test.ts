@@ -6,11 +6,11 @@ import { listedModelFacts } from './model-facts.ts'
 
 const levels = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max']
 
-/** Every choice of levels, the empty one too. */
+/** Every subset of the levels, including the empty one. */
 const choices = Array.from({ length: 2 ** levels.length }, (_, bits) => levels.filter((__, at) => (bits >> at) & 1))
 
 describe('the nearest effort', () => {
-  it('is, for every effort and every choice of levels, the same, the next higher, or the next lower one.', () => {
+  it('the nearest effort is the same, the next higher or the next lower level, for every effort and every subset of levels', () => {
     for (const wanted of levels)
       for (const taken of choices) {
         const nearest = nearestEffort(wanted, taken)
@@ -21,12 +21,12 @@ describe('the nearest effort', () => {
       }
   })
 
-  it('the nearest effort does not depend on the order of what is taken.', () => {
+  it('the nearest effort does not depend on the order of the accepted levels', () => {
     assert.equal(nearestEffort('minimal', ['high', 'low']), 'low')
     assert.equal(nearestEffort('max', ['high', 'xhigh', 'low']), 'xhigh')
   })
 
-  it('the nearest effort is what is agreed for the ends of the scale.', () => {
+  it('the nearest effort at the ends of the scale is the lowest or highest accepted level', () => {
     assert.equal(nearestEffort('max', ['low', 'medium', 'high', 'xhigh']), 'xhigh')
     assert.equal(nearestEffort('max', ['low', 'medium', 'high']), 'high')
     assert.equal(nearestEffort('minimal', ['none', 'low']), 'low')
@@ -40,35 +40,35 @@ const notesOf = (config: Dials, by_default?: string) =>
   dialNotes(config, by_default).map(({ member, note }) => `${member}: ${note}`)
 
 const cases: readonly [Dials, string[]][] = [
-  [{ model: 'openai/o3', temperature: 1 }, ['temperature: o3 does not take a temperature; it is left out.']],
+  [{ model: 'openai/o3', temperature: 1 }, ['temperature: o3 does not accept a temperature; it is omitted.']],
   [
     { model: 'openai/gpt-5.6-sol', temperature: 0 },
-    ['temperature: gpt-5.6-sol does not take a temperature while it reasons; it is left out.'],
+    ['temperature: gpt-5.6-sol does not accept a temperature while it reasons; it is omitted.'],
   ],
   [{ model: 'openai/gpt-5.6-sol', temperature: 0, effort: 'none' }, []],
   [{ model: 'openai/gpt-5.1', temperature: 0 }, []],
   [
     { model: 'openai/gpt-5.1', temperature: 0, effort: 'low' },
-    ['temperature: gpt-5.1 does not take a temperature while it reasons; it is left out.'],
+    ['temperature: gpt-5.1 does not accept a temperature while it reasons; it is omitted.'],
   ],
   [{ model: 'anthropic/claude-sonnet-4-5', temperature: 1 }, []],
   [
     { model: 'anthropic/claude-sonnet-4-5', temperature: 1.5 },
-    ['temperature: claude-sonnet-4-5 takes a temperature of at most 1; 1.5 is lowered to that.'],
+    ['temperature: claude-sonnet-4-5 accepts a temperature of at most 1; 1.5 is lowered to 1.'],
   ],
   [
     { model: 'anthropic/claude-sonnet-4-5', temperature: 1, effort: 'medium' },
-    ['temperature: claude-sonnet-4-5 does not take a temperature while it reasons; it is left out.'],
+    ['temperature: claude-sonnet-4-5 does not accept a temperature while it reasons; it is omitted.'],
   ],
   [{ model: 'openai/gpt-4o', temperature: 1, max_tokens: 16_384 }, []],
   [
     { model: 'openai/gpt-4o', max_tokens: 16_385 },
-    ['max_tokens: gpt-4o answers with at most 16,384 tokens; 16,384 is used.'],
+    ['max_tokens: gpt-4o returns at most 16,384 tokens; 16,384 is used.'],
   ],
   [{ model: 'ollama/llama3.3', max_tokens: 10_000_000, temperature: 1 }, []],
-  [{ model: 'openai/gpt-4o', effort: 'high' }, ['effort: gpt-4o does not reason; effort is left out.']],
+  [{ model: 'openai/gpt-4o', effort: 'high' }, ['effort: gpt-4o does not reason; effort is omitted.']],
   [{ model: 'openai/gpt-4o', effort: 'none' }, []],
-  [{ model: 'ollama/llama3.3', effort: 'high' }, ['effort: llama3.3 is not known to reason; effort is left out.']],
+  [{ model: 'ollama/llama3.3', effort: 'high' }, ['effort: llama3.3 is not known to reason; effort is omitted.']],
   [{ model: 'ollama/qwq', effort: 'high' }, []],
   [{ model: 'openai/gpt-5.4', effort: 'max' }, ['effort: gpt-5.4 has no effort “max”; “xhigh” is used.']],
   [{ model: 'openai/gpt-5', effort: 'none' }, ['effort: gpt-5 has no effort “none”; “minimal” is used.']],
@@ -81,15 +81,15 @@ const cases: readonly [Dials, string[]][] = [
   [{ model: 'openai/gpt-5', service_tier: 'flex' }, []],
   [
     { model: 'openai/gpt-5-nano', service_tier: 'priority' },
-    ['service_tier: gpt-5-nano has no service tier “priority”; it is left out.'],
+    ['service_tier: gpt-5-nano has no service tier “priority”; it is omitted.'],
   ],
   [{ model: 'openai/gpt-6.2-sol', service_tier: 'priority' }, []],
   [{ model: 'openai/o1', service_tier: 'default' }, []],
-  [{ model: 'openai/o1', service_tier: 'flex' }, ['service_tier: o1 has no service tier “flex”; it is left out.']],
+  [{ model: 'openai/o1', service_tier: 'flex' }, ['service_tier: o1 has no service tier “flex”; it is omitted.']],
   [{ model: 'anthropic/claude-opus-5', service_tier: 'auto' }, []],
   [
     { model: 'anthropic/claude-opus-5', service_tier: 'default' },
-    ['service_tier: claude-opus-5 has no service tier “default”; it is left out.'],
+    ['service_tier: claude-opus-5 has no service tier “default”; it is omitted.'],
   ],
   [{ model: 'groq/openai/gpt-oss-120b', service_tier: 'flex' }, []],
   [{ model: 'gpt-5', effort: 'none', temperature: 1 }, []],
@@ -98,10 +98,10 @@ const cases: readonly [Dials, string[]][] = [
 
 describe('the notes about dials', () => {
   for (const [config, expected] of cases)
-    it(`the notes about dials are ${expected.length} for ${JSON.stringify(config)}.`, () =>
+    it(`the configuration ${JSON.stringify(config)} gets ${expected.length} notes`, () =>
       assert.deepEqual(notesOf(config), expected))
 
-  it('the notes about dials are of every model that is named, once each, by the name that the configuration has.', () => {
+  it('notes name every configured model once, by its name in the configuration', () => {
     const config = { model: 'openai/o3', fallback_models: ['gpt-5', 'openai/o3', 'openai/gpt-4o'], temperature: 1 }
     assert.deepEqual(
       dialNotes(config, 'openai').map(({ model }) => model),
@@ -109,11 +109,11 @@ describe('the notes about dials', () => {
     )
   })
 
-  it('the notes about dials are none where nothing is set, whatever the model.', () => {
+  it('a configuration without these members gets no notes, whatever the model', () => {
     for (const model of listedModelFacts.keys()) assert.deepEqual(dialNotes({ model, effort: null }), [], model)
   })
 
-  it('name no effort that the model has, and none that it has not as the one used.', () => {
+  it('notes name no unsupported effort as the one used, and no supported one as missing', () => {
     for (const [model, facts] of listedModelFacts)
       for (const effort of efforts)
         for (const { note } of dialNotes({ model, effort })) {

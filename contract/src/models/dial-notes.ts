@@ -1,12 +1,12 @@
 import { temperatureMaxOf } from './native-providers.ts'
 import { familyRuleOf, listedModelFacts, modelFacts, type ModelFacts } from './model-facts.ts'
 
-/** Every level of effort that a provider knows, from the least to the greatest. */
+/** All levels of effort, in ascending order. */
 const levels: readonly string[] = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max']
 
 /**
- * The level that is used where `wanted` is asked of a model that takes `efforts`: the same, else the next higher one,
- * else the next lower one. Where reasoning cannot be switched off, `none` is the least.
+ * The level to use for `wanted` with a model that accepts `efforts`: the same, or else the next higher one, or else
+ * the next lower one. So `none` becomes the lowest level if reasoning cannot be switched off.
  */
 export function nearestEffort(wanted: string, efforts: readonly string[]): string | undefined {
   const from = levels.indexOf(wanted)
@@ -15,7 +15,7 @@ export function nearestEffort(wanted: string, efforts: readonly string[]): strin
   return [...upwards, ...downwards].find((level) => efforts.includes(level))
 }
 
-/** The members of an agent's configuration that a model may not take as they are. */
+/** Members of an agent's configuration that a model may not support as given. */
 export interface Dials {
   model?: string | null
   fallback_models?: readonly string[] | null
@@ -27,14 +27,14 @@ export interface Dials {
 
 export interface DialNote {
   member: 'temperature' | 'max_tokens' | 'effort' | 'service_tier'
-  /** As the configuration names it. */
+  /** Name of the model in the configuration. */
   model: string
   note: string
 }
 
 /**
- * What the models of a configuration will not take of it, and what is done instead. Of a name without a provider nothing
- * is known unless `default_provider` is.
+ * Notes on members of a configuration that its models do not support, and what is used instead. A model name without
+ * a provider gets no notes unless `default_provider` is given.
  */
 export function dialNotes(config: Dials, default_provider?: string): DialNote[] {
   const models = new Set([config.model ?? '', ...(config.fallback_models ?? [])])
@@ -60,22 +60,22 @@ function temperatureNote(
   full: string,
 ): string | undefined {
   if (isUnset(temperature)) return undefined
-  if (facts.temperature === 'never') return `${name} does not take a temperature; it is left out.`
+  if (facts.temperature === 'never') return `${name} does not accept a temperature; it is omitted.`
   if (facts.temperature !== 'always' && reasons(effort, facts))
-    return `${name} does not take a temperature while it reasons; it is left out.`
+    return `${name} does not accept a temperature while it reasons; it is omitted.`
   const max = temperatureMaxOf(full.slice(0, full.indexOf('/')))
   return max === undefined || temperature <= max ? undefined : loweredTemperature(name, temperature, max)
 }
 
-/** What is said of a temperature above the highest that a model's provider takes. */
+/** The note on a temperature above the provider's maximum. */
 export function loweredTemperature(model: string, temperature: number, max: number): string {
-  return `${model} takes a temperature of at most ${max}; ${temperature} is lowered to that.`
+  return `${model} accepts a temperature of at most ${max}; ${temperature} is lowered to ${max}.`
 }
 
 function maxTokensNote({ max_tokens }: Dials, name: string, { output }: ModelFacts): string | undefined {
   if (isUnset(max_tokens) || output === undefined || max_tokens <= output) return undefined
   const limit = output.toLocaleString('en-US')
-  return `${name} answers with at most ${limit} tokens; ${limit} is used.`
+  return `${name} returns at most ${limit} tokens; ${limit} is used.`
 }
 
 function effortNote({ effort }: Dials, name: string, facts: ModelFacts, full: string): string | undefined {
@@ -83,36 +83,36 @@ function effortNote({ effort }: Dials, name: string, facts: ModelFacts, full: st
   if (!facts.reasons) {
     if (effort === 'none') return undefined
     const isKnown = listedModelFacts.has(full) || familyRuleOf(full) !== undefined
-    return `${name} ${isKnown ? 'does not reason' : 'is not known to reason'}; effort is left out.`
+    return `${name} ${isKnown ? 'does not reason' : 'is not known to reason'}; effort is omitted.`
   }
   const efforts = effortsTaken(facts)
   if (efforts === undefined) return undefined
   const used = nearestEffort(effort, efforts)
   if (used === effort) return undefined
   return used === undefined
-    ? `${name} takes no effort; it is left out.`
+    ? `${name} does not accept an effort; it is omitted.`
     : `${name} has no effort “${effort}”; “${used}” is used.`
 }
 
 function serviceTierNote({ service_tier }: Dials, name: string, facts: ModelFacts, full: string): string | undefined {
   if (isUnset(service_tier) || service_tier === 'auto') return undefined
   const [provider] = full.split('/', 1)
-  const note = `${name} has no service tier “${service_tier}”; it is left out.`
+  const note = `${name} has no service tier “${service_tier}”; it is omitted.`
   if (provider === 'anthropic' || provider === 'builtin') return note
   if (provider !== 'openai' || service_tier === 'default' || facts.service_tiers === undefined) return undefined
   return facts.service_tiers.some((tier) => tier === service_tier) ? undefined : note
 }
 
-/** Whether a model reasons under an effort, or unasked where none is set. */
+/** Whether a model reasons with this effort, or by default if no effort is set. */
 function reasons(effort: Dials['effort'], facts: ModelFacts): boolean {
   if (isUnset(effort)) return facts.reasons_by_default
   const efforts = effortsTaken(facts)
   return facts.reasons && (efforts === undefined ? effort : nearestEffort(effort, efforts)) !== 'none'
 }
 
-/** The efforts that can be asked for, by whatever name the provider has for it; undefined: not known. */
+/** The efforts that the model supports; undefined if unknown. */
 function effortsTaken({ efforts, thinking, thinking_can_be_off }: ModelFacts): readonly string[] | undefined {
-  // Thinking that is asked for with a number of tokens has every level.
+  // A token budget for thinking can express every level.
   const taken = thinking === 'budget' && efforts?.length === 0 ? levels.slice(1) : efforts
   return thinking_can_be_off === true && taken !== undefined ? ['none', ...taken] : taken
 }

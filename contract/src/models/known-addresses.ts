@@ -1,6 +1,6 @@
 /**
- * Addresses of providers that speak the protocol of OpenAI at one address for everybody, by the names that their models have here: for
- * those an operator gives a key alone.
+ * Addresses of OpenAI-compatible providers with one public address, by provider name. For these a key is enough; no
+ * address has to be configured.
  */
 export const knownAddresses: Readonly<Record<string, string>> = {
   deepseek: 'https://api.deepseek.com/v1',

@@ -5,7 +5,7 @@ import { modelPrices } from './model-prices.ts'
 
 const leastToGreatest = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max']
 
-/** Names that no list has, and whether a model of that name reasons, and does so unasked. */
+/** Unlisted names: whether a model of that name reasons, and whether it does so by default. */
 const examples: readonly [name: string, reasons: boolean, by_default: boolean][] = [
   ['openai/gpt-4-turbo', false, false],
   ['openai/gpt-3.5-turbo', false, false],
@@ -62,22 +62,22 @@ const everyFact = [
 ]
 
 describe('the list of facts', () => {
-  it('the list of facts says of when it is and where it comes from.', () => {
+  it('the list of model facts has its date and sources', () => {
     assert.match(modelFactsList.date, /^\d{4}-\d\d-\d\d$/)
     assert.ok(modelFactsList.sources.every((url) => url.startsWith('https://')))
   })
 
-  it('the list of facts has the same names as the list of prices.', () => {
+  it('the list of model facts has the same names as the list of prices', () => {
     assert.deepEqual([...listedModelFacts.keys()].toSorted(), [...modelPrices.keys()].toSorted())
   })
 
-  it('the list of facts knows the windows of every model that is not built in, and an output that fits into the context.', () => {
+  it('the list of model facts has the context window of every model that is not built in, and an output limit within it', () => {
     for (const [name, { context, output }] of listedModelFacts)
       if (name.startsWith('builtin/')) assert.ok(context === undefined && output === undefined, name)
       else assert.ok(context! > output! && output! >= 16_384, name)
   })
 
-  it('the list of facts says what the family of a name says, beside windows and tiers.', () => {
+  it('the facts of a listed model equal those of its family, except windows and tiers', () => {
     for (const [name, { context: _, output: __, service_tiers: ___, ...listed }] of listedModelFacts) {
       const rule = familyRuleOf(name)
       if (name.startsWith('builtin/')) continue
@@ -87,7 +87,7 @@ describe('the list of facts', () => {
     }
   })
 
-  it('the list of facts knows a model that need not reason from one that always does.', () => {
+  it('the list of model facts distinguishes models that always reason from models that need not', () => {
     assert.equal(modelFacts('openai/gpt-6.1-sol').efforts?.[0], 'low')
     assert.equal(modelFacts('openai/gpt-6.1-terra').efforts?.[0], 'none')
     assert.equal(modelFacts('anthropic/claude-sonnet-5').thinking_can_be_off, true)
@@ -97,7 +97,7 @@ describe('the list of facts', () => {
 
 describe('the facts of a name that is not listed', () => {
   for (const [name, reasons, by_default] of examples)
-    it(`the facts of a name that is not listed are without windows and follow the family of ${name}.`, () => {
+    it(`the facts of the unlisted name ${name} have no windows and follow its family`, () => {
       const facts = modelFacts(name)
       assert.deepEqual(
         [listedModelFacts.has(name), facts.context, facts.output, facts.reasons, facts.reasons_by_default],
@@ -105,19 +105,19 @@ describe('the facts of a name that is not listed', () => {
       )
     })
 
-  it('the facts of a name that is not listed come from each rule for some example, so that no rule is hidden by one before it.', () => {
+  it('every family rule applies to some example, so no rule is hidden by an earlier one', () => {
     const hit = new Set(examples.map(([name]) => familyRuleOf(name)))
     for (const rule of familyRules) assert.ok(hit.has(rule), String(rule[1]))
   })
 
-  it('the facts of a name that is not listed are those of the family of its name where another provider serves it, without what only its own provider has.', () => {
+  it('a model on another provider has the facts of its family, without those that only its own provider supports', () => {
     for (const name of ['x/claude-opus-5', 'router/openai/gpt-5.6-sol']) {
       const { efforts, thinking, service_tiers, reasons } = modelFacts(name)
       assert.deepEqual([reasons, efforts, thinking, service_tiers], [true, undefined, undefined, undefined], name)
     }
   })
 
-  it('the facts of a name that is not listed are those of a model that answers at once where no family is known.', () => {
+  it('a name of an unknown family has the facts of a model that does not reason', () => {
     const answersAtOnce = { reasons: false, reasons_by_default: false, temperature: 'always', structured_output: true }
     for (const name of ['mistral/mistral-large', 'openai/babbage', 'builtin/other', 'no-slash', ''])
       assert.deepEqual(modelFacts(name), answersAtOnce, name)
@@ -125,7 +125,7 @@ describe('the facts of a name that is not listed', () => {
 })
 
 describe('the facts of one model agree', () => {
-  it('the facts of one model agree in their efforts, which go from the least to the greatest and are none where it does not reason.', () => {
+  it('the efforts of a model are in ascending order, and empty if it does not reason', () => {
     for (const [name, { efforts, reasons }] of everyFact) {
       const ranks = (efforts ?? []).map((effort) => leastToGreatest.indexOf(effort))
       assert.ok(!ranks.includes(-1), name)
@@ -138,11 +138,11 @@ describe('the facts of one model agree', () => {
     }
   })
 
-  it('the facts of one model agree in whether it reasons unasked, which only one that reasons can.', () => {
+  it('only a model that can reason reasons by default', () => {
     for (const [name, { reasons, reasons_by_default }] of everyFact) assert.ok(reasons || !reasons_by_default, name)
   })
 
-  it('the facts of one model agree in the temperature, which depends on reasoning only where that can be on and off.', () => {
+  it('the temperature of a model depends on reasoning only if reasoning can be switched', () => {
     for (const [name, { reasons, reasons_by_default, efforts, temperature, thinking_can_be_off }] of everyFact) {
       if (!reasons) assert.equal(temperature, 'always', name)
       if (temperature === 'without_reasoning')
@@ -151,7 +151,7 @@ describe('the facts of one model agree', () => {
     }
   })
 
-  it('the facts of one model agree in thinking, which only models of Anthropic have, and tiers, which only those of OpenAI have.', () => {
+  it('only models of Anthropic have thinking, and only models of OpenAI have tiers', () => {
     for (const [name, facts] of [...listedModelFacts, ...examples.map(([one]) => [one, modelFacts(one)] as const)]) {
       const thinks = name.startsWith('anthropic/') && facts.reasons
       assert.equal(facts.thinking !== undefined, thinks, name)

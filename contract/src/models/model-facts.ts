@@ -1,31 +1,31 @@
-/** What is known of a model beside its price. A member that is absent is not known. */
+/** Facts about a model, without its price. An absent member is unknown. */
 export interface ModelFacts {
-  /** Tokens of input and output together that one call may have. */
+  /** Context window: maximum tokens of input and output of one call together. */
   context?: number
-  /** Tokens of output of one call at most. */
+  /** Maximum tokens of output of one call. */
   output?: number
   /** Whether it can reason before it answers. */
   reasons: boolean
   /** Whether it reasons by default. */
   reasons_by_default: boolean
   /**
-   * Efforts that its provider takes for it, from the least to the greatest, in the provider's words; absent: not known;
-   * empty: it takes none. 'none' is one only where reasoning can be switched off that way.
+   * Efforts that the provider accepts for the model, ascending, in the provider's terms; empty if it accepts none.
+   * 'none' is included only if it switches reasoning off.
    */
   efforts?: readonly string[]
-  /** Whether it takes a temperature: always, never, or only while it does not reason. */
+  /** Whether it accepts a temperature: always, never, or only while it does not reason. */
   temperature: 'always' | 'never' | 'without_reasoning'
-  /** Anthropic: how thinking is asked for. */
+  /** Anthropic: how thinking is requested. */
   thinking?: 'adaptive' | 'budget'
-  /** Anthropic: whether thinking can be switched off (Opus 5, Haiku 5.5: with an effort of at most high). */
+  /** Anthropic: whether thinking can be switched off (for Opus 5 and Haiku 5.5, only up to effort high). */
   thinking_can_be_off?: boolean
-  /** OpenAI: tiers beside auto and default. */
+  /** OpenAI: tiers in addition to auto and default. */
   service_tiers?: readonly ('flex' | 'priority')[]
-  /** Whether it takes a JSON Schema for its answer natively. */
+  /** Whether it natively supports a JSON Schema for its output. */
   structured_output: boolean
 }
 
-/** When the list was compiled, and from where: the providers' pages, and what others saw the providers answer. */
+/** When the list was compiled, and its sources: the providers' pages, and observations of others. */
 export const modelFactsList = {
   date: '2026-11-24',
   sources: [
@@ -43,7 +43,7 @@ export const modelFactsList = {
   ],
 } as const
 
-/** A model that answers at once. */
+/** A model that does not reason. */
 const plain: ModelFacts = {
   reasons: false,
   reasons_by_default: false,
@@ -51,10 +51,10 @@ const plain: ModelFacts = {
   structured_output: true,
 }
 
-/** A model that reasons always, on a server whose dials are not known. */
+/** A model that always reasons, on a server whose efforts are unknown. */
 const openReasoning: ModelFacts = { ...plain, reasons: true, reasons_by_default: true }
 
-// OpenAI, by generation. Efforts that a whole generation does not share stand at the name of the model.
+// OpenAI, by generation. Efforts that differ within a generation are set per model.
 const gpt4: ModelFacts = { ...plain, efforts: [], service_tiers: ['priority'] }
 const gptWithoutSchema: ModelFacts = { ...plain, efforts: [], structured_output: false }
 const oSeries: ModelFacts = {
@@ -75,17 +75,17 @@ const gpt51: ModelFacts = {
 /** GPT-5.2 to 5.4. */
 const gpt52: ModelFacts = { ...gpt51, efforts: ['none', 'low', 'medium', 'high', 'xhigh'] }
 const gpt55: ModelFacts = { ...gpt52, reasons_by_default: true }
-/** GPT-5.6, and of GPT-6 those whose reasoning can be switched off. */
+/** GPT-5.6, and the GPT-6 models whose reasoning can be switched off. */
 const gpt56: ModelFacts = { ...gpt55, efforts: ['none', 'low', 'medium', 'high', 'xhigh', 'max'] }
-/** GPT-6 and later: they reason always, unless listed otherwise. */
+/** GPT-6 and later: they always reason, unless listed otherwise. */
 const gpt6: ModelFacts = { ...gpt5, efforts: ['low', 'medium', 'high', 'xhigh', 'max'] }
 
-/** Variants (pro, codex, chat) reason always; what efforts and tiers they take differs from their generation's. */
+/** Variants (pro, codex, chat) always reason; their efforts and tiers differ from those of their generation. */
 const variant: ModelFacts = { reasons: true, reasons_by_default: true, temperature: 'never', structured_output: true }
 
 // Anthropic, by generation.
 const claude3: ModelFacts = { ...plain, efforts: [], structured_output: false }
-/** Claude 4.5, whose thinking is asked for with a number of tokens. */
+/** Claude 4.5, whose thinking is requested as a token budget. */
 const claude45: ModelFacts = {
   reasons: true,
   reasons_by_default: false,
@@ -99,7 +99,7 @@ const claude4: ModelFacts = { ...claude45, structured_output: false }
 const claude46: ModelFacts = { ...claude45, efforts: ['low', 'medium', 'high', 'max'], thinking: 'adaptive' }
 /** Claude 4.7 and 4.8. */
 const claude47: ModelFacts = { ...claude46, efforts: ['low', 'medium', 'high', 'xhigh', 'max'], temperature: 'never' }
-/** Claude 5 and later: they think unless thinking is off. */
+/** Claude 5 and later: they think by default. */
 const claude5: ModelFacts = { ...claude47, reasons_by_default: true }
 /** Models whose reasoning cannot be switched off. */
 const claudeAlways: ModelFacts = { ...claude5, thinking_can_be_off: false }
@@ -115,13 +115,13 @@ const of = (facts: ModelFacts, context: number, output: number, more?: Partial<M
   ...more,
 })
 
-/** The provider's pages and the libraries do not agree about the tiers of these. */
+/** For models whose tiers are uncertain, because the provider's pages and the libraries disagree. */
 function withoutTiers(facts: ModelFacts): ModelFacts {
   const { service_tiers: _, ...others } = facts
   return others
 }
 
-/** The models of the list of prices, each with the names that its provider documents for it. */
+/** The models of the price list, each with all names that its provider documents. */
 const listed: readonly [names: string, ModelFacts][] = [
   ['openai/gpt-6.2-astra', of(withoutTiers(gpt6), 1050 * K, 128 * K)],
   ['openai/gpt-6.2-sol', of(withoutTiers(gpt6), 1050 * K, 128 * K)],
@@ -181,7 +181,7 @@ export const listedModelFacts: ReadonlyMap<string, ModelFacts> = new Map(
 
 type Rules = readonly [name: RegExp, ModelFacts][]
 
-/** The first that fits holds: names of variants are before those of their generation. */
+/** The first match applies, so variants come before their generation. */
 const openaiRules: Rules = [
   [/^gpt-5-chat\b|^chatgpt-|^gpt-(3|4(?![.o\d]))/, gptWithoutSchema],
   [/^gpt-5\.[1-3]-chat\b/, { ...variant, efforts: ['medium'] }],
@@ -212,13 +212,13 @@ const anthropicRules: Rules = [
   [/claude-/, claude5],
 ]
 
-/** Open models that are known to reason, by the last part of their names, at any server. */
+/** Open models that are known to reason, by the last part of their names, on any server. */
 const otherRules: Rules = [
   [/^deepseek-(reasoner|r\d)|^(qwq|gpt-oss|magistral|openthinker)/, openReasoning],
   [/(?<![-_]non?)[-_:](thinking|reasoning)\b/, openReasoning],
 ]
 
-/** Every rule with the provider that it is of. */
+/** Every rule with its provider. */
 export const familyRules: readonly (readonly [provider: string, name: RegExp, ModelFacts])[] = [
   ...openaiRules.map(([name, facts]) => ['openai', name, facts] as const),
   ...anthropicRules.map(([name, facts]) => ['anthropic', name, facts] as const),
@@ -226,8 +226,8 @@ export const familyRules: readonly (readonly [provider: string, name: RegExp, Mo
 ]
 
 /**
- * The facts of `provider/model` by exact name or, for unlisted names, by the first matching rule of the name's family;
- * no family states windows.
+ * The facts of `provider/model`: by exact name, or else by the first matching rule for its family. Rules do not state
+ * context windows.
  */
 export function modelFacts(provider_model: string): ModelFacts {
   const listed = listedModelFacts.get(provider_model)
@@ -237,7 +237,7 @@ export function modelFacts(provider_model: string): ModelFacts {
   return rule[0] === '' || provider_model.startsWith(`${rule[0]}/`) ? rule[2] : elsewhere(rule[2])
 }
 
-/** Facts of a model at any server: its provider's tiers and ways of asking for reasoning are not among them. */
+/** The facts that also hold on another provider's server: without tiers and without the way to request reasoning. */
 function elsewhere({ reasons, reasons_by_default, temperature, structured_output }: ModelFacts): ModelFacts {
   return { reasons, reasons_by_default, temperature: reasons ? temperature : 'always', structured_output }
 }
@@ -247,11 +247,11 @@ export function familyRuleOf(provider_model: string): (typeof familyRules)[numbe
   const [provider = ''] = provider_model.split('/', 1)
   if (provider === 'builtin') return undefined
   const last = provider_model.slice(provider_model.lastIndexOf('/') + 1).toLowerCase()
-  const name = last.replace(/^ft:/, '') // One that was trained further is of its model's family.
+  const name = last.replace(/^ft:/, '') // A fine-tuned model belongs to the family of its base model.
   const isNative = provider === 'openai' || provider === 'anthropic'
   return (
     familyRules.find(([of, pattern]) => of === (isNative ? provider : '') && pattern.test(name)) ??
-    // At any server a model keeps the family of its name.
+    // On another server, the name still tells the family.
     (isNative ? undefined : familyRules.find(([of, pattern]) => of !== '' && pattern.test(name)))
   )
 }

@@ -1,16 +1,18 @@
-/** What a model costs, in US dollars a million tokens. At most six decimals count. */
+/** Prices of a model in US dollars per million tokens, with up to six decimals. */
 export interface ModelPrice {
   input: number
-  /** Input that the provider had kept. */
+  /** Input that the provider read from its cache. */
   cached_input: number
-  /** Input that the provider keeps now, where it charges for that and tells how much it was; absent: not known. */
+  /** Input that the provider wrote to its cache, if it charges for that and reports the tokens; absent if unknown. */
   cache_write?: number
   output: number
-  /** The whole of a call whose input has more tokens than this is charged so. */
+  /** Prices of a whole call whose input exceeds so many tokens. */
   long?: { above_input_tokens: number } & Omit<ModelPrice, 'long'>
 }
 
-/** When the list was compiled, and from where: standard rates of the providers' own interfaces, without batches. */
+/**
+ * When the list was compiled, and its sources: standard rates of the providers' own APIs, without batch discounts.
+ */
 export const modelPriceList = {
   date: '2026-11-24',
   sources: [
@@ -41,8 +43,8 @@ const withLong272k = (short: ModelPrice): ModelPrice => {
 }
 
 /**
- * The well-known models of OpenAI and Anthropic, each with the names that its provider documents for it: the dated ones
- * cost what the undated one does. A model that is not here has no known price; nothing is guessed from its name.
+ * Models of OpenAI and Anthropic, each with all names that its provider documents; dated names cost the same as the
+ * undated one. A model that is not listed has no known price; prices are not guessed from names.
  */
 const listed: readonly [names: string, ModelPrice][] = [
   ['openai/gpt-6.2-astra', withLong272k(price(8, 0.4, 40, 10))],
@@ -94,7 +96,7 @@ const listed: readonly [names: string, ModelPrice][] = [
   ],
   ['anthropic/claude-haiku-4-5 anthropic/claude-haiku-4-5-20251001', price(1, 0.1, 5, 1.25)],
 
-  // Built in: they use no provider.
+  // Built-in models use no provider.
   ['builtin/echo builtin/script', price(0, 0, 0, 0)],
 ]
 
@@ -103,7 +105,7 @@ export const modelPrices: ReadonlyMap<string, ModelPrice> = new Map(
   listed.flatMap(([names, one]) => names.split(' ').map((name) => [name, one] as const)),
 )
 
-/** Tokens of one call as the provider counted them; cached and written ones are part of the input. */
+/** Tokens of one call as the provider counted them. `input_tokens` includes the cached and the cache-written ones. */
 export interface PricedUsage {
   input_tokens: number
   output_tokens: number
@@ -112,8 +114,8 @@ export interface PricedUsage {
 }
 
 /**
- * What a call costs in billionths of a dollar, a whole number: exact for prices with up to three decimals, else rounded
- * once, to the nearest. Null where something was charged for that the list has no price of.
+ * Cost of a call in whole billionths of a dollar. Exact for prices with up to three decimals, otherwise rounded once
+ * to the nearest. Null if a price is missing for tokens that were charged.
  */
 export function costOf(price: ModelPrice, usage: PricedUsage): number | null {
   const { input_tokens, output_tokens, cached_tokens, cache_write_tokens = 0 } = usage
@@ -130,7 +132,9 @@ export function costOf(price: ModelPrice, usage: PricedUsage): number | null {
   return Number((millionths + 500n) / 1000n)
 }
 
-/** The most that a token of input or of output can cost in a call with so much input: trillionths of a dollar, whole. */
+/**
+ * Highest cost of an input token and an output token in a call with so much input, in whole trillionths of a dollar.
+ */
 export function highestRates(price: ModelPrice, input_tokens: number): { input: number; output: number } {
   const { long } = price
   const rates = long && input_tokens > long.above_input_tokens ? long : price
@@ -146,12 +150,12 @@ function millionthsOf(dollars: number): number {
   return Math.round(dollars * 1e6)
 }
 
-/** Billionths of a dollar as dollars. Decimal and exact up to nine million dollars, and so is the way back. */
+/** Converts billionths of a dollar to dollars. Exact in both directions up to nine million dollars. */
 export function dollarsOf(billionths: number): number {
   return billionths / 1e9
 }
 
-/** Dollars as billionths, whole. */
+/** Converts dollars to whole billionths. */
 export function billionthsOf(dollars: number): number {
   return Math.round(dollars * 1e9)
 }

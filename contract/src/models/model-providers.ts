@@ -5,24 +5,24 @@ import { bounds } from '../core/limits.ts'
 import { anyCredential, defineOperation, type Operation } from '../core/operation.ts'
 import { Choice, Confirmation, Named, Nullable, Timestamp } from '../core/schemas.ts'
 
-/** Where models come from: the service itself, or a server that speaks one of three protocols. */
+/** Kinds of model providers: built into the service, OpenAI-compatible, or native. */
 export const modelProviderKinds = ['builtin', 'openai_compatible', ...nativeProviderNames] as const
-/** How a provider answered when it was last asked. */
+/** Results of the latest check of a provider. */
 export const modelProviderStates = ['reachable', 'refused', 'unreachable', 'unreadable'] as const
 
-/** How long the answer of a provider is cached. */
+/** How long the result of a check is cached. */
 export const providerCheck_seconds = 30
 
-/** Models of one provider that are listed. */
+/** Maximum number of models that are listed per provider. */
 export const providerModelsMax = 500
 
-/** How a provider is used. */
+/** Bounds of the usage of a provider: agents that are listed, and failed tasks that are searched. */
 export const providerUse = { agents: 20, failed_tasks: 100 } as const
 
-/** Seconds that a test of a provider takes at most. */
+/** Maximum duration of a test of a provider. */
 export const providerTest_seconds = 20
 
-/** Names of providers that an organization cannot have. */
+/** Names that a provider of an organization cannot have. */
 export const reservedProviderNames: readonly string[] = ['builtin']
 
 const ownName = Type.String({
@@ -30,13 +30,13 @@ const ownName = Type.String({
   maxLength: bounds.model_provider_name,
   pattern: '^[a-z][a-z0-9-]*$',
   description:
-    'What stands before the slash in the names of its models: lowercase letters, digits and `-`. Unique in the organization. A name of one of the service, such as `openai`, takes its place.',
+    'The part of model names before the slash: lowercase letters, digits and `-`. Unique in the organization. With the name of a provider of the service, such as `openai`, it replaces that one.',
 })
 const base_url = Type.String({
   minLength: 1,
   maxLength: bounds.model_provider_url,
   format: 'http-url',
-  description: `The address before \`/chat/completions\`, \`/responses\` or \`/messages\`; https, unless the operator allows the host. Known for ${[...nativeProviderNames, ...Object.keys(knownAddresses)].join(', ')}.`,
+  description: `The URL before \`/chat/completions\`, \`/responses\` or \`/messages\`. Must be https unless the operator allows the host. Optional for ${[...nativeProviderNames, ...Object.keys(knownAddresses)].join(', ')}.`,
 })
 const api_key = Type.Unsafe<string>({
   type: 'string',
@@ -44,22 +44,22 @@ const api_key = Type.Unsafe<string>({
   maxLength: bounds.model_provider_key,
   pattern: '^[\\x21-\\x7e]+$',
   'x-secret': true,
-  description: 'Kept encrypted and never answered.',
+  description: 'The key. It is stored encrypted and never returned.',
 })
 const protocol = Choice(modelProtocols, {
   description:
-    'How it is spoken to. Left out: as for the providers of the service: Messages for `anthropic`, Responses for `openai` at its own address, else Chat Completions.',
+    'The protocol of the provider. Default: Messages for `anthropic`, Responses for `openai` at its own address, otherwise Chat Completions.',
 })
 const Dollars = Type.Number({ minimum: 0, maximum: bounds.model_price_usd })
 const rates = {
   input: Dollars,
   cached_input: Type.Optional({
     ...Dollars,
-    description: 'Input that the provider had kept; as `input` where it is left out.',
+    description: 'Input that the provider reads from its cache. Default: the price of `input`.',
   }),
   cache_write: Type.Optional({
     ...Dollars,
-    description: 'Input that the provider keeps now, where it charges for that.',
+    description: 'Input that the provider writes to its cache, if it charges for that.',
   }),
   output: Dollars,
 }
@@ -71,11 +71,11 @@ const OwnModelPrice = Named(
       long: Type.Optional(
         Type.Object(
           { above_input_tokens: Type.Integer({ minimum: 0 }), ...rates },
-          { description: 'The whole of a call whose input has more tokens than this is charged so.' },
+          { description: 'Prices of a whole call whose input exceeds so many tokens.' },
         ),
       ),
     },
-    { description: 'US dollars a million tokens.' },
+    { description: 'US dollars per million tokens.' },
   ),
 )
 const prices = Type.Unsafe<Record<string, Type.Static<typeof OwnModelPrice>>>({
@@ -83,15 +83,15 @@ const prices = Type.Unsafe<Record<string, Type.Static<typeof OwnModelPrice>>>({
   maxProperties: bounds.model_provider_prices,
   additionalProperties: OwnModelPrice,
   description:
-    'Prices of its models in US dollars a million tokens, by the names that the provider gives them. They come before those of the operator and the built-in ones.',
+    "Prices of the provider's models in US dollars per million tokens, by the provider's model names. They override the operator's and the built-in prices.",
 })
-/** Prices of models of one provider, by its names of them. */
+/** Prices of one provider, by its model names. */
 export type OwnPrices = Type.Static<typeof prices>
 
 const projects = Nullable(
   Type.Array(Type.String({ minLength: 1, maxLength: 32 }), {
     maxItems: bounds.model_provider_projects,
-    description: 'The projects whose agents may use it, as `proj_42`. Null: all of the organization.',
+    description: 'The projects whose agents may use the provider, as `proj_42`. Null for all projects.',
   }),
 )
 
@@ -99,17 +99,17 @@ const OrganizationModelProvider = Named(
   'OrganizationModelProvider',
   Type.Object({
     id: Type.String(),
-    name: Type.String({ description: 'What stands before the slash in the names of its models.' }),
+    name: Type.String({ description: 'The part of model names before the slash.' }),
     kind: Choice(modelProviderKinds),
     protocol: Choice(modelProtocols),
     base_url: Type.String(),
-    has_key: Type.Boolean({ description: 'Whether it has a key. The key is never shown.' }),
+    has_key: Type.Boolean({ description: 'Whether the provider has a key. The key is never returned.' }),
     key_preview: Nullable(
-      Type.String({ description: 'The last four characters of its key; null where it has none, or a short one.' }),
+      Type.String({ description: 'The last four characters of the key; null if there is no key or it is short.' }),
     ),
     projects: Nullable(
       Type.Array(Type.String(), {
-        description: 'The projects whose agents may use it. Null: all of the organization.',
+        description: 'The projects whose agents may use the provider. Null for all projects.',
       }),
     ),
     prices,
@@ -136,27 +136,27 @@ const ownExample = {
 const ModelProvider = Named(
   'ModelProvider',
   Type.Object({
-    name: Type.String({ description: 'What stands before the slash in the names of its models.' }),
+    name: Type.String({ description: 'The part of model names before the slash.' }),
     own: Nullable({
       ...OrganizationModelProvider,
-      description: 'The settings of a provider of the organization; null where it is one of the service.',
+      description: 'The settings of a provider of the organization; null for a provider of the service.',
     }),
     kind: Choice(modelProviderKinds),
-    is_default: Type.Boolean({ description: 'Whether models without a provider in their name are its.' }),
-    has_key: Type.Boolean({ description: 'Whether a key for it was given. The key is never shown.' }),
+    is_default: Type.Boolean({ description: 'Whether model names without a provider belong to this one.' }),
+    has_key: Type.Boolean({ description: 'Whether the provider has a key. The key is never returned.' }),
     status: Choice(modelProviderStates, {
       description:
-        '`reachable`: it answered. `refused`: it answered that the key is wrong or may not. `unreachable`: it could not be connected to, was silent, or is failing. `unreadable`: its key was stored with another `CADRE_SECRET_KEY`; set it again.',
+        '`reachable`: it responded. `refused`: it rejected the key. `unreachable`: the connection failed, timed out, or returned an error. `unreadable`: its key was encrypted with another `CADRE_SECRET_KEY`; set it again.',
     }),
-    error: Nullable(Type.String({ description: 'What is wrong, in words; null where nothing is.' })),
+    error: Nullable(Type.String({ description: 'Description of the error; null if there is none.' })),
     models: Type.Array(Type.String(), {
-      description: `Names for \`config.model\`, the first ${providerModelsMax} that the provider lists; empty where it lists none.`,
+      description: `Names for \`config.model\`: the first ${providerModelsMax} that the provider lists; empty if it lists none.`,
     }),
     checked_at: Timestamp,
     agents: Type.Array(Type.Object({ id: Type.String(), project_id: Type.String(), name: Type.String() }), {
-      description: `Agents of the organization whose model it has, by name; the first ${providerUse.agents}.`,
+      description: `The first ${providerUse.agents} agents of the organization that use it, by name.`,
     }),
-    agents_total: Type.Integer({ minimum: 0, description: 'How many there are.' }),
+    agents_total: Type.Integer({ minimum: 0, description: 'Number of agents that use it.' }),
     last_failure: Nullable(
       Type.Object(
         {
@@ -167,7 +167,7 @@ const ModelProvider = Named(
           message: Type.String(),
         },
         {
-          description: `The newest task that failed at a call of it, among the newest ${providerUse.failed_tasks} failed ones of each project.`,
+          description: `The newest task that failed because of the provider, among the newest ${providerUse.failed_tasks} failed tasks of each project.`,
         },
       ),
     ),
@@ -197,12 +197,12 @@ export const listModelProviders = defineOperation({
   method: 'GET',
   path: '/api/v1/model-providers',
   summary: 'List model providers',
-  description: `The providers of the service and those of the organization, whether each answers, and its models. A provider is queried when this is called, at most every ${providerCheck_seconds} seconds and for 5 seconds. No key is returned, and no address of a provider of the service.`,
+  description: `The providers of the service and of the organization, with their status and models. The request checks each provider, at most once in ${providerCheck_seconds} seconds, and waits up to 5 seconds. Keys, and addresses of the service's providers, are not returned.`,
   scope: 'organizations:read',
   responses: [
     {
       status: 200,
-      description: 'The providers, by name, and the model of agents that name none.',
+      description: 'The providers by name, and the model of agents that set none.',
       schema: Named(
         'ModelProviderList',
         Type.Object({ model_providers: Type.Array(ModelProvider), default_model: Type.String() }),
@@ -241,13 +241,13 @@ export const createModelProvider = defineOperation({
   path: '/api/v1/model-providers',
   summary: 'Add a model provider',
   description:
-    'For owners and admins: a provider with a key of the organization. Its agents use it in place of one of the service with the same ' +
-    'name, in the projects that it is enabled for, from their next model call on. Nothing is asked of the provider; the test does that.',
+    "For owners and admins. Adds a provider with the organization's own key. From the next model call on, agents of its projects use it instead of a provider of " +
+    'the service with the same name. The provider is not contacted; use the test for that.',
   scope: 'organizations:write',
   body: Type.Object({
     name: ownName,
     base_url: Type.Optional(base_url),
-    // At a known address the key is all that there is to give, so the command line asks for it.
+    // Providers with a known address need only a key, so the command line asks for it.
     api_key: Type.Optional(Type.Unsafe<string>({ ...api_key, 'x-asked-without': 'base_url' })),
     protocol: Type.Optional(protocol),
     projects: Type.Optional(projects),
@@ -299,19 +299,24 @@ export const updateModelProvider = defineOperation({
   method: 'PUT',
   summary: 'Change a model provider',
   description:
-    'For owners and admins. Given members replace, missing ones stay. Model calls that begin afterwards ' +
-    'use it, in every process. Only who knows the key may send it elsewhere: a `base_url` at another host takes `api_key` too.',
+    'For owners and admins. Given members replace, absent members stay. Applies to model calls that start after the change, ' +
+    'in every process. A `base_url` with another host requires `api_key` too, so that a stored key cannot be sent to another server.',
   scope: 'organizations:write',
   body: Type.Object({
     name: Type.Optional(ownName),
     base_url: Type.Optional(base_url),
     api_key: Type.Optional(
-      Nullable(Type.Unsafe<string>({ ...api_key, description: 'Kept encrypted and never answered; null removes it.' })),
+      Nullable(
+        Type.Unsafe<string>({
+          ...api_key,
+          description: 'The key. It is stored encrypted and never returned; null removes it.',
+        }),
+      ),
     ),
     protocol: Type.Optional(protocol),
     projects: Type.Optional(projects),
     prices: Type.Optional(
-      Nullable({ ...prices, description: 'Takes the place of all prices that it has; null removes them.' }),
+      Nullable({ ...prices, description: 'Replaces all prices of the provider; null removes them.' }),
     ),
   }),
   body_example: { api_key: 'sk-another-key-of-your-organization' },
@@ -335,13 +340,13 @@ export const deleteModelProvider = defineOperation({
   method: 'DELETE',
   summary: 'Delete a model provider',
   description:
-    'For owners and admins. Its key is gone. Model calls of its name go to the provider of the service that has it, or else fail with ' +
+    'For owners and admins. Deletes its key too. Model calls with its name then use the provider of the service with the same name, or else fail with ' +
     '`provider_not_configured`.',
   scope: 'organizations:write',
   responses: [
     {
       status: 200,
-      description: 'The provider is gone.',
+      description: 'The provider is deleted.',
       schema: Confirmation({ model_provider_id: Type.String() }),
       example: { message: 'Model provider deleted', model_provider_id: ownExample.id },
     },
@@ -358,7 +363,7 @@ export const testModelProvider = defineOperation({
   sdk: 'modelProviders.test',
   method: 'POST',
   summary: 'Test a model provider',
-  description: `For owners and admins. Asks the provider for its models, or, with \`model\`, for an answer of one word, which it may charge for. It takes ${providerTest_seconds} seconds at most. What the provider answers is the result, also where it fails.`,
+  description: `For owners and admins. Requests the provider's list of models or, with \`model\`, a one-word answer of that model, which the provider may charge for. Takes up to ${providerTest_seconds} seconds. A failure of the provider is a result, not an error of this request.`,
   scope: 'organizations:write',
   idempotent: false,
   body: Type.Object({
@@ -366,7 +371,7 @@ export const testModelProvider = defineOperation({
       Type.String({
         minLength: 1,
         maxLength: bounds.config_model,
-        description: 'A model of it that is asked, as the provider names it.',
+        description: "The model to call, by the provider's name.",
       }),
     ),
   }),
@@ -375,16 +380,16 @@ export const testModelProvider = defineOperation({
   responses: [
     {
       status: 200,
-      description: 'What the provider answered.',
+      description: 'The result of the test.',
       schema: Named(
         'ModelProviderTest',
         Type.Object({
           model_provider_id: Type.String(),
-          ok: Type.Boolean({ description: 'Whether it answered as it should.' }),
+          ok: Type.Boolean({ description: 'Whether the test succeeded.' }),
           status: Choice(modelProviderStates),
-          error: Nullable(Type.String({ description: 'What is wrong, in words; null where nothing is.' })),
+          error: Nullable(Type.String({ description: 'Description of the error; null if there is none.' })),
           models: Type.Array(Type.String(), {
-            description: 'Names for `config.model`; empty where it lists none, or a model was asked.',
+            description: 'Names for `config.model`; empty if the provider lists none, or if a model was called.',
           }),
           duration_ms: Type.Integer({ minimum: 0 }),
         }),

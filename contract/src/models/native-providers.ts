@@ -1,22 +1,24 @@
-/** A provider that the service knows by name: its settings, its kind and its prices are named after it. */
+/** A provider that is built into the service. Its settings, kind and prices use its name. */
 export interface NativeProvider {
-  /** What people call it. */
+  /** Display name. */
   title: string
-  /** Its own address. Models at another one have no known price. */
+  /** Its own address. Models at another address have no known price. */
   base_url: string
-  /** Whether a server at another address is of the kind `openai_compatible`, unless it speaks the first of the protocols. */
+  /**
+   * Whether a server at another address has the kind `openai_compatible`, unless it uses the first of the protocols.
+   */
   kind_follows_address: boolean
-  /** The protocols that it can be spoken to in: the first at its own address, the last at any other. */
+  /** Its protocols: the first is the default at its own address, the last at any other. */
   protocols: readonly [ModelProtocol, ...ModelProtocol[]]
-  /** The highest temperature that its API takes, where that is below what a configuration may say. */
+  /** Maximum temperature of its API, if it is lower than that of a configuration. */
   temperature_max?: number
-  /** The beginning of a key, for examples. */
+  /** Prefix of a key, for examples. */
   key_example: string
 }
 
 /**
- * Every native provider by the name before the slash of its models, in the order in which one of them is the default
- * provider. Its variables are `<NAME>_API_KEY`, `<NAME>_BASE_URL` and, where it has several protocols, `<NAME>_PROTOCOL`.
+ * Native providers by name. The first configured one is the default provider. The settings are `<NAME>_API_KEY`,
+ * `<NAME>_BASE_URL` and, for several protocols, `<NAME>_PROTOCOL`.
  */
 export const nativeProviders = {
   openai: {
@@ -38,15 +40,15 @@ export const nativeProviders = {
 
 export type NativeProviderName = keyof typeof nativeProviders
 
-/** The highest temperature that a provider takes, by its name or its kind; undefined where any is taken. */
+/** Maximum temperature of a provider, by its name or kind; undefined if it has no separate maximum. */
 export function temperatureMaxOf(provider: string): number | undefined {
   return (nativeProviders as Readonly<Record<string, NativeProvider>>)[provider]?.temperature_max
 }
 
-/** Their names. */
+/** Names of the native providers. */
 export const nativeProviderNames = Object.keys(nativeProviders) as NativeProviderName[]
 
-/** The protocols that providers are spoken to in: OpenAI Responses, Chat Completions, Anthropic Messages. */
+/** Protocols of model providers: OpenAI Responses, OpenAI Chat Completions, Anthropic Messages. */
 export const modelProtocols = ['responses', 'chat', 'messages'] as const
 
 export type ModelProtocol = (typeof modelProtocols)[number]

@@ -2,15 +2,15 @@ import { isObject } from '../core/merge-patch.ts'
 import { bounds } from '../core/limits.ts'
 import type { ModelPrice } from './model-prices.ts'
 
-/** Prices by `provider/model`; null where none is to be known. */
+/** Prices by `provider/model`; null marks a price as unknown. */
 export type PriceTable = ReadonlyMap<string, ModelPrice | null>
 
 const rates = ['input', 'cached_input', 'cache_write', 'output'] as const
 
 /**
- * Reads `{"provider/model": {"input", "cached_input", "cache_write", "output", "long"} | null}`, US dollars a million
- * tokens. Cached input costs what input does where nothing is said. Undefined where it has another form: a price that is
- * misread is worse than none.
+ * Parses `{"provider/model": {"input", "cached_input", "cache_write", "output", "long"} | null}` in US dollars per
+ * million tokens. `cached_input` defaults to `input`. Returns undefined for any other form: a wrong price is worse
+ * than none.
  */
 export function readPriceTable(json: unknown): PriceTable | undefined {
   if (!isObject(json)) return undefined

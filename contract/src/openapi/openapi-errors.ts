@@ -2,7 +2,7 @@ import type { ErrorFormat } from '../core/operation.ts'
 import type { Json } from './openapi-types.ts'
 import { problems } from '../core/problems.ts'
 
-/** The envelopes of errors, one an error format, and what they are made of (spec 7.1, decisions D21, D26, D29). */
+/** Schemas of error bodies, one per error format, with their parts (spec 7.1, decisions D21, D26, D29). */
 export const errorSchemas = {
   Error: envelopeSchema('An error, with a lowercase code.', 'agents', [
     { type: 'string' },
@@ -18,9 +18,9 @@ export const errorSchemas = {
     description: 'An error in the form of RFC 6749, section 5.2.',
     required: ['error'],
     properties: {
-      error: { type: 'string', description: 'Tells programs what happened.' },
-      error_description: { type: 'string', description: 'Tells people what happened.' },
-      retry_after: { type: 'integer', minimum: 1, description: 'Seconds to wait, with 429.' },
+      error: { type: 'string', description: 'Machine-readable error code.' },
+      error_description: { type: 'string', description: 'Human-readable message.' },
+      retry_after: { type: 'integer', minimum: 1, description: 'Seconds to wait before a retry, with 429.' },
     },
   },
   FieldIssue: {
@@ -28,7 +28,7 @@ export const errorSchemas = {
     description: 'What is wrong with one field.',
     required: ['field', 'message', 'code'],
     properties: {
-      field: { type: 'string', description: 'Where it stands: `config.temperature`, `scopes[1]`.' },
+      field: { type: 'string', description: 'Path of the field: `config.temperature`, `scopes[1]`.' },
       message: { type: 'string' },
       code: {
         type: 'string',
@@ -44,12 +44,12 @@ export const errorSchemas = {
       },
       min: { type: 'number' },
       max: { type: 'number' },
-      provided: { description: 'What was sent, cut at 100 characters; left out for secrets.' },
+      provided: { description: 'The value that was sent, cut to 100 characters. Absent for secrets.' },
     },
   },
 } as const satisfies Record<string, Json>
 
-/** Name of the envelope of each error format, in `components.schemas`. */
+/** Name of an error format's schema in `components.schemas`. */
 export function errorSchemaOf(format: ErrorFormat): 'Error' | 'ProjectError' | 'OAuthError' {
   if (format === 'oauth') return 'OAuthError'
   return format === 'control' || format === 'page' ? 'ProjectError' : 'Error'
@@ -66,13 +66,13 @@ function envelopeSchema(description: string, format: 'agents' | 'control', detai
         type: 'object',
         required: ['code', 'message', 'request_id', 'timestamp'],
         properties: {
-          code: { type: 'string', description: 'Tells programs what happened.', 'x-extensible-enum': codes },
-          message: { type: 'string', description: 'Tells people what happened.' },
-          details: { description: 'More about it.', anyOf: details },
-          request_id: { type: 'string', description: 'Also in the header `X-Request-ID`.' },
+          code: { type: 'string', description: 'Machine-readable error code.', 'x-extensible-enum': codes },
+          message: { type: 'string', description: 'Human-readable message.' },
+          details: { description: 'Details of the error.', anyOf: details },
+          request_id: { type: 'string', description: 'The value of the header `X-Request-ID`.' },
           timestamp: { type: 'string', format: 'date-time' },
-          required_scopes: { type: 'array', items: { type: 'string' }, description: 'Scopes that are missing.' },
-          retry_after: { type: 'integer', minimum: 1, description: 'Seconds to wait before trying again.' },
+          required_scopes: { type: 'array', items: { type: 'string' }, description: 'Missing scopes.' },
+          retry_after: { type: 'integer', minimum: 1, description: 'Seconds to wait before a retry.' },
         },
       },
     },

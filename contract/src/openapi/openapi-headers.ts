@@ -9,35 +9,38 @@ const number = (description: string, example: number): Json => ({
   example,
 })
 
-/** Headers of answers, by name (decisions D4, D5, D20, D88, D89, D98, D99). */
+/** Response headers by name (decisions D4, D5, D20, D88, D89, D98, D99). */
 export const headerComponents: Record<string, Json> = {
-  'X-Request-ID': text('Identifies this request; errors repeat it.', 'req_9f2c4e6a8b0d1f3g5h7j9k2m'),
-  'X-Response-Time': text('Time that the service took, in whole milliseconds.', '12ms'),
-  'X-RateLimit-Limit': number('Requests that the governing window admits.', 100),
-  'X-RateLimit-Remaining': number('Requests that are left in it.', 87),
-  'X-RateLimit-Reset': number('Unix time in seconds at which it ends.', 1_795_167_060),
+  'X-Request-ID': text('Id of the request; error bodies contain it too.', 'req_9f2c4e6a8b0d1f3g5h7j9k2m'),
+  'X-Response-Time': text('Processing time in whole milliseconds.', '12ms'),
+  'X-RateLimit-Limit': number('Requests allowed in the limiting window: the one that is closest to its limit.', 100),
+  'X-RateLimit-Remaining': number('Requests left in the limiting window.', 87),
+  'X-RateLimit-Reset': number('Unix time in seconds at which the limiting window ends.', 1_795_167_060),
   'RateLimit-Policy': text(
-    'The governing window, as the IETF draft has it: its name (`burst` of a minute, `hour`), requests `q`, and seconds `w`.',
+    'The limiting window in the form of the IETF draft: its name (`burst` for a minute, or `hour`), allowed requests `q`, and length in seconds `w`.',
     `"burst";q=100;w=${rateWindows_seconds.burst}`,
   ),
-  RateLimit: text('Requests `r` that are left in it, and seconds `t` until it ends.', '"burst";r=87;t=42'),
-  'X-RateLimit-Limit-Requests': number('Requests that the general hour admits.', 1000),
-  'X-RateLimit-Remaining-Requests': number('Requests that are left in it.', 987),
-  'X-RateLimit-Reset-Requests': number('Unix time in seconds at which it ends.', 1_795_168_800),
-  'X-RateLimit-Limit-Tokens': number('Language-model tokens that the hour admits.', 1_000_000),
-  'X-RateLimit-Remaining-Tokens': number('Language-model tokens that are left in it.', 998_400),
-  'X-RateLimit-Reset-Tokens': number('Unix time in seconds at which it ends.', 1_795_168_800),
-  'Retry-After': number('Whole seconds to wait before trying again.', 17),
-  'WWW-Authenticate': text('The scheme by which to authenticate.', 'Bearer realm="cadre"'),
-  ETag: text('The revision of the resource, for `If-Match`.', '"3"'),
-  'Idempotency-Replayed': text('`true` where the answer was kept from an earlier request with the same key.', 'true'),
+  RateLimit: text('Requests left in the limiting window (`r`), and seconds until it ends (`t`).', '"burst";r=87;t=42'),
+  'X-RateLimit-Limit-Requests': number('Requests allowed in the general hourly window.', 1000),
+  'X-RateLimit-Remaining-Requests': number('Requests left in the general hourly window.', 987),
+  'X-RateLimit-Reset-Requests': number('Unix time in seconds at which the general hourly window ends.', 1_795_168_800),
+  'X-RateLimit-Limit-Tokens': number('Language-model tokens allowed in the hourly window.', 1_000_000),
+  'X-RateLimit-Remaining-Tokens': number('Language-model tokens left in the hourly window.', 998_400),
+  'X-RateLimit-Reset-Tokens': number('Unix time in seconds at which the hourly window of tokens ends.', 1_795_168_800),
+  'Retry-After': number('Whole seconds to wait before a retry.', 17),
+  'WWW-Authenticate': text('The authentication scheme.', 'Bearer realm="cadre"'),
+  ETag: text('Revision of the resource, for `If-Match`.', '"3"'),
+  'Idempotency-Replayed': text(
+    '`true` if this is the stored response to an earlier request with the same key.',
+    'true',
+  ),
 }
 
 const always = ['X-Request-ID', 'X-Response-Time']
 const window = ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset', 'RateLimit-Policy', 'RateLimit']
 const rates = Object.keys(headerComponents).filter((name) => name.includes('RateLimit'))
 
-/** Headers that an answer of this status carries; those the operation adds come with their own description. */
+/** Headers of a response with this status. `added` has descriptions of the operation's own headers. */
 export function headersOf(operation: Operation, status: number, added: Record<string, string> = {}): Json {
   const names = [...always, ...rateHeaders(operation, status)]
   if (status === 429 || status === 503 || (status === 409 && isIdempotent(operation))) names.push('Retry-After')
@@ -59,7 +62,7 @@ function addedHeader([name, description]: [string, string]): [string, Json] {
   return [name, known ? { $ref: `#/components/headers/${name}` } : { description, schema: { type: 'string' } }]
 }
 
-/** Before authentication no windows are known (decision D88); public operations count addresses. */
+/** Before authentication the windows are unknown (decision D88). Public operations count requests per IP address. */
 function rateHeaders({ bucket, credentials }: Operation, status: number): string[] {
   if (status === 401) return []
   if (credentials.length > 0) return rates

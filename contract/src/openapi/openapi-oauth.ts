@@ -6,15 +6,15 @@ import { problems } from '../core/problems.ts'
 const protocolErrors: Record<string, Record<number, Record<string, string>>> = {
   authorize: {
     400: {
-      invalid_client: 'There is no such app.',
-      invalid_redirect_uri: 'The redirect URI is missing, or not one of those registered.',
+      invalid_client: 'The app is unknown.',
+      invalid_redirect_uri: 'The redirect URI is missing or not registered.',
     },
   },
   issueToken: {
     400: {
       invalid_request: 'A parameter is missing, repeated or malformed.',
-      invalid_grant: 'The code or refresh token is unknown, expired, used already, or of another app.',
-      invalid_scope: 'The scope is unknown, or more than was granted.',
+      invalid_grant: 'The code or refresh token is unknown, expired, already used, or belongs to another app.',
+      invalid_scope: 'A scope is unknown or was not granted.',
       unsupported_grant_type: 'The grant type is neither authorization_code nor refresh_token.',
     },
     401: { invalid_client: 'The app is unknown, or its secret is wrong.' },
@@ -25,14 +25,14 @@ const protocolErrors: Record<string, Record<number, Record<string, string>>> = {
   },
 }
 
-/** What the service as a whole answers, in OAuth's form (decision D29). */
+/** OAuth error codes for general problems of the service (decision D29). */
 const serviceCodes: Record<number, string> = {
   429: 'rate_limit_exceeded',
   500: 'server_error',
   503: 'temporarily_unavailable',
 }
 
-/** Everything that can go wrong with an OAuth endpoint, with its status. */
+/** All errors of an OAuth endpoint with their statuses. */
 export function oauthFailures(operation: Operation): [number, Failure][] {
   const own = Object.entries(protocolErrors[operation.id] ?? {}).flatMap(([status, errors]) =>
     Object.entries(errors).map(([code, message]) => failure(Number(status), code, message)),

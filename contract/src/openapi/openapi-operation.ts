@@ -6,32 +6,33 @@ import type { SchemaWriter } from './openapi-schemas.ts'
 import type { Json } from './openapi-types.ts'
 import { isIdempotent, type Operation, type OperationCallback } from '../core/operation.ts'
 
-/** Headers that requests may carry, by the name of the component. */
+/** Request headers, by component name. */
 export const parameterComponents: Record<string, Json> = {
   IdempotencyKey: {
     name: 'Idempotency-Key',
     in: 'header',
-    description: 'Makes a repeated request harmless: within 24 hours the same key gives the same answer.',
+    description:
+      'Makes a retry safe: for 24 hours, a request with the same key gets the same response and has no further effect.',
     schema: { type: 'string', minLength: 1, maxLength: 255 },
     example: 'order-1042',
   },
   IfMatch: {
     name: 'If-Match',
     in: 'header',
-    description: 'The `ETag` that was read. Where the resource has changed since, the answer is 412.',
+    description: 'The `ETag` of the resource as it was read. If the resource has changed since, the response is 412.',
     schema: { type: 'string' },
     example: '"3"',
   },
   OrganizationID: {
     name: 'X-Organization-ID',
     in: 'header',
-    description: 'For sessions of people in several organizations: which one is meant.',
+    description: 'The organization to act in, for cookie sessions of users with several organizations.',
     schema: { type: 'string' },
     example: 'org_01jcm3x5v8f9a2b4c6d8e0g2h4',
   },
 }
 
-/** Describes one operation: what it takes, everything that it may answer, who may call it and how often. */
+/** Describes one operation: parameters, body, all responses, access and rate limit. */
 export function describeOperation(operation: Operation, schemas: SchemaWriter, shared: Record<string, Json>): Json {
   const parameters = [
     ...pathParameters(operation),
@@ -123,7 +124,7 @@ function callbacksOf({ tag }: Operation, callbacks: Record<string, OperationCall
         responses: Object.fromEntries(
           Object.entries(responses).map(([status, meaning]) => [status, { description: meaning }]),
         ),
-        // The signature is what tells who it is from.
+        // The signature authenticates the sender.
         security: [],
       }
       return [name, { [url]: { post } }]
@@ -132,7 +133,7 @@ function callbacksOf({ tag }: Operation, callbacks: Record<string, OperationCall
 }
 
 function securityOf(operation: Operation): Json[] {
-  // A token needs one of these; keys and sessions have no scopes in OpenAPI 3.0.
+  // Any of these scopes is enough for a token. OpenAPI 3.0 has no scopes for keys and sessions.
   const tokens = (operation.scope && alternativesOf(operation.scope)?.map((scope) => [scope])) ?? [
     requiredScopes(operation),
   ]
@@ -163,18 +164,18 @@ const perText = {
 }
 
 function accessText({ credentials, scope, administrators, bucket }: Operation): string {
-  const role = administrators ? ' Only for owners and administrators of the organization.' : ''
+  const role = administrators ? ' Only for owners and admins of the organization.' : ''
   const access = credentials.length === 0 ? 'Public.' : `${scopeText(scope)}${role}`
   if (!bucket) return access
   const { hour, minute, per }: Bucket = buckets[bucket]
-  const limits = [hour && `${hour} requests an hour`, minute && `${minute} a minute`].filter(Boolean).join(' and ')
-  return `${access} At most ${limits.replace(/^(\d+) a minute$/, '$1 requests a minute')} for each ${perText[per]}.`
+  const limits = [hour && `${hour} requests per hour`, minute && `${minute} per minute`].filter(Boolean).join(' and ')
+  return `${access} At most ${limits.replace(/^(\d+) per minute$/, '$1 requests per minute')} for each ${perText[per]}.`
 }
 
 function scopeText(scope: Operation['scope']): string {
-  if (scope === null) return 'Any credential will do.'
-  if (scope === 'any_write') return 'Needs any scope that may write.'
+  if (scope === null) return 'Accepts any credential.'
+  if (scope === 'any_write') return 'Requires any scope that allows writing.'
   const alternatives = alternativesOf(scope)
-  if (alternatives) return `Needs the scope ${alternatives.map((one) => `\`${one}\``).join(' or ')}.`
-  return `Needs the scope \`${scope}\`.`
+  if (alternatives) return `Requires the scope ${alternatives.map((one) => `\`${one}\``).join(' or ')}.`
+  return `Requires the scope \`${scope}\`.`
 }

@@ -4,7 +4,7 @@ import type { Failure, Json } from './openapi-types.ts'
 import { problems, type Issue, type ProblemKind } from '../core/problems.ts'
 import { requiredScope } from '../core/scopes.ts'
 
-/** Everything that can go wrong with an operation, by status, lowest first. */
+/** All errors of an operation by status, in ascending order. */
 export function failuresByStatus(operation: Operation): Map<number, Failure[]> {
   const failures = operation.error_format === 'oauth' ? oauthFailures(operation) : problemFailures(operation)
   const byStatus = new Map<number, Failure[]>()
@@ -14,10 +14,10 @@ export function failuresByStatus(operation: Operation): Map<number, Failure[]> {
 
 function problemFailures(operation: Operation): [number, Failure][] {
   const kinds = new Set(problemsOf(operation))
-  // `control` tells a bad query from a bad body; `agents` has one code for both.
+  // `control` has separate codes for an invalid query and an invalid body; `agents` has one for both.
   if (operation.error_format === 'agents') kinds.delete('invalid_query')
   else if (operation.query) kinds.add('invalid_query')
-  // In the order of the list of problems, so that the same problems always make the same answer.
+  // In the order of `problems`, so that equal sets of problems give equal responses.
   const ordered = Object.keys(problems).filter((name): name is ProblemKind => kinds.has(name as ProblemKind))
   return ordered.map((kind) => {
     const { status, message } = problems[kind]
@@ -25,7 +25,7 @@ function problemFailures(operation: Operation): [number, Failure][] {
   })
 }
 
-/** Missing scopes as an answer names them. */
+/** The missing scopes that an error response names. */
 export function requiredScopes({ scope }: Operation): string[] {
   return scope === null ? [] : [requiredScope(scope)]
 }
@@ -46,14 +46,14 @@ function problemExample(operation: Operation, kind: ProblemKind): Json {
   }
 }
 
-/** `control` tells the first fault only, as `{field, issue}` (decision D27). */
+/** In `control`, details are only the first issue, as `{field, issue}` (decision D27). */
 function firstIssue(details: unknown): unknown {
   if (!Array.isArray(details)) return details
   const [first] = details as Issue[]
   return first && { field: first.field, issue: first.message }
 }
 
-/** What one problem adds to the code and the message. */
+/** Members of an example error beside code and message. */
 interface Sample {
   details?: unknown
   members?: Json

@@ -5,13 +5,14 @@ import type { SchemaWriter } from './openapi-schemas.ts'
 import type { Failure, Json } from './openapi-types.ts'
 import type { Operation, OperationResponse } from '../core/operation.ts'
 
-/** The answers of an operation that succeeds, by status. */
+/** The successful responses of an operation, by status. */
 export function successes(operation: Operation, schemas: SchemaWriter): Json {
   const statuses = new Set(operation.responses.map(({ status }) => status))
   return Object.fromEntries(
     [...statuses].map((status) => {
       const answers = operation.responses.filter((response) => response.status === status)
-      // One type for an answer: a client made from the document could not tell which of two it got. A stream is asked for by `Accept`.
+      // A status with two media types would be ambiguous for generated clients, so a JSON schema wins. A stream is
+      // requested by `Accept`.
       const typed = answers.some(({ schema }) => schema) ? answers.filter(({ schema }) => schema) : answers
       const content = Object.assign({}, ...typed.map((answer) => contentOf(answer, schemas))) as Json
       const headers = headersOf(operation, status, Object.assign({}, ...answers.map((answer) => answer.headers ?? {})))
@@ -30,21 +31,24 @@ function contentOf({ schema, example, media_type }: OperationResponse, schemas: 
   return { [media_type ?? 'application/json']: body }
 }
 
-/** The answers of an operation that fails, by status; those that several share go to `shared`. */
+/** The error responses of an operation, by status, as references to components in `shared`. */
 export function failures(operation: Operation, shared: Record<string, Json>): Json {
   const answers: Json = {}
   for (const [status, kinds] of failuresByStatus(operation)) {
     const name = share(shared, operation, status, kinds, failure(operation, status, kinds))
     answers[status] = { $ref: `#/components/responses/${name}` }
   }
-  // Some public operations have only one error: the HTTP layer rejects oversized headers.
+  // Some public operations have no 4xx except that the HTTP server rejects oversized headers.
   if (!Object.keys(answers).some((status) => status.startsWith('4'))) {
-    answers[431] = { description: 'The headers of the request are too large. Answered without a body.' }
+    answers[431] = { description: 'The request headers are too large. The response has no body.' }
   }
-  // An operation that always redirects has no response except errors.
+  // An operation without a 2xx response gets a default response.
   if (operation.responses.every(({ status }) => status >= 300)) {
     const schema = { $ref: `#/components/schemas/${errorSchemaOf(operation.error_format)}` }
-    answers.default = { description: 'Any other error, in the same form.', content: { 'application/json': { schema } } }
+    answers.default = {
+      description: 'Any other error, with the same schema.',
+      content: { 'application/json': { schema } },
+    }
   }
   return answers
 }
@@ -63,7 +67,10 @@ function failure(operation: Operation, status: number, kinds: Failure[]): Json {
   }
 }
 
-/** Puts an answer among the components; its name tells its error format, its status, its codes and what its example shows. */
+/**
+ * Adds a response to the components and returns its name, which is made of error format, status, codes and the field
+ * of its example.
+ */
 function share(
   shared: Record<string, Json>,
   operation: Operation,
@@ -82,13 +89,13 @@ function share(
     .join('.')
     .replaceAll(/[^\w.-]/g, '_')
   if (shared[name] && JSON.stringify(shared[name]) !== JSON.stringify(response)) {
-    throw new Error(`Two answers are named ${name}.`)
+    throw new Error(`Two different responses are named ${name}.`)
   }
   shared[name] = response
   return name
 }
 
-/** The field that an example complains of. */
+/** The field that an example reports. */
 function shownField({ value }: Failure): string | undefined {
   const { details } = (value['error'] ?? {}) as { details?: unknown }
   const [first = details] = Array.isArray(details) ? (details as unknown[]) : []

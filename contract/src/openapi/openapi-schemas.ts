@@ -1,20 +1,20 @@
 import { isObject } from '../core/merge-patch.ts'
 import type { Json } from './openapi-types.ts'
 
-/** Members of a schema whose value is a schema again. */
+/** Keywords whose value is a schema. */
 const nestedKeywords = new Set(['items', 'additionalProperties', 'not'])
-/** Members of a schema whose value is a list of schemas. */
+/** Keywords whose value is a list of schemas. */
 const listKeywords = new Set(['allOf', 'anyOf', 'oneOf'])
 
 /**
- * Turns schemas of the contract into those of OpenAPI 3.0, which knows no `const`, no `null` type and no pattern
- * properties. Schemas with a name (`Named`) become components and are referred to; one name has one meaning.
+ * Converts schemas of the contract to OpenAPI 3.0, which has no `const`, no `null` type and no `patternProperties`.
+ * Named schemas (`Named`) become components; two different schemas with one name are an error.
  */
 export class SchemaWriter {
-  /** What goes into `components.schemas`, by name. */
+  /** Entries of `components.schemas`. */
   readonly components: Record<string, Json> = {}
 
-  /** The schema as the document has it: a reference where it has a name. */
+  /** Converts a schema; a named schema becomes a reference. */
   write(schema: unknown): Json {
     const source = asJson(schema)
     const name = source['x-name']
@@ -35,7 +35,7 @@ export class SchemaWriter {
   #convert(source: Json): Json {
     const target: Json = {}
     for (const [keyword, value] of Object.entries(source)) Object.assign(target, this.#keyword(keyword, value))
-    // Without a type anything is allowed, null too, and `nullable` would mean nothing.
+    // A schema without a type allows null anyway, so `nullable` would have no meaning.
     if (target.type === undefined && !('anyOf' in target)) delete target.nullable
     if (target.nullable === true && Array.isArray(target.enum) && !target.enum.includes(null))
       target.enum = [...target.enum, null]
@@ -61,7 +61,7 @@ export class SchemaWriter {
 
   #anyKey(values: unknown[]): Json {
     const [value] = values
-    if (values.length !== 1) throw new Error('OpenAPI 3.0 knows one schema for all further members.')
+    if (values.length !== 1) throw new Error('OpenAPI 3.0 allows only one schema for additional members.')
     return { additionalProperties: this.write(value) }
   }
 
@@ -72,13 +72,13 @@ export class SchemaWriter {
 
 const nullAlternative: Json = { type: 'null' }
 
-/** `anyOf` something or null becomes something that is nullable. */
+/** Converts `anyOf` of a schema and null to a nullable schema. */
 function withoutNullAlternative(schema: Json): Json {
   const { anyOf, ...rest } = schema
   if (!Array.isArray(anyOf) || !anyOf.includes(nullAlternative)) return schema
   const [only, ...more] = anyOf.filter((one) => one !== nullAlternative)
   if (more.length > 0 || !isObject(only) || '$ref' in only)
-    throw new Error('Use Nullable() for schemas that take null.')
+    throw new Error('Use Nullable() for schemas that allow null.')
   return { ...only, ...rest, nullable: true }
 }
 

@@ -1,16 +1,16 @@
-/** A piece of the OpenAPI document, as JSON. */
+/** A part of the OpenAPI document as JSON. */
 export type Json = Record<string, unknown>
 
-/** One thing that can go wrong, as the document shows it. */
+/** An error in the OpenAPI document. */
 export interface Failure {
-  /** What tells it from others of its status: the kind of problem, or OAuth's code. */
+  /** Unique within its status: the kind of problem, or the OAuth code. */
   name: string
   summary: string
-  /** The body of the answer. */
+  /** The response body. */
   value: Json
 }
 
-/** The document, as far as those who read it need to know it. */
+/** The OpenAPI document, with the members that our code reads. */
 export interface OpenApiDocument {
   openapi: '3.0.3'
   info: Json

@@ -16,7 +16,7 @@ const described = Object.values(document.paths).flatMap((path) => Object.values(
 
 test('every operation of the contract is in the document', async () => {
   const folder = join(import.meta.dirname, '..')
-  // Doors speak protocols that have documents elsewhere.
+  // Operations of foreign protocols are documented by other specifications.
   const names = (await readdir(folder, { recursive: true })).filter(
     (name) => /(^|[/])[^./]+[.]ts$/.test(name) && !name.startsWith('doors/'),
   )
@@ -54,19 +54,19 @@ test('every problem of an operation is declared with its status and an example',
   }
 })
 
-test('every tag says what it is about', () => {
+test('every tag has a description', () => {
   assert.deepEqual(
     document.tags.filter(({ name }) => !(name in tagDescriptions)),
     [],
   )
 })
 
-test('the same contract gives the same text', () => {
+test('the same contract gives the same document', () => {
   const again = openApiDocument(operations, { version: '1.2.3', server_url: 'http://127.0.0.1:8080' })
   assert.equal(JSON.stringify(again), JSON.stringify(document))
 })
 
-test('the document uses nothing that OpenAPI 3.0 does not know', () => {
+test('the document uses only keywords of OpenAPI 3.0', () => {
   const foreign = ['const', 'patternProperties', 'propertyNames', '$defs', 'prefixItems', 'if', 'x-name']
   for (const { schema, path } of schemasIn(document)) {
     for (const keyword of foreign) assert.ok(!(keyword in schema), `${path}: ${keyword}`)
@@ -75,7 +75,7 @@ test('the document uses nothing that OpenAPI 3.0 does not know', () => {
   }
 })
 
-test('a schema that takes null becomes nullable, also as a choice or under a name', () => {
+test('a schema that allows null becomes nullable, also if it is a choice or has a name', () => {
   const writer = new SchemaWriter()
   assert.deepEqual(writer.write(Nullable(Type.String())), { type: 'string', nullable: true })
   assert.deepEqual(writer.write(Type.Union([Type.String(), Type.Null()])), { type: 'string', nullable: true })
@@ -86,7 +86,7 @@ test('a schema that takes null becomes nullable, also as a choice or under a nam
   assert.equal(writer.components.NullableThing?.nullable, true)
 })
 
-test('an operation that answers JSON, or a stream on demand, declares the JSON and mentions the stream', () => {
+test('an operation that returns JSON, or a stream on request, declares the JSON and mentions the stream', () => {
   const json = { status: 200, description: 'The task.', schema: Type.Object({ id: Type.String() }) }
   const stream = { status: 200, description: 'Its events.', media_type: 'text/event-stream' }
   const getStatus = operations.find(({ id }) => id === 'getStatus')
@@ -98,7 +98,7 @@ test('an operation that answers JSON, or a stream on demand, declares the JSON a
   assert.deepEqual(Object.keys(responses[200]?.content ?? {}), ['application/json'])
 })
 
-test('two schemas of one name are refused', () => {
+test('two different schemas with one name are refused', () => {
   const writer = new SchemaWriter()
   writer.write(Named('Thing', Type.Object({ a: Type.String() })))
   assert.throws(() => writer.write(Named('Thing', Type.Object({ b: Type.String() }))), /named Thing/)
@@ -106,7 +106,7 @@ test('two schemas of one name are refused', () => {
 
 type Answers = Record<string, { examples: Record<string, { value: any }> }>
 
-/** Examples of an operation's answers by status, with references followed. */
+/** Examples of an operation's responses by status, with references resolved. */
 function answersOf(operation: Operation): Answers {
   const responses = document.paths[operation.path]?.[operation.method.toLowerCase()]?.responses as object
   const shared = document.components.responses as Record<string, any>
@@ -118,7 +118,7 @@ function answersOf(operation: Operation): Answers {
   )
 }
 
-/** Every schema of the document with its place. Examples and names of members are not schemas. */
+/** Every schema of the document with its path. Examples and names of members are not schemas. */
 function* schemasIn(
   value: unknown,
   path = '#',

@@ -7,14 +7,14 @@ import type { Json, OpenApiDocument } from './openapi-types.ts'
 import type { Operation } from '../core/operation.ts'
 import { scopeDescriptions } from '../core/scopes.ts'
 
-/** What the document tells beside the operations. */
+/** Facts for the document beside the operations. */
 export interface OpenApiOptions {
   version: string
-  /** Where the service is reached: scheme, host and port, without a slash at the end. */
+  /** Address of the service: scheme, host and port, without a trailing slash. */
   server_url: string
 }
 
-/** The OpenAPI 3.0.3 description of these operations (spec 4.5, decision D103). The same input gives the same text. */
+/** The OpenAPI 3.0.3 document of these operations (spec 4.5, decision D103). Deterministic. */
 export function openApiDocument(operations: readonly Operation[], options: OpenApiOptions): OpenApiDocument {
   const schemas = new SchemaWriter()
   const responses: Record<string, Json> = {}
@@ -51,18 +51,14 @@ export function openApiDocument(operations: readonly Operation[], options: OpenA
 
 const introduction = `Projects, agents, and the tasks that agents do: durable, observable, and yours to host.
 
-Send an API key as \`X-API-Key\` or \`Authorization: Bearer\`, or an OAuth 2.0 access token as \`Authorization: Bearer\`. Every answer has an
-\`X-Request-ID\`; errors repeat it, and say by their \`code\` what happened. Members and query parameters that an operation does not have
-are refused with 400 and the nearest name; a resource may be sent back as it was read. A body that is too large and a wrong
-\`Content-Type\` are 400 too, because this API has neither 413 nor 415 for them. Unknown members of answers must be ignored: within this
-version members are only added.`
+Send an API key as \`X-API-Key\` or \`Authorization: Bearer\`, or an OAuth 2.0 access token as \`Authorization: Bearer\`. Every response has an \`X-Request-ID\`; error bodies repeat it and have a machine-readable \`code\`. Unknown members and query parameters are refused with 400, and the error names the nearest known one; a resource may be sent back as it was read. An oversized body and a wrong \`Content-Type\` also give 400, because this API does not use 413 and 415 for them. Clients must ignore unknown members of responses: within this version, members are only added.`
 
 const securitySchemes: Json = {
   ApiKey: {
     type: 'apiKey',
     in: 'header',
     name: 'X-API-Key',
-    description: 'A key of the form `cadre_` and 32 hexadecimal characters.',
+    description: 'An API key: `cadre_` and 32 hexadecimal characters.',
   },
   OAuth2: {
     type: 'oauth2',
@@ -80,7 +76,7 @@ const securitySchemes: Json = {
   Lease: {
     type: 'http',
     scheme: 'bearer',
-    description: "The token of a worker's lease on a task, as `claimWork` gives it. It ends with the lease.",
+    description: "The token of a worker's lease on a task, from `claimWork`. It expires with the lease.",
   },
 }
 
@@ -90,7 +86,7 @@ function tagsOf(operations: readonly Operation[]): OpenApiDocument['tags'] {
   return ordered.map((name) => ({ name, description: tagDescriptions[name] ?? name }))
 }
 
-/** Components that nothing refers to would be noise. */
+/** The components that `users` refers to. */
 function usedOnly(components: Record<string, Json>, kind: string, users: unknown): Record<string, Json> {
   const text = JSON.stringify(users)
   return Object.fromEntries(

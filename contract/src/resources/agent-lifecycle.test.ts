@@ -13,7 +13,7 @@ import {
 
 type Settled = Exclude<AgentState, 'creating' | 'updating'>
 
-/** Spec 3 with decision D33: what an action makes of a settled state; null where it is refused. */
+/** Spec 3 with decision D33: the state after an action in each settled state; null if the action is refused. */
 const table: Record<Settled, Record<AgentAction, AgentState | null>> = {
   running: { start: 'running', pause: 'paused', stop: 'stopped', restart: 'running' },
   paused: { start: 'running', pause: 'paused', stop: 'stopped', restart: 'running' },
@@ -22,7 +22,7 @@ const table: Record<Settled, Record<AgentAction, AgentState | null>> = {
 }
 
 describe('the life of an agent', () => {
-  it('the life of an agent has the six states of the specification', () => {
+  it('an agent has the six states of the specification', () => {
     assert.deepEqual([...agentStates], ['creating', 'running', 'paused', 'stopped', 'error', 'updating'])
   })
 
@@ -37,11 +37,11 @@ describe('the life of an agent', () => {
     }
   }
 
-  it('restart moves from every settled state, also from running', () => {
+  it('restart is allowed in every settled state, including running', () => {
     assert.deepEqual([...agentActions.restart.from].sort(), ['error', 'paused', 'running', 'stopped'])
   })
 
-  it('an action never meets an agent that is not settled', () => {
+  it('actions are defined only for settled states', () => {
     for (const { from, to } of Object.values(agentActions)) {
       for (const state of [...from, to]) assert.equal(['creating', 'updating'].includes(state), false)
     }
@@ -59,7 +59,7 @@ describe('the life of an agent', () => {
     })
   })
 
-  it('every move of an action, a settling, an update and a failure is a move, and there are no others', () => {
+  it('the transitions are exactly those of actions, provisioning, updates and failures', () => {
     const moves = Object.fromEntries(agentStates.map((state) => [state, new Set<AgentState>()])) as Record<
       AgentState,
       Set<AgentState>

@@ -5,8 +5,9 @@ export type AgentState = (typeof agentStates)[number]
 export type AgentAction = 'start' | 'pause' | 'stop' | 'restart'
 
 /**
- * What an action does: from which states it moves an agent, and where to. An agent that is already there stays as it
- * is, and the action succeeds (decision D33). `creating` and `updating` are settled first, so they are never met here.
+ * The states that each action moves an agent from and to. If the agent is already in the target state, nothing
+ * changes and the action succeeds (decision D33). The provisioner ends `creating` and `updating` first, so an action
+ * never sees them.
  */
 export const agentActions: Record<AgentAction, { from: readonly AgentState[]; to: AgentState; done: string }> = {
   start: { from: ['paused', 'stopped'], to: 'running', done: 'Agent started' },
@@ -15,23 +16,26 @@ export const agentActions: Record<AgentAction, { from: readonly AgentState[]; to
   restart: { from: ['running', 'paused', 'stopped', 'error'], to: 'running', done: 'Agent restarted' },
 }
 
-/** Where an agent goes when its creation or update is settled (decisions D34, D35). */
+/** States that an agent reaches when the provisioner ends `creating` or `updating` (decisions D34, D35). */
 export const settledStates = ['running', 'paused', 'stopped'] as const
 
-/** The state that an update leads back to: the one before it; `creating` to running, `error` to stopped (decision D35). */
+/**
+ * The state after an update: the one before it, except running after `creating` and stopped after `error` (decision
+ * D35).
+ */
 export function settlesTo(state: AgentState): (typeof settledStates)[number] | undefined {
   if (state === 'creating') return 'running'
   if (state === 'error') return 'stopped'
   return state === 'updating' ? undefined : state
 }
 
-/** Actions that move an agent from a settled state, or leave it where it already is. */
+/** Actions that are allowed in a state: those that move the agent, and those whose target state it already has. */
 export function allowedActions(state: AgentState): AgentAction[] {
   const actions: AgentAction[] = ['start', 'pause', 'stop', 'restart']
   return actions.filter((action) => agentActions[action].from.includes(state) || agentActions[action].to === state)
 }
 
-/** Every move that an agent's status can make: what an audit of the log is checked against. */
+/** Every transition of an agent's status. Tests check histories against it. */
 export const agentMoves: Record<AgentState, readonly AgentState[]> = {
   creating: ['running', 'error', 'updating'],
   running: ['paused', 'stopped', 'running', 'error', 'updating'],

@@ -3,7 +3,7 @@ import { bounds } from '../core/limits.ts'
 import { anyCredential, defineOperation, type Operation } from '../core/operation.ts'
 import { agentParameter, Named, projectParameter, Timestamp, TimestampInput } from '../core/schemas.ts'
 
-/** The longest period that statistics of several agents are of. */
+/** Longest period of statistics of several agents. */
 export const statisticsPeriodMax_seconds = 7 * 86_400
 
 const count = (description: string) => Type.Integer({ minimum: 0, description })
@@ -23,7 +23,7 @@ export const listAgentStatistics = defineOperation({
   params: { project_id: projectParameter },
   summary: 'Read the statistics of several agents',
   description:
-    'How agents of a project did in a period, for a list of them: the numbers of `getAgentMetrics`, with a series by the hour (UTC) in which empty hours are there. The last 24 hours unless said otherwise, and at most 7 days. Agents that the project has not are left out.',
+    'Statistics of agents of a project in a period, with the figures of `getAgentMetrics` and an hourly series (UTC) that includes empty hours. The default period is the last 24 hours; the maximum is 7 days. Agents that do not exist in the project are omitted.',
   scope: 'agents:read',
   bucket: 'tasks.read',
   query: Type.Object({
@@ -31,7 +31,7 @@ export const listAgentStatistics = defineOperation({
       Type.String({
         minLength: 1,
         pattern: `^[a-z0-9_]{1,64}(,[a-z0-9_]{1,64}){0,${bounds.page_limit - 1}}$`,
-        description: `Up to ${bounds.page_limit} of them, with commas between. Those of the ${bounds.page_limit} newest agents where nothing is said.`,
+        description: `Up to ${bounds.page_limit} agent ids, separated by commas. Default: the ${bounds.page_limit} newest agents.`,
       }),
     ),
     start_time: Type.Optional(TimestampInput),
@@ -40,7 +40,7 @@ export const listAgentStatistics = defineOperation({
   responses: [
     {
       status: 200,
-      description: 'The statistics of each agent, and the period they are of.',
+      description: 'The statistics of each agent, and their period.',
       schema: Named(
         'AgentStatistics',
         Type.Object({
@@ -48,20 +48,20 @@ export const listAgentStatistics = defineOperation({
             Type.Object({
               agent_id: Type.String(),
               completed: count('Tasks that completed in the period.'),
-              failed: count('Tasks that failed or expired in it.'),
-              canceled: count('Tasks that were canceled in it.'),
+              failed: count('Tasks that failed or expired in the period.'),
+              canceled: count('Tasks that were canceled in the period.'),
               success_rate: Type.Number({
                 minimum: 0,
                 maximum: 1,
-                description: 'completed / (completed + failed); 0 when there are none.',
+                description: 'completed / (completed + failed); 0 if there are none.',
               }),
-              avg_response_time: seconds('Seconds from the start to the end of a task.'),
-              p95_response_time: seconds('Seconds.'),
+              avg_response_time: seconds('Average seconds from start to end of a task.'),
+              p95_response_time: seconds('95th percentile, in seconds.'),
               time_series: Type.Array(
                 Type.Object({
                   timestamp: Timestamp,
-                  completed: count('In the hour.'),
-                  failed: count('In the hour.'),
+                  completed: count('Tasks that completed in the hour.'),
+                  failed: count('Tasks that failed or expired in the hour.'),
                 }),
               ),
             }),

@@ -13,20 +13,23 @@ import {
 const versionNumber = Type.Integer({
   minimum: 0,
   maximum: 2_147_483_647,
-  description: 'From 0, raised by every update; the last part of `metadata.version` of the agent.',
+  description:
+    "Number of the version, from 0. Every update increments it. It is the last part of the agent's `metadata.version`.",
 })
 
-/** What an agent was from one update to the next. Never changes. */
+/** An immutable version of an agent: its state between two updates. */
 const AgentVersion = Named(
   'AgentVersion',
   Type.Object({
     agent_id: Type.String(),
     version: versionNumber,
-    current: Type.Boolean({ description: 'Whether the agent is this version now.' }),
+    current: Type.Boolean({ description: 'Whether this is the current version of the agent.' }),
     name: Type.String(),
     description: Type.String(),
     config: AgentConfig,
-    created_by: Type.String({ description: 'Who made it, by creating, updating or rolling back the agent.' }),
+    created_by: Type.String({
+      description: 'The user who created the version by creating, updating or rolling back the agent.',
+    }),
     created_at: Timestamp,
   }),
 )
@@ -53,7 +56,7 @@ export const listAgentVersions = defineOperation({
   sdk: 'agents.listVersions',
   method: 'GET',
   summary: "List an agent's versions",
-  description: 'The newest first. `config` comes without `system_prompt` and `environment_variables`.',
+  description: 'Newest first. `config` does not contain `system_prompt` and `environment_variables`.',
   scope: 'agents:read',
   bucket: 'tasks.read',
   query: offsetQuery({}),
@@ -80,7 +83,7 @@ export const getAgentVersion = defineOperation({
   sdk: 'agents.getVersion',
   method: 'GET',
   summary: 'Read a version of an agent',
-  description: 'With its whole configuration, whether or not the agent is still this version.',
+  description: 'Any version, current or old, with its whole configuration.',
   scope: 'agents:read',
   bucket: 'tasks.read',
   responses: [{ status: 200, description: 'The version.', schema: AgentVersion, example }],
@@ -97,11 +100,11 @@ export const rollbackAgent = defineOperation({
   method: 'POST',
   summary: 'Roll an agent back',
   description:
-    'Makes a new version that equals an old one: its configuration with environment variables, its description, and its name unless another agent has that by now; then the agent keeps the one it has. `metadata` stays. Answers `updating`, as an update does.',
+    'Creates a new version with the configuration, environment variables and description of an old one, and with its name unless another agent has that name now. `metadata` does not change. The status is then `updating`, as after an update.',
   scope: 'agents:write',
   bucket: 'agents.update',
   revisioned: true,
-  body: Type.Object({ version: { ...versionNumber, description: 'The version that it shall equal.' } }),
+  body: Type.Object({ version: { ...versionNumber, description: 'The version to return to.' } }),
   body_example: { version: 2 },
   responses: [
     {

@@ -56,56 +56,57 @@ const taskBudgetMembers = {
   max_tool_calls: Type.Optional(Nullable(Type.Integer({ minimum: 0, maximum: bounds.budget_tool_calls }))),
 }
 
-/** Limits of what one task may spend. Null is as good as absent. */
+/** Limits of one task. Null means no limit, like an absent member. */
 export const TaskBudget = Type.Object(taskBudgetMembers)
 const configBudget = Type.Object(taskBudgetMembers, { additionalProperties: true })
 
-// No `default` in a configuration: it would be written into the agent, and over what an update leaves alone.
+// No `default` here: validation would write it into the agent, and an update would overwrite members that it does not
+// mention.
 const retryMembers = {
   max_attempts: Type.Integer({
     minimum: 1,
     maximum: bounds.config_retry_attempts,
-    description: 'Tries of one call of one model: 5 where nothing is said.',
+    description: 'Maximum attempts of a call of one model. Default: 5.',
   }),
   initial_delay_seconds: Type.Number({
     minimum: 0,
     maximum: bounds.config_retry_delay_seconds,
-    description: 'Doubled each time: 0.5 where nothing is said.',
+    description: 'Delay before the first retry; doubled each time. Default: 0.5.',
   }),
   max_delay_seconds: Type.Number({
     minimum: 0,
     maximum: bounds.config_retry_delay_seconds,
-    description: '30 where nothing is said.',
+    description: 'Longest delay. Default: 30.',
   }),
 }
-const retryText = 'Used where the provider does not say how long to wait.'
+const retryText = 'Retries of model calls, if the provider does not say how long to wait.'
 const retry = Type.Object(optional(retryMembers), { additionalProperties: true, description: retryText })
 const retryPatch = Type.Object(optional(nullable(retryMembers)), {
   additionalProperties: true,
-  description: `${retryText} Merged member by member: null removes.`,
+  description: `${retryText} Merged member by member; null removes a member.`,
 })
 
 const contextMembers = {
   compact_at_tokens: Type.Integer({
     minimum: 1,
     maximum: bounds.config_max_tokens,
-    description: `Tokens of a conversation from which on it is compacted: ${contextDefaults.compact_at_percent} % of the model's context window where nothing is said.`,
+    description: `Tokens at which a conversation is compacted. Default: ${contextDefaults.compact_at_percent} % of the model's context window.`,
   }),
   keep_last_steps: Type.Integer({
     minimum: 1,
     maximum: bounds.config_keep_last_steps,
-    description: `The last steps, which are kept as they are: ${contextDefaults.keep_last_steps} where nothing is said.`,
+    description: `Number of last steps that are kept unchanged. Default: ${contextDefaults.keep_last_steps}.`,
   }),
-  model: { ...model, description: 'The model that writes the summary; the one of the task where nothing is said.' },
+  model: { ...model, description: 'The model that writes the summary. Default: the model of the task.' },
 }
-const contextText = 'When the earlier part of a long conversation is replaced by a summary.'
+const contextText = 'Compaction: when a summary replaces the earlier part of a long conversation.'
 const context = Type.Object(optional(contextMembers), { additionalProperties: true, description: contextText })
 const contextPatch = Type.Object(optional(nullable(contextMembers)), {
   additionalProperties: true,
-  description: `${contextText} Merged member by member: null removes.`,
+  description: `${contextText} Merged member by member; null removes a member.`,
 })
 
-/** A JSON Schema as a value. It is read by the service where it is set: see `schemaError`. */
+/** A JSON Schema as a value. The service compiles it when it is set: see `schemaError`. */
 export const DataSchema = (description: string) =>
   Type.Unsafe<Record<string, unknown>>(
     boundedJson(
@@ -118,7 +119,8 @@ export const DataSchema = (description: string) =>
     ),
   )
 
-const policiesText = 'By the name of a tool: `auto` runs it, `ask` waits for an approval, `deny` refuses it.'
+const policiesText =
+  'Policies by tool name: `auto` runs the tool, `ask` waits for an approval, `deny` refuses the call.'
 const policies = <Value extends TSchema>(value: Value, description: string) =>
   Type.Unsafe<Record<string, Static<Value>>>({
     type: 'object',
@@ -130,37 +132,39 @@ const policies = <Value extends TSchema>(value: Value, description: string) =>
 const policy = Choice(toolPolicies)
 
 const openaiDoor = {
-  instructions: Type.Boolean({ description: 'Whether requests may add instructions: true where nothing is said.' }),
+  instructions: Type.Boolean({ description: 'Whether requests may add instructions. Default: true.' }),
   overrides: Type.Array(Choice(['temperature', 'reasoning']), {
     maxItems: 2,
     description:
-      'What requests may set instead of the agent: `temperature`, and with `reasoning` the effort. Nothing where nothing is said.',
+      'Settings of the agent that requests may override: `temperature`, and with `reasoning` the effort. Default: none.',
   }),
-  progress: Choice(['reasoning_content'], { description: 'Where chats show calls of tools on the server.' }),
+  progress: Choice(['reasoning_content'], {
+    description: 'Member of chat responses that shows tool calls of the service.',
+  }),
   show_tool_output: Type.Boolean({
-    description: 'Whether responses show results of tools: true where nothing is said.',
+    description: 'Whether responses contain results of tools. Default: true.',
   }),
 }
-const published = Type.Boolean({ description: 'Whether the protocol serves the agent: false where nothing is said.' })
+const published = Type.Boolean({ description: 'Whether the protocol serves the agent. Default: false.' })
 const mcpDoor = {
   published,
   wait_seconds: Type.Integer({
     minimum: 0,
     maximum: bounds.door_wait_seconds,
-    description: 'Seconds that a call waits for its task before it answers with a handle: 50 where nothing is said.',
+    description: 'Seconds that a call waits for its task before it returns a handle. Default: 50.',
   }),
   on_close: Choice(['cancel', 'continue'], {
     description:
-      'What happens to a task when its caller closes the connection before it got a handle: `cancel` where nothing is said.',
+      'What happens to a task if the caller closes the connection before it gets a handle. Default: `cancel`.',
   }),
 }
-const a2aDoor = { published, v0_3: Type.Boolean({ description: 'Whether clients of version 0.3 are served.' }) }
+const a2aDoor = { published, v0_3: Type.Boolean({ description: 'Whether to serve clients of version 0.3.' }) }
 const aguiDoor = {
   published,
-  context: Type.Boolean({ description: 'Whether the model reads context and state of the page.' }),
+  context: Type.Boolean({ description: 'Whether the model gets the context and state that the client sends.' }),
 }
-const doorsText = 'Which protocols of others serve the agent, and how.'
-const openaiText = 'The OpenAI protocol at /v1: true where nothing is said.'
+const doorsText = 'Protocols that serve the agent, with their settings.'
+const openaiText = 'The OpenAI protocol at /v1. Default: true.'
 const open = { additionalProperties: true }
 const openaiOf = Type.Object(optional(openaiDoor), open)
 const openaiPatch = Type.Object(optional(nullable(openaiDoor)), open)
@@ -188,27 +192,27 @@ const doorsPatch = Type.Object(
       agui: Type.Object(optional(nullable(aguiDoor)), open),
     }),
   }),
-  { ...open, description: `${doorsText} Merged member by member: null removes.` },
+  { ...open, description: `${doorsText} Merged member by member; null removes a member.` },
 )
 
 const Delegate = Type.Object({
   agent_id: Type.String({ minLength: 1, maxLength: 100, description: 'An agent of the same project.' }),
   version: Type.Optional(
-    Type.Integer({ minimum: 0, maximum: bounds.offset, description: 'Its version; the newest where nothing is said.' }),
+    Type.Integer({ minimum: 0, maximum: bounds.offset, description: 'Version of that agent. Default: the newest.' }),
   ),
   name: Type.Optional(
     Type.String({
       minLength: 1,
       maxLength: bounds.tool_name - 'delegate_'.length,
       pattern: '^[A-Za-z0-9_-]*$',
-      description: "The end of the tool's name; made from the agent's name where nothing is said.",
+      description: "Last part of the tool's name. Default: derived from the agent's name.",
     }),
   ),
   description: Type.Optional(
     Type.String({
       minLength: 1,
       maxLength: bounds.tool_description,
-      description: "For the model; the agent's description where nothing is said.",
+      description: "Description for the model. Default: the agent's description.",
     }),
   ),
 })
@@ -223,11 +227,11 @@ export const QueueName = Type.String({
 })
 
 const runtimeMembers = {
-  kind: Choice(['remote'] as const, { description: '`remote`: workers on your side run the tasks.' }),
+  kind: Choice(['remote'] as const, { description: '`remote`: your own workers run the tasks.' }),
   queue: QueueName,
 }
 const runtimeText =
-  'Where its tasks run. Without it the service runs them; with `remote` workers on your side claim them from a queue.'
+  'Where the tasks run. By default the service runs them; with `remote`, your own workers claim them from a queue.'
 
 const configMembers = {
   model: Type.Optional(model),
@@ -236,46 +240,46 @@ const configMembers = {
     Type.Integer({
       minimum: 1,
       maximum: bounds.config_max_tokens,
-      description: `Tokens of one answer, reasoning included: ${maxTokensDefault.plain} where nothing is said, ${maxTokensDefault.reasoning} where the model reasons.`,
+      description: `Maximum tokens of one model response, including reasoning. Default: ${maxTokensDefault.plain}, or ${maxTokensDefault.reasoning} if the model reasons.`,
     }),
   ),
   effort: Type.Optional(
     Choice(efforts, {
-      description: 'How much the model reasons. A level that the model lacks is mapped to the nearest that it has.',
+      description: 'How much the model reasons. A level that the model lacks is mapped to the nearest one.',
     }),
   ),
   service_tier: Type.Optional(
-    Choice(serviceTiers, { description: "The provider's tier. Left out where the provider does not have it." }),
+    Choice(serviceTiers, { description: 'Service tier of the provider. Ignored if the provider does not have it.' }),
   ),
   prompt_cache: Type.Optional(
-    Choice(promptCaches, { description: 'Prompt caching by the provider: `auto` where nothing is said.' }),
+    Choice(promptCaches, { description: 'Prompt caching by the provider. Default: `auto`.' }),
   ),
   context: Type.Optional(context),
-  input_schema: Type.Optional(DataSchema('What the `input` of a task must be: with it, an object.')),
-  output_schema: Type.Optional(DataSchema('What `output.data` of a task must be.')),
+  input_schema: Type.Optional(DataSchema('Schema of the `input` of a task, which must then be an object.')),
+  output_schema: Type.Optional(DataSchema('Schema of `output.data` of a task.')),
   tools: Type.Optional(Type.Array(toolName, { maxItems: bounds.config_tools })),
   system_prompt: Type.Optional(Type.String({ maxLength: bounds.config_system_prompt })),
   fallback_models: Type.Optional(
     Type.Array(model, {
       maxItems: bounds.config_fallback_models,
-      description: 'Models that take over when `model` fails for good.',
+      description: 'Models that are used in this order after `model` fails permanently.',
     }),
   ),
   max_steps: Type.Optional(
-    Type.Integer({ minimum: 1, maximum: bounds.config_steps, description: 'Steps of one task at most.' }),
+    Type.Integer({ minimum: 1, maximum: bounds.config_steps, description: 'Maximum number of steps of one task.' }),
   ),
   timeout_seconds: Type.Optional(
     Type.Integer({
       minimum: 1,
       maximum: bounds.config_timeout_seconds,
-      description: 'Seconds that one task may take.',
+      description: 'Maximum duration of one task in seconds.',
     }),
   ),
   max_concurrent_tasks: Type.Optional(
     Type.Integer({
       minimum: 1,
       maximum: bounds.config_concurrent_tasks,
-      description: 'Tasks of the agent that may run at the same time.',
+      description: 'Maximum number of tasks of the agent that run at the same time.',
     }),
   ),
   tool_policies: Type.Optional(policies(policy, policiesText)),
@@ -283,12 +287,12 @@ const configMembers = {
     Type.Integer({
       minimum: 60,
       maximum: bounds.config_approval_timeout_seconds,
-      description: 'Seconds that an approval waits for its answer: 7 days where nothing is said.',
+      description: 'Seconds that an approval waits for a decision. Default: 7 days.',
     }),
   ),
   approval_on_timeout: Type.Optional(
     Choice(approvalTimeouts, {
-      description: 'What happens then: the call is rejected (where nothing is said), or the task canceled.',
+      description: 'What happens after that time: the call is rejected, or the task is canceled. Default: rejected.',
     }),
   ),
   retry: Type.Optional(retry),
@@ -296,14 +300,14 @@ const configMembers = {
   delegates: Type.Optional(
     Type.Array(Delegate, {
       maxItems: bounds.config_delegates,
-      description: 'Agents of the project that this one may give tasks: each is a tool `delegate_<name>`.',
+      description: 'Agents of the project that this agent may give tasks to. Each is a tool `delegate_<name>`.',
     }),
   ),
   max_depth: Type.Optional(
     Type.Integer({
       minimum: 0,
       maximum: bounds.config_max_depth,
-      description: `How deep its tasks may be delegated, counted from the task at the root: ${bounds.config_max_depth_default} where nothing is said.`,
+      description: `How many levels deep tasks may be delegated, counted from the root task. Default: ${bounds.config_max_depth_default}.`,
     }),
   ),
   doors: Type.Optional(doors),
@@ -319,12 +323,12 @@ const environment = <Value extends string | null>(value: object) =>
     maxProperties: bounds.config_environment_variables,
     propertyNames: { pattern: environmentKey },
     'x-secret': true,
-    description: 'Kept encrypted. Names: letters, digits and _.',
+    description: 'Stored encrypted. Names consist of letters, digits and _.',
   })
 
 const bounded = { additionalProperties: true, 'x-max-json-bytes': bounds.config_bytes }
 
-/** An agent's configuration as it is given; members that the service does not know are kept and returned (decision D14). */
+/** Configuration of an agent in a request. Unknown members are stored and returned (decision D14). */
 export const AgentConfigInput = Named(
   'AgentConfigInput',
   Type.Object(
@@ -333,7 +337,7 @@ export const AgentConfigInput = Named(
   ),
 )
 
-/** Members that a change may leave out or, by null, remove; so are the members of those that are merged by name. */
+/** The same members, each of which an update may omit or remove by null, also within merged members. */
 const nullableMembers = {
   ...optional(nullable(configMembers)),
   tool_policies: Type.Optional(Nullable(policies(Nullable(policy), `${policiesText} Merged by name: null removes.`))),
@@ -342,7 +346,7 @@ const nullableMembers = {
   doors: Type.Optional(Nullable(doorsPatch)),
 }
 
-/** A change of the configuration: a JSON Merge Patch, null removes (decision D37). */
+/** An update of the configuration as a JSON Merge Patch; null removes a member (decision D37). */
 export const AgentConfigPatch = Named(
   'AgentConfigPatch',
   Type.Object(
@@ -356,7 +360,7 @@ export const AgentConfigPatch = Named(
   ),
 )
 
-/** An agent's configuration as it is answered. */
+/** Configuration of an agent in a response. */
 export const AgentConfig = Named(
   'AgentConfig',
   Type.Object(
@@ -376,9 +380,9 @@ const metadataSchema = {
   additionalProperties: true,
   maxProperties: bounds.metadata_keys,
   propertyNames: { maxLength: bounds.metadata_key },
-  description: 'Free-form members. `created_by` and `version` are set by the service.',
+  description: 'Free-form members. The service sets `created_by` and `version`.',
 }
-/** Free-form members of the caller's own. */
+/** Free-form members that the caller sets. */
 export const MetadataInput = Type.Unsafe<Record<string, unknown>>(boundedJson(metadataSchema, bounds.metadata_bytes))
 
 const members = {
@@ -397,7 +401,7 @@ const members = {
 /** An agent (spec 2.2). */
 export const Agent = Named('Agent', Type.Object(members))
 
-/** What get-agent adds (spec 2.2, decision D42). */
+/** Statistics in the response of `getAgent` (spec 2.2, decision D42). */
 export const AgentStats = Named(
   'AgentStats',
   Type.Object({
@@ -411,7 +415,7 @@ export const AgentStats = Named(
 
 const AgentWithStats = Named('AgentWithStats', Type.Object({ ...members, stats: AgentStats }))
 
-/** An agent, for the examples of the document. */
+/** An agent for examples in the OpenAPI document. */
 export const agentExample = {
   id: agentParameter.example,
   name: 'support',
@@ -435,7 +439,7 @@ const listedExample = { ...agentExample, status: 'running', config: listedConfig
 
 const common = { error_format: 'agents', tag, credentials: anyCredential } as const
 const ofProject = { ...common, path: base, params: { project_id: projectParameter } } as const
-/** What every operation on one agent shares. */
+/** Members that operations on one agent share. */
 export const ofAgent = {
   ...common,
   path: `${base}/{agent_id}`,
@@ -450,7 +454,7 @@ export const listAgents = defineOperation({
   method: 'GET',
   summary: 'List agents',
   description:
-    'Agents of a project, newest first unless sorted otherwise. `config` comes without `system_prompt` and `environment_variables`.',
+    'Agents of a project, newest first by default. `config` does not contain `system_prompt` and `environment_variables`.',
   scope: 'agents:read',
   bucket: 'agents.list',
   query: offsetQuery({
@@ -458,23 +462,23 @@ export const listAgents = defineOperation({
     search: Type.Optional(
       Type.String({
         maxLength: bounds.search,
-        description: 'Part of the name or the description, without regard to case.',
+        description: 'Part of the name or the description. Case-insensitive.',
       }),
     ),
     model: Type.Optional(
-      Type.String({ minLength: 1, maxLength: bounds.config_model, description: 'Only agents of this model.' }),
+      Type.String({ minLength: 1, maxLength: bounds.config_model, description: 'Only agents with this model.' }),
     ),
     tag: Type.Optional(
       Type.String({
         minLength: 1,
         maxLength: bounds.agent_tag,
-        description: 'Only agents that have it in `metadata.tags`, a list of words.',
+        description: 'Only agents whose list `metadata.tags` contains it.',
       }),
     ),
     sort: Defaulted(
       Choice(['created_at', '-created_at', 'name', '-name'], {
         default: '-created_at',
-        description: 'A minus sorts downwards.',
+        description: 'Sort order; a minus means descending.',
       }),
     ),
   }),
@@ -498,7 +502,7 @@ export const createAgent = defineOperation({
   method: 'POST',
   summary: 'Create an agent',
   description:
-    'Creates an agent. It answers `creating` and runs as soon as it is provisioned, normally within a second. Only `name` is required.',
+    'Creates an agent with status `creating`. The agent runs as soon as it is provisioned, normally within a second. Only `name` is required.',
   scope: 'agents:write',
   bucket: 'agents.create',
   body: Type.Object({
@@ -526,7 +530,7 @@ export const getAgent = defineOperation({
   sdk: 'agents.get',
   method: 'GET',
   summary: 'Read an agent',
-  description: 'The agent with its statistics over all its tasks.',
+  description: 'The agent with statistics over all of its tasks.',
   scope: 'agents:read',
   bucket: 'agents.get',
   revisioned: true,
@@ -561,7 +565,7 @@ export const updateAgent = defineOperation({
   method: 'PUT',
   summary: 'Update an agent',
   description:
-    '`config` and `metadata` are merged as JSON Merge Patch (RFC 7396): given members replace, missing ones stay, `null` removes. `config.input_schema` and `config.output_schema` are replaced whole. Answers `updating`; the agent returns to its state before, normally within a second. Tasks already created keep the version they were created with.',
+    '`config` and `metadata` are merged as JSON Merge Patch (RFC 7396): given members replace, absent members stay, `null` removes. `config.input_schema` and `config.output_schema` are replaced whole. The status is then `updating`; the agent returns to its previous state, normally within a second. Existing tasks keep the version that they were created with.',
   scope: 'agents:write',
   bucket: 'agents.update',
   revisioned: true,
@@ -592,14 +596,15 @@ export const deleteAgent = defineOperation({
   sdk: 'agents.delete',
   method: 'DELETE',
   summary: 'Delete an agent',
-  description: 'Cancels its tasks, then removes the agent with its tasks, logs and metrics. Its name is free at once.',
+  description:
+    'Cancels its tasks, then deletes the agent with its tasks, logs and metrics. Its name can be used again immediately.',
   scope: 'agents:write',
   bucket: 'agents.delete',
   revisioned: true,
   responses: [
     {
       status: 200,
-      description: 'The agent is gone.',
+      description: 'The agent is deleted.',
       schema: Confirmation({ agent_id: Type.String() }),
       example: { message: 'Agent deleted', agent_id: agentExample.id },
     },
@@ -608,10 +613,10 @@ export const deleteAgent = defineOperation({
 })
 
 const actionTexts = {
-  start: 'Lets a paused or stopped agent run; its waiting and queued tasks go on.',
-  pause: 'The step in flight ends and no further one begins. New tasks are accepted and queue.',
-  stop: 'A model call in flight is aborted, a tool call has 30 seconds to end. Its tasks wait at their last finished step; new ones are refused.',
-  restart: 'Stops the agent, then starts it; from any state.',
+  start: 'Starts a paused or stopped agent; its waiting and queued tasks continue.',
+  pause: 'The current step of each task ends, and no further step starts. New tasks are accepted and queued.',
+  stop: 'Running model calls are aborted; running tool calls have 30 seconds to end. Tasks wait after their last finished step; new tasks are refused.',
+  restart: 'Stops the agent, then starts it. Allowed in any state.',
 } as const
 
 /** Actions of the audit log, after `agent.`. */
@@ -628,14 +633,14 @@ function action<const Verb extends AgentAction>(verb: Verb) {
     sdk: `agents.${verb}`,
     method: 'POST',
     summary: `${verb[0]!.toUpperCase()}${verb.slice(1)} an agent`,
-    description: `${actionTexts[verb]} An agent that is already there answers the same and does not change.`,
+    description: `${actionTexts[verb]} If the agent is already in that state, the response is the same and nothing changes.`,
     scope: 'agents:write',
     bucket: 'agents.action',
     revisioned: true,
     responses: [
       {
         status: 200,
-        description: 'The state that the agent is in now.',
+        description: 'The new state of the agent.',
         schema: Named('AgentActionResult', Confirmation({ agent_id: Type.String(), status: Choice(agentStates) })),
         example: { message: done, agent_id: agentExample.id, status },
         headers: revisionHeader,
@@ -661,7 +666,7 @@ export const launchAgent = defineOperation({
   tag,
   summary: 'Launch an agent by name',
   description:
-    'Creates an agent of this name with defaults and lets it run; one that exists is started or restarted; one that runs is confirmed.',
+    'Creates an agent with this name and defaults, and starts it. If the agent exists, it is started or restarted; if it runs, nothing changes.',
   credentials: anyCredential,
   scope: 'agents:write',
   bucket: 'general',
@@ -673,13 +678,13 @@ export const launchAgent = defineOperation({
   responses: [
     {
       status: 201,
-      description: 'Created and launched.',
+      description: 'The agent was created and launched.',
       schema: Confirmation({}),
       example: { message: "Agent 'support' launched in project 42" },
     },
     {
       status: 200,
-      description: 'It existed; it runs.',
+      description: 'The agent existed and runs.',
       schema: Confirmation({}),
       example: { message: "Agent 'support' launched in project 42" },
     },

@@ -3,7 +3,7 @@ import { it } from 'node:test'
 import fc from 'fast-check'
 import { budgetPeriods, windowEnd, windowStart } from './budget-window.ts'
 
-it('windows are hours, days and months of UTC, and the last is open at its end', () => {
+it('windows are hours, days and months of UTC, and the window of total has no end', () => {
   const at = '2024-02-29T23:59:59.999Z'
   assert.deepEqual(
     budgetPeriods.map((period) => [windowStart(period, at), windowEnd(period, at)]),
@@ -16,7 +16,7 @@ it('windows are hours, days and months of UTC, and the last is open at its end',
   )
 })
 
-it('every moment is in exactly one window, and the next begins where it ends', () => {
+it('every time is in exactly one window, and the next window starts where it ends', () => {
   const date = fc.date({
     min: new Date('2000-01-01T00:00:00Z'),
     max: new Date('2100-01-01T00:00:00Z'),

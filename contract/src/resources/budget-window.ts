@@ -1,15 +1,15 @@
-/** What a budget may limit. A task has its own limit beside them. */
+/** Resources that a budget may limit. Tasks have their own limits. */
 export const budgetScopes = ['agent', 'project', 'api_key', 'organization'] as const
 export type BudgetScope = (typeof budgetScopes)[number]
 
-/** How long a budget lasts before it begins anew; `total` never does. */
+/** Periods after which spending starts again at zero; for `total` it never does. */
 export const budgetPeriods = ['hour', 'day', 'month', 'total'] as const
 export type BudgetPeriod = (typeof budgetPeriods)[number]
 
 /** Default percentage of a limit at which `budget.warning` is sent. */
 export const budgetWarning_percent = 80
 
-/** When the window that a moment is in began. Windows are aligned to UTC; that of `total` has always been. */
+/** Start of the window that contains `at`. Windows are aligned to UTC; that of `total` starts in 1970. */
 export function windowStart(period: BudgetPeriod, at: string): string {
   const date = new Date(at)
   const [year, month, day] = [date.getUTCFullYear(), date.getUTCMonth(), date.getUTCDate()]
@@ -22,7 +22,7 @@ export function windowStart(period: BudgetPeriod, at: string): string {
   return new Date(starts[period]).toISOString()
 }
 
-/** When the next window begins; null where none does. */
+/** Start of the next window; null for `total`. */
 export function windowEnd(period: BudgetPeriod, at: string): string | null {
   const start = new Date(windowStart(period, at))
   if (period === 'total') return null

@@ -18,34 +18,37 @@ import {
 const dollars = (description: string) => Type.Number({ minimum: 0, description })
 const tokens = (description: string) => Type.Integer({ minimum: 0, description })
 
-const amountMembers = { cost_usd: dollars('US dollars.'), tokens: tokens('Input and output.') }
+const amountMembers = { cost_usd: dollars('US dollars.'), tokens: tokens('Input and output tokens.') }
 
-/** A limit of what may be spent. */
+/** A spending limit. */
 export const Budget = Named(
   'Budget',
   Type.Object({
     id: Type.String(),
     scope: Choice(budgetScopes),
     subject: Type.String({ description: 'The agent, project, API key or organization that it limits.' }),
-    max_cost_usd: Nullable(dollars('US dollars a period; null: any.')),
-    max_tokens: Nullable(tokens('Input and output tokens a period; null: any.')),
+    max_cost_usd: Nullable(dollars('US dollars per period; null for no limit.')),
+    max_tokens: Nullable(tokens('Input and output tokens per period; null for no limit.')),
     max_sandbox_seconds: Nullable(
-      Type.Integer({ minimum: 0, description: 'Seconds that programs run in the sandbox a period; null: any.' }),
+      Type.Integer({ minimum: 0, description: 'Seconds of sandbox programs per period; null for no limit.' }),
     ),
     period: Choice(budgetPeriods),
     warn_percent: Type.Integer({
       minimum: 1,
       maximum: 100,
-      description: 'Percentage of a limit at which `budget.warning` is sent, once a period.',
+      description: 'Percentage of a limit at which `budget.warning` is sent, once per period.',
     }),
     spent: Type.Object(
       {
         ...amountMembers,
-        sandbox_seconds: Type.Number({ minimum: 0, description: 'Seconds of programs, those that run whole.' }),
+        sandbox_seconds: Type.Number({
+          minimum: 0,
+          description: 'Seconds of programs. A running program counts with its maximum duration.',
+        }),
       },
-      { description: 'In the period that runs.' },
+      { description: 'Spending in the current period.' },
     ),
-    reserved: Type.Object(amountMembers, { description: 'For calls of models that are under way.' }),
+    reserved: Type.Object(amountMembers, { description: 'Reservations of running model calls.' }),
     resets_at: Nullable(Timestamp),
     created_by: Type.String(),
     created_at: Timestamp,
@@ -90,7 +93,11 @@ const one = {
 const limits = {
   max_cost_usd: Type.Optional(
     Nullable(
-      Type.Number({ minimum: 0, maximum: bounds.budget_cost_usd, description: 'US dollars; billionths count.' }),
+      Type.Number({
+        minimum: 0,
+        maximum: bounds.budget_cost_usd,
+        description: 'US dollars, with up to nine decimals.',
+      }),
     ),
   ),
   max_tokens: Type.Optional(Nullable(Type.Integer({ minimum: 0, maximum: 1_000_000_000_000 }))),
@@ -99,14 +106,17 @@ const limits = {
       Type.Integer({
         minimum: 0,
         maximum: 1_000_000_000,
-        description:
-          'Seconds of programs in the sandbox. A program that has none left is not run, and its model gets an error.',
+        description: 'Seconds of sandbox programs. If none are left, programs do not run, and the model gets an error.',
       }),
     ),
   ),
 }
-const warn_percent = { minimum: 1, maximum: 100, description: 'Of how much of a limit `budget.warning` tells.' }
-const aligned = 'Aligned to UTC; `total` never begins anew.'
+const warn_percent = {
+  minimum: 1,
+  maximum: 100,
+  description: 'Percentage of a limit at which `budget.warning` is sent.',
+}
+const aligned = 'Aligned to UTC; `total` never resets.'
 
 export const createBudget = defineOperation({
   ...ofProject,
@@ -115,9 +125,9 @@ export const createBudget = defineOperation({
   command: 'budgets create',
   sdk: 'budgets.create',
   method: 'POST',
-  summary: 'Set a budget',
+  summary: 'Create a budget',
   description:
-    'It counts from now on. Every call of a model reserves before it begins what it may use, so a budget is a limit: where one has no room, tasks wait until it has. A subject has one budget a period. Budgets of the organization, and of API keys of others, are for administrators.',
+    'Spending counts from now on. Every model call first reserves the most that it can use, so the limit is never exceeded; if a budget has no room, tasks wait until it has. A subject may have one budget per period. Only owners and admins may set budgets of the organization and of API keys of others.',
   scope: 'agents:write',
   bucket: 'tasks.action',
   body: Type.Object({
@@ -125,7 +135,8 @@ export const createBudget = defineOperation({
     subject: Type.Optional(
       Type.String({
         maxLength: 64,
-        description: 'The agent or API key; for a project and an organization there is only the current one.',
+        description:
+          'The agent or API key. Optional for a project or an organization, which is always the current one.',
       }),
     ),
     ...limits,
@@ -144,12 +155,12 @@ export const listBudgets = defineOperation({
   sdk: 'budgets.list',
   method: 'GET',
   summary: 'List budgets',
-  description: 'Those made in the project, and those of the organization and its API keys; the newest first.',
+  description: 'Budgets of the project, of the organization and of its API keys, newest first.',
   scope: 'agents:read',
   bucket: 'tasks.read',
   query: offsetQuery({
     scope: Type.Optional(Choice(budgetScopes, { description: 'Only budgets of this scope.' })),
-    subject: Type.Optional(Type.String({ maxLength: 64, description: 'Only budgets of this one.' })),
+    subject: Type.Optional(Type.String({ maxLength: 64, description: 'Only budgets of this subject.' })),
   }),
   responses: [
     {
@@ -169,7 +180,7 @@ export const getBudget = defineOperation({
   sdk: 'budgets.get',
   method: 'GET',
   summary: 'Read a budget',
-  description: 'With what is spent and reserved.',
+  description: 'The budget with its spending and reservations.',
   scope: 'agents:read',
   bucket: 'tasks.read',
   responses: [{ status: 200, description: 'The budget.', schema: Budget, example: budgetExample }],
@@ -185,7 +196,7 @@ export const updateBudget = defineOperation({
   method: 'PUT',
   summary: 'Change a budget',
   description:
-    'Null takes a limit away; one must remain. What is spent stays, unless the period changes: then it counts anew. Tasks that waited for it go on where there is room.',
+    'Null removes a limit; one must remain. Spending is kept, unless the period changes: then it starts at zero. Tasks that wait for the budget continue if it has room.',
   scope: 'agents:write',
   bucket: 'tasks.action',
   body: Type.Object({
@@ -208,13 +219,13 @@ export const deleteBudget = defineOperation({
   sdk: 'budgets.delete',
   method: 'DELETE',
   summary: 'Delete a budget',
-  description: 'Tasks that waited for it go on.',
+  description: 'Tasks that wait for the budget continue.',
   scope: 'agents:write',
   bucket: 'tasks.action',
   responses: [
     {
       status: 200,
-      description: 'It limits nothing any more.',
+      description: 'The budget is deleted.',
       schema: Confirmation({ budget_id: Type.String() }),
       example: { message: 'Budget deleted', budget_id: budgetExample.id },
     },
@@ -234,7 +245,7 @@ export const updateTaskBudget = defineOperation({
   sdk: 'tasks.updateBudget',
   method: 'PUT',
   summary: "Change a task's own budget",
-  description: 'Null takes a limit away. A task that waited for it goes on.',
+  description: 'Null removes a limit. If the task waits for its budget, it continues.',
   scope: 'agents:write',
   bucket: 'tasks.action',
   body: TaskBudget,

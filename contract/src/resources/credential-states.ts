@@ -1,12 +1,13 @@
 /**
- * States of a credential of type `oauth2`. `connected`: it has tokens. `needs_authorization`: a person has to connect it.
- * `failing`: its last renewal failed. `unreadable`, of any type: it was stored with another `CADRE_SECRET_KEY`.
+ * States of a credential of type `oauth2`. `connected`: it has tokens. `needs_authorization`: a person must connect
+ * it. `failing`: its last renewal failed. `unreadable`, for any type: it was encrypted with another
+ * `CADRE_SECRET_KEY`.
  */
 export const tokenStates = ['connected', 'needs_authorization', 'failing'] as const
 export const credentialStates = [...tokenStates, 'unreadable'] as const
 export type CredentialState = (typeof credentialStates)[number]
 
-/** `secret` holds a value that a person gave, `oauth2` tokens that the service asks an issuer for. */
+/** `secret`: a value that a person set. `oauth2`: tokens that the service gets from an issuer. */
 export const credentialTypes = ['secret', 'oauth2'] as const
 export type CredentialType = (typeof credentialTypes)[number]
 

@@ -18,14 +18,14 @@ const name = Type.String({
   minLength: 1,
   maxLength: bounds.credential_name,
   pattern: '^[A-Za-z_][A-Za-z0-9_]*$',
-  description: 'Letters, digits and _, as in `${credentials.NAME}`. Unique in the project.',
+  description: 'Letters, digits and _. Tools refer to it by `${credentials.NAME}`. Unique in the project.',
 })
 const value = Type.Unsafe<string>({
   type: 'string',
   minLength: 1,
   maxLength: bounds.credential_value,
   'x-secret': true,
-  description: 'Kept encrypted and never answered.',
+  description: 'The secret. It is stored encrypted and never returned.',
 })
 
 const hostPattern = Type.String({
@@ -37,42 +37,47 @@ const allowed_hosts = Type.Array(hostPattern, {
   minItems: 1,
   maxItems: bounds.credential_hosts,
   description:
-    'Where the value may be sent: hosts (`api.example.com`) and names below one (`*.example.com`), with a port (`localhost:8080`) or for any.',
+    'Hosts that the value may be sent to: a host (`api.example.com`) or its subdomains (`*.example.com`), on one port (`localhost:8080`) or on any.',
 })
 
-/** What an issuer is asked for. */
+/** A URL of an issuer or an MCP server. */
 const address = (description: string) =>
   Type.String({ minLength: 1, maxLength: bounds.credential_url, format: 'http-url', description })
 const clientId = Type.String({
   minLength: 1,
   maxLength: bounds.credential_client_id,
   pattern: '^[\\x20-\\x7e]+$',
-  description: 'As the issuer knows this service.',
+  description: 'The client id of this service at the issuer.',
 })
 const clientSecret = Type.Unsafe<string>({
   type: 'string',
   minLength: 1,
   maxLength: bounds.credential_value,
   'x-secret': true,
-  description: 'Kept encrypted and never answered. A public client has none.',
+  description: 'The client secret. It is stored encrypted and never returned. A public client has none.',
 })
 const scopes = Type.Array(
   Type.String({ minLength: 1, maxLength: bounds.credential_scope, pattern: '^[\\x21\\x23-\\x5b\\x5d-\\x7e]+$' }),
-  { maxItems: bounds.credential_scopes, description: 'What the tokens shall allow, in the words of the issuer.' },
+  { maxItems: bounds.credential_scopes, description: 'Scopes to request from the issuer.' },
 )
 const oauthMembers = {
-  issuer: Type.Optional(address('The issuer, whose metadata name its endpoints (RFC 8414, OpenID Connect Discovery).')),
-  authorization_endpoint: Type.Optional(address('In place of `issuer`, with `token_endpoint`.')),
-  token_endpoint: Type.Optional(address('In place of `issuer`.')),
+  issuer: Type.Optional(
+    address('URL of the issuer. Its metadata has the endpoints (RFC 8414, OpenID Connect Discovery).'),
+  ),
+  authorization_endpoint: Type.Optional(
+    address('The authorization endpoint. Use it with `token_endpoint` instead of `issuer`.'),
+  ),
+  token_endpoint: Type.Optional(address('The token endpoint. Use it instead of `issuer`.')),
   mcp_url: Type.Optional(
-    address('An MCP server: its issuer is discovered (RFC 9728), and this service is registered there (RFC 7591).'),
+    address('URL of an MCP server. The service discovers its issuer (RFC 9728) and registers itself there (RFC 7591).'),
   ),
   client_id: Type.Optional(clientId),
   client_secret: Type.Optional(clientSecret),
   scopes: Type.Optional(scopes),
   grant: Type.Optional(
     Choice(credentialGrants, {
-      description: '`authorization_code` asks a person; with `mcp_url` it is the only one.',
+      description:
+        '`authorization_code` needs a person who authorizes the service; `mcp_url` supports only this grant.',
     }),
   ),
 }
@@ -87,20 +92,20 @@ const Credential = Named(
     allowed_hosts: Nullable(
       Type.Array(Type.String(), {
         description:
-          'Where its value may be sent. Empty: nowhere, until a tool is registered with it. Null: any host, of a credential that was kept before hosts were named.',
+          'Hosts that the value may be sent to. Empty: none, until a tool that uses it is registered. Null: any host, for credentials from before hosts were required.',
       }),
     ),
     status: Type.Optional(
       Choice(credentialStates, {
         description:
-          'Of type `oauth2`: `connected`, or why calls wait for it: a person has to connect it (`needs_authorization`), or its last renewal failed (`failing`). Of any type: `unreadable` where it was stored with another `CADRE_SECRET_KEY`.',
+          'For type `oauth2`: `connected`, or why calls wait for it: a person must connect it (`needs_authorization`), or its last renewal failed (`failing`). For any type: `unreadable` if it was encrypted with another `CADRE_SECRET_KEY`.',
       }),
     ),
     error: Type.Optional(
       Nullable(
         Type.Object(
           { code: Type.String(), message: Type.String() },
-          { description: 'What the last renewal failed with, or that it cannot be read.' },
+          { description: 'The error of the last renewal, or that the stored value cannot be decrypted.' },
         ),
       ),
     ),
@@ -109,12 +114,16 @@ const Credential = Named(
     authorization_endpoint: Type.Optional(Type.String()),
     token_endpoint: Type.Optional(Type.String()),
     mcp_url: Type.Optional(Type.String()),
-    client_id: Type.Optional(Type.String({ description: 'Of an MCP server, once this service is registered there.' })),
+    client_id: Type.Optional(
+      Type.String({
+        description: 'The client id. With `mcp_url` it is set when the service is registered at the issuer.',
+      }),
+    ),
     scopes: Type.Optional(Type.Array(Type.String())),
     expires_at: Type.Optional(Nullable(Timestamp)),
     connected_at: Type.Optional(Nullable(Timestamp)),
     used_by: Type.Array(Type.Object({ tool_id: Type.String(), name: Type.String() }), {
-      description: 'Tools whose headers or addresses name it, by name.',
+      description: 'Tools whose headers or URLs use it, by name.',
     }),
     created_by: Type.String(),
     created_at: Timestamp,
@@ -152,19 +161,19 @@ export const createCredential = defineOperation({
   command: 'credentials create',
   sdk: 'credentials.create',
   method: 'POST',
-  summary: 'Keep a credential',
+  summary: 'Create a credential',
   description:
-    'A credential for tools of the project: `${credentials.NAME}` in their headers and URLs stands for it. A `secret` is the ' +
-    '`value`. An `oauth2` credential stands for an access token that the service asks an issuer for and renews: give `issuer`, ' +
-    'or the endpoints, with `client_id` and `grant`; or `mcp_url` alone. It is sent to its `allowed_hosts` alone: a tool whose address ' +
-    'is elsewhere is refused, when it is registered and at each call. Without them they are the host of `mcp_url`, or else the hosts ' +
-    'of the first tool that is registered with it.',
+    'Stores a credential for tools of the project, whose headers and URLs refer to it by `${credentials.NAME}`. A `secret` has a ' +
+    '`value`. An `oauth2` credential is an access token that the service gets from an issuer and renews: give `issuer` ' +
+    'or the endpoints, with `client_id` and `grant`; or only `mcp_url`. The credential is sent only to its `allowed_hosts`: a tool with a URL ' +
+    'on another host is refused at its registration and at each call. Default: the host of `mcp_url`, or else the hosts ' +
+    'of the first tool that is registered with the credential.',
   scope: 'agents:write',
   bucket: 'tasks.action',
   body: Type.Object({
     name,
     type: Type.Optional(Choice(credentialTypes, { default: 'secret' })),
-    // A secret is the usual kind, whose value the command line asks for.
+    // Secrets are the most common type, so the command line asks for the value.
     value: Type.Optional(Type.Unsafe<string>({ ...value, 'x-asked-without': 'type' })),
     allowed_hosts: Type.Optional(allowed_hosts),
     ...oauthMembers,
@@ -192,7 +201,7 @@ export const listCredentials = defineOperation({
   scope: 'agents:read',
   bucket: 'tasks.read',
   query: offsetQuery({
-    status: Type.Optional(Choice(tokenStates, { description: 'Only those of type `oauth2` in this state.' })),
+    status: Type.Optional(Choice(tokenStates, { description: 'Only credentials of type `oauth2` in this state.' })),
   }),
   responses: [
     {
@@ -213,7 +222,7 @@ export const getCredential = defineOperation({
   id: 'getCredential',
   command: 'credentials get',
   sdk: 'credentials.get',
-  sdk_note: 'Its name and state, never its secret or token.',
+  sdk_note: 'Returns name and state, never the secret or token.',
   method: 'GET',
   summary: 'Read a credential',
   description: 'One credential of the project without its value.',
@@ -230,11 +239,11 @@ export const updateCredential = defineOperation({
   command: 'credentials update',
   sdk: 'credentials.update',
   method: 'PUT',
-  summary: 'Replace a credential',
+  summary: 'Update a credential',
   description:
-    'Gives it another value, another name, or both. Calls that begin afterwards use it. Of an `oauth2` credential `client_id`, ' +
-    '`client_secret` and `scopes` can be replaced: another client or other scopes make its tokens void. A host can be added only by ' +
-    'who knows the secret: `allowed_hosts` with another one takes `value` (or `client_secret`) too, or makes tokens of a person void.',
+    'Changes the given members. Calls that start after the change use them. For an `oauth2` credential, `client_id`, ' +
+    '`client_secret` and `scopes` can change; another client or other scopes invalidate its tokens. A new host in `allowed_hosts` requires ' +
+    '`value` (or `client_secret`) too, so that a stored secret cannot be sent to another host; otherwise, tokens that a person authorized are invalidated.',
   scope: 'agents:write',
   bucket: 'tasks.action',
   body: Type.Object({
@@ -258,13 +267,13 @@ export const deleteCredential = defineOperation({
   sdk: 'credentials.delete',
   method: 'DELETE',
   summary: 'Delete a credential',
-  description: 'Calls of tools that name it fail from now on.',
+  description: 'From now on, calls of tools that use it fail.',
   scope: 'agents:write',
   bucket: 'tasks.action',
   responses: [
     {
       status: 200,
-      description: 'The credential is gone.',
+      description: 'The credential is deleted.',
       schema: Confirmation({ credential_id: Type.String() }),
       example: { message: 'Credential deleted', credential_id: example.id },
     },
@@ -279,12 +288,12 @@ export const authorizeCredential = defineOperation({
   audit: 'credential.authorization_requested',
   command: 'credentials authorize',
   sdk: 'credentials.authorize',
-  sdk_note: 'Open the address in a browser that is signed in here as the same user.',
+  sdk_note: 'Open the URL in a browser that is signed in to this service as the same user.',
   method: 'POST',
-  summary: 'Begin to connect a credential',
+  summary: 'Start to connect a credential',
   description:
-    'Answers the address at the issuer that a person opens to let this service in. The browser comes back to this service, ' +
-    'where it must be signed in as the user who began: any other one is refused. Only of type `oauth2` with the grant ' +
+    'Returns the URL at the issuer that a person opens to authorize this service. The issuer redirects the browser to this service, ' +
+    'where it must be signed in as the user who started; other users are refused. Only for type `oauth2` with the grant ' +
     '`authorization_code`.',
   scope: 'agents:write',
   bucket: 'tasks.action',
@@ -292,11 +301,11 @@ export const authorizeCredential = defineOperation({
   responses: [
     {
       status: 200,
-      description: 'Where the person goes.',
+      description: 'The URL for the person to open.',
       schema: Named(
         'CredentialAuthorization',
         Type.Object({
-          url: Type.String({ description: 'At the issuer, with PKCE and state.' }),
+          url: Type.String({ description: 'The authorization URL of the issuer, with PKCE and state.' }),
           expires_at: Timestamp,
         }),
       ),
@@ -309,7 +318,7 @@ export const authorizeCredential = defineOperation({
   problems: ['project_not_found', 'credential_not_found', 'resource_conflict', 'bad_gateway', 'gateway_timeout'],
 })
 
-/** Where issuers send browsers back to, below the public address of the service. */
+/** Path of the redirect URI for issuers, below the public address of the service. */
 export const credentialCallbackPath = '/api/v1/credentials/callback'
 
 export const finishCredentialAuthorization = defineOperation({
@@ -321,15 +330,15 @@ export const finishCredentialAuthorization = defineOperation({
   bucket: 'login',
   id: 'finishCredentialAuthorization',
   tolerant: true,
-  without_command: 'a page that a browser comes back to',
+  without_command: 'the issuer redirects a browser to this page',
   sdk: 'credentials.callbackUrl',
-  sdk_note: 'The redirect URI to register at the issuer.',
+  sdk_note: 'Returns the redirect URI to register at the issuer.',
   method: 'GET',
   path: credentialCallbackPath,
-  summary: 'Come back from the issuer of a credential',
+  summary: 'Complete the connection of a credential',
   description:
-    'The redirect URI to register at issuers. Works once, within 10 minutes, and only for the user who began, whose session the ' +
-    'browser has: another one is refused, and one without a session is asked to sign in first.',
+    'The redirect URI to register at issuers. Works once, within 10 minutes, and only in a browser with a session of the user who ' +
+    'started. Other users are refused; a browser without a session is asked to sign in first.',
   query: Type.Object({
     code: Type.Optional(Type.String({ maxLength: 8192, 'x-secret': true })),
     state: Type.Optional(Type.String({ maxLength: 1024 })),
@@ -338,13 +347,17 @@ export const finishCredentialAuthorization = defineOperation({
     error_description: Type.Optional(Type.String({ maxLength: 8192 })),
   }),
   responses: [
-    { status: 303, description: 'To the sign-in, and back.', headers: { Location: 'The page to sign in.' } },
-    { status: 200, media_type: 'text/html', description: 'A page: the credential is connected.' },
+    {
+      status: 303,
+      description: 'A redirect to the sign-in page, which leads back here.',
+      headers: { Location: 'The sign-in page.' },
+    },
+    { status: 200, media_type: 'text/html', description: 'A page that says that the credential is connected.' },
   ],
   problems: ['insufficient_permissions', 'resource_conflict', 'bad_gateway', 'gateway_timeout'],
 })
 
-/** Where authorization servers read what this service is, below its public address. */
+/** Path of the client metadata document of this service, below its public address. */
 export const credentialClientPath = '/api/v1/credentials/client'
 
 export const getCredentialClient = defineOperation({
@@ -358,11 +371,11 @@ export const getCredentialClient = defineOperation({
   tolerant: true,
   without_command: 'a document that authorization servers read',
   sdk: 'credentials.client',
-  sdk_note: 'Its address is the `client_id` of this service at issuers that take one.',
+  sdk_note: 'Its URL is the `client_id` of this service at issuers that accept client metadata documents.',
   method: 'GET',
   path: credentialClientPath,
   summary: 'Read the client metadata of this service',
-  description: 'The client id metadata document of this service as an OAuth client of other issuers.',
+  description: 'The client metadata document of this service as an OAuth client of other issuers.',
   responses: [
     {
       status: 200,

@@ -16,41 +16,46 @@ import {
 } from '../core/schemas.ts'
 import { ofWebhook } from './webhooks.ts'
 
-/** States of a delivery: it waits for its next attempt, it was taken, or it was given up. */
+/** States of a delivery: it waits for an attempt, the receiver accepted it, or it failed permanently. */
 export const deliveryStates = ['pending', 'delivered', 'failed'] as const
 
-/** Why a delivery was given up. */
+/** Why a delivery failed permanently. */
 export const deliveryFailures = ['attempts_exhausted', 'webhook_disabled', 'gone'] as const
 
-/** Everything that a webhook can be sent. */
+/** All events that a delivery may have. */
 export const deliveredEvents = [...eventNames, ...moreEventNames, ...taskEventNames, testEventName] as const
 
 const shared = {
   id: Type.String(),
   event_id: Type.String({
-    description: 'The `webhook-id` of every attempt: the same however often the event is delivered.',
+    description: 'Sent as `webhook-id` with every attempt; the same for redeliveries of the event.',
   }),
   event: Choice(deliveredEvents),
   status: Choice(deliveryStates),
   failure: Nullable(
     Choice(deliveryFailures, {
       description:
-        'Why it was given up: all attempts failed, the webhook was disabled, or it answered 410; null otherwise.',
+        'Why the delivery failed permanently: all attempts failed, the webhook was disabled, or the receiver responded 410 (`gone`). Null otherwise.',
     }),
   ),
   is_redelivery: Type.Boolean({
-    description: 'A redelivery: its failures do not count towards disabling the webhook.',
+    description: 'Whether it is a redelivery, whose failures do not count towards disabling the webhook.',
   }),
-  is_test: Type.Boolean({ description: 'Made by a test of the webhook: no other webhook got it.' }),
-  last_response_status: Nullable(Type.Integer({ description: 'Null where there was no answer yet.' })),
-  next_attempt_at: Nullable({ ...Timestamp, description: 'When it is due; null unless it is pending.' }),
+  is_test: Type.Boolean({ description: 'Whether a test of the webhook created it. No other webhook gets the event.' }),
+  last_response_status: Nullable(
+    Type.Integer({ description: 'Status of the last response; null if there is none yet.' }),
+  ),
+  next_attempt_at: Nullable({
+    ...Timestamp,
+    description: 'Time of the next attempt; null unless the delivery is pending.',
+  }),
   created_at: Timestamp,
-  finished_at: Nullable({ ...Timestamp, description: 'When it was taken or given up.' }),
+  finished_at: Nullable({ ...Timestamp, description: 'When it was delivered or failed permanently.' }),
 }
 
 const Delivery = Named(
   'Delivery',
-  Type.Object({ ...shared, attempts: Type.Integer({ minimum: 0, description: 'All that were made.' }) }),
+  Type.Object({ ...shared, attempts: Type.Integer({ minimum: 0, description: 'Number of attempts so far.' }) }),
 )
 
 const Headers = Type.Unsafe<Record<string, string>>({ type: 'object', additionalProperties: { type: 'string' } })
@@ -63,20 +68,22 @@ const DeliveryAttempt = Named(
     duration_ms: Type.Integer({ minimum: 0 }),
     request: Type.Object({
       url: Type.String(),
-      headers: { ...Headers, description: 'The signature is shortened.' },
+      headers: { ...Headers, description: 'The request headers; the signature is shortened.' },
     }),
     response: Nullable(
       Type.Object(
         {
           status: Type.Integer(),
           headers: Headers,
-          body: Type.String({ description: 'As text; the first KiB.' }),
+          body: Type.String({ description: 'The first KiB as text.' }),
         },
-        { description: 'Null where there was none.' },
+        { description: 'The response; null if there was none.' },
       ),
     ),
     error: Nullable(
-      Type.String({ description: 'Why there was no answer, or what was wrong with it; null after a success.' }),
+      Type.String({
+        description: 'Why there was no response, or why the response is a failure; null after a success.',
+      }),
     ),
   }),
 )
@@ -86,9 +93,9 @@ const DeliveryWithAttempts = Named(
   Type.Object({
     ...shared,
     payload: Nullable(
-      Type.String({ description: 'The body of every attempt, byte for byte; null where the event is no longer kept.' }),
+      Type.String({ description: 'The body of every attempt, byte for byte; null if the event is no longer stored.' }),
     ),
-    attempts: Type.Array(DeliveryAttempt, { description: 'All that were made, the first one first.' }),
+    attempts: Type.Array(DeliveryAttempt, { description: 'The attempts so far, oldest first.' }),
   }),
 )
 
@@ -148,10 +155,12 @@ export const testWebhook = defineOperation({
   sdk: 'webhooks.test',
   method: 'POST',
   summary: 'Test a webhook',
-  description: `Sends \`${testEventName}\`, or a sample of the event that is named, to this webhook alone, whatever it subscribed to or filters. Signed, repeated and listed like every delivery; its failures count nowhere. Identifiers in a sample name nothing. The webhook must be active.`,
+  description: `Sends \`${testEventName}\`, or a sample of the given event, only to this webhook, independent of its subscriptions and filters. It is signed, retried and listed like every delivery, but its failures do not count towards disabling the webhook. Identifiers in a sample do not exist. The webhook must be active.`,
   scope: 'projects:write',
   body: Type.Object({
-    event: Type.Optional(Choice(deliveredEvents, { default: testEventName, description: 'A sample of which event.' })),
+    event: Type.Optional(
+      Choice(deliveredEvents, { default: testEventName, description: 'The event to send a sample of.' }),
+    ),
   }),
   body_example: { event: 'agent.failed' },
   body_optional: true,
@@ -169,7 +178,7 @@ export const listDeliveries = defineOperation({
   sdk: 'webhooks.listDeliveries',
   method: 'GET',
   summary: 'List deliveries of a webhook',
-  description: 'Its deliveries, sent, pending or failed, the newest first, for 30 days.',
+  description: 'Deliveries of the webhook, newest first. They are kept for 30 days.',
   scope: 'projects:read',
   query: pageQuery({
     status: Type.Optional(Choice(deliveryStates, { description: 'Only deliveries in this state.' })),
@@ -199,7 +208,7 @@ export const getDelivery = defineOperation({
   sdk: 'webhooks.getDelivery',
   method: 'GET',
   summary: 'Read a delivery',
-  description: 'What was sent, and what every attempt came to.',
+  description: 'The body of the delivery, and every attempt with its result.',
   scope: 'projects:read',
   responses: [
     {
@@ -220,14 +229,14 @@ export const redeliverDelivery = defineOperation({
   command: 'deliveries redeliver',
   sdk: 'webhooks.redeliver',
   method: 'POST',
-  summary: 'Deliver again',
+  summary: 'Redeliver a delivery',
   description:
-    'Sends the event again, under the same identifier, signed with the current secret, and as often as a new one where that fails. One that is pending already is due at once. The webhook must be active.',
+    'Sends the event again with the same id, signed with the current secret, and retries it like a new delivery. If the delivery is still pending, it is due immediately. The webhook must be active.',
   scope: 'projects:write',
   responses: [
     {
       status: 202,
-      description: 'The delivery as it is now.',
+      description: 'The delivery after the change.',
       schema: Delivery,
       example: { ...pendingExample, attempts: 1, is_redelivery: true, last_response_status: 503 },
     },
@@ -243,8 +252,8 @@ export const recoverDeliveries = defineOperation({
   command: 'deliveries recover',
   sdk: 'webhooks.recover',
   method: 'POST',
-  summary: 'Deliver again what failed',
-  description: `Everything that was given up at that moment or later is delivered again, the oldest first, as by redelivering each; at most ${bounds.recovered_deliveries} with one request. The webhook must be active.`,
+  summary: 'Recover failed deliveries',
+  description: `Redelivers every delivery that failed permanently at \`since\` or later, oldest first; up to ${bounds.recovered_deliveries} with one request. The webhook must be active.`,
   scope: 'projects:write',
   body: Type.Object({
     since: { ...TimestampInput, description: `ISO 8601, at most ${bounds.recover_days} days ago.` },
@@ -253,13 +262,13 @@ export const recoverDeliveries = defineOperation({
   responses: [
     {
       status: 202,
-      description: 'How many are due again.',
+      description: 'The number of deliveries that are due again.',
       schema: Named(
         'RecoveredDeliveries',
         Confirmation({
           webhook_id: Type.String(),
           recovered: Type.Integer({ minimum: 0 }),
-          has_more: Type.Boolean({ description: 'Whether others are left for another request.' }),
+          has_more: Type.Boolean({ description: 'Whether more deliveries are left for another request.' }),
         }),
       ),
       example: {

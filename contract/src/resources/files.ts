@@ -12,26 +12,26 @@ import {
   Timestamp,
 } from '../core/schemas.ts'
 
-/** How much there may be of files. */
+/** Bounds of files. */
 export const fileBounds = {
-  /** Of one file. */
+  /** Size of one file. */
   bytes: 20 * 1_048_576,
-  /** Bytes of a name, as UTF-8. */
+  /** Length of a name in bytes of UTF-8. */
   name_bytes: 255,
   per_project: 50_000,
-  /** Days that a file is kept which no task names. */
+  /** Days that a file without a task is kept. */
   unused_days: 30,
 } as const
 
-/** Pictures that models take and browsers may show. */
+/** Media types of images that models accept and browsers may show. */
 export const imageTypes = ['image/png', 'image/jpeg', 'image/gif', 'image/webp'] as const
 
-/** Whether files of a media type are pictures that models see and browsers show. */
+/** Whether models and browsers show files of this media type as images. */
 export function isImageType(media_type: string): boolean {
   return (imageTypes as readonly string[]).includes(media_type)
 }
 
-/** Whether files of a media type are text that a model can read. */
+/** Whether files of this media type are text that a model can read. */
 export function isTextType(media_type: string): boolean {
   const type = media_type.split(';', 1)[0]!.trim().toLowerCase()
   return (
@@ -46,19 +46,19 @@ export const File = Named(
   'File',
   Type.Object({
     id: Type.String(),
-    name: Type.String({ description: 'Without path separators and control characters.' }),
-    media_type: Type.String({ description: 'What its bytes say that it is.' }),
+    name: Type.String({ description: 'The name, without path separators and control characters.' }),
+    media_type: Type.String({ description: 'The media type, detected from the bytes.' }),
     bytes: Type.Integer({ minimum: 0 }),
-    sha256: Type.String({ description: 'Of its bytes, as 64 hexadecimal digits.' }),
+    sha256: Type.String({ description: 'SHA-256 of the bytes, as 64 hexadecimal digits.' }),
     created_at: Timestamp,
     created_by: Type.String(),
     task_id: Nullable(
-      Type.String({ description: 'The task whose tools made it, or with whose input it came; null of an upload.' }),
+      Type.String({ description: 'The task whose tools created it or whose input contained it; null for an upload.' }),
     ),
     expires_at: Nullable({
       ...Timestamp,
       description:
-        'When it is removed unless a task names it. Null of one that a task names: it goes with the last of them.',
+        'When the file is removed if no task uses it. Null if a task uses it: then it is removed with the last such task.',
     }),
   }),
 )
@@ -74,7 +74,7 @@ const example = {
   task_id: null,
   expires_at: '2026-12-20T09:30:00.000Z',
 }
-/** A file that a task's tools kept as a result. */
+/** A file that a task's tools saved as a result. */
 export const Artifact = Named(
   'Artifact',
   Type.Object({
@@ -111,17 +111,17 @@ export const createFile = defineOperation({
   audit: 'file.created',
   command: 'files upload',
   sdk: 'files.upload',
-  sdk_note: 'Takes a `Blob`, bytes, a stream or text; a `Blob` with a name keeps it with `{ name: file.name }`.',
+  sdk_note: 'Accepts a `Blob`, bytes, a stream or text. To keep the name of a `File`, pass `{ name: file.name }`.',
   method: 'POST',
   summary: 'Upload a file',
-  description: `The bytes as the body, with any \`Content-Type\`, or \`multipart/form-data\` with the file as \`file\` and optionally its \`name\`. At most ${fileBounds.bytes} bytes. The media type is read from the bytes.`,
+  description: `The body is the bytes, with any \`Content-Type\`, or \`multipart/form-data\` with the part \`file\` and optionally \`name\`. At most ${fileBounds.bytes} bytes. The media type is detected from the bytes.`,
   scope: 'tasks:write',
   bucket: 'tasks.create',
   query: Type.Object({
     name: Type.Optional(
       Type.String({
         maxLength: 2000,
-        description: `What it is called. Path separators and control characters are taken out, and it is cut to ${fileBounds.name_bytes} bytes.`,
+        description: `Name of the file. Path separators and control characters are removed, and it is cut to ${fileBounds.name_bytes} bytes.`,
       }),
     ),
   }),
@@ -129,7 +129,7 @@ export const createFile = defineOperation({
     'application/octet-stream': Type.String({ format: 'binary', description: 'The bytes of the file.' }),
     'multipart/form-data': Type.Object({
       file: Type.String({ format: 'binary', description: 'The bytes of the file.' }),
-      name: Type.Optional(Type.String({ description: 'What it is called; before the name of the part.' })),
+      name: Type.Optional(Type.String({ description: 'Name of the file; it overrides the filename of the part.' })),
     }),
   },
   responses: [{ status: 201, description: 'The file.', schema: File, example }],
@@ -148,13 +148,13 @@ export const listFiles = defineOperation({
   bucket: 'tasks.read',
   query: offsetQuery({
     task_id: Type.Optional(
-      Type.String({ maxLength: 100, description: 'Only files that this task made or that came with it.' }),
+      Type.String({ maxLength: 100, description: 'Only files that this task created or that came with its input.' }),
     ),
     search: Type.Optional(
       Type.String({
         minLength: 1,
         maxLength: bounds.search,
-        description: 'Only files whose name contains this, in any case.',
+        description: 'Only files whose name contains this text. Case-insensitive.',
       }),
     ),
   }),
@@ -175,8 +175,8 @@ export const getFile = defineOperation({
   command: 'files get',
   sdk: 'files.get',
   method: 'GET',
-  summary: 'Read what is known of a file',
-  description: 'Its name, type, size and digest.',
+  summary: 'Read the metadata of a file',
+  description: 'Name, media type, size and digest of the file.',
   scope: 'watch_tasks',
   bucket: 'tasks.read',
   responses: [{ status: 200, description: 'The file.', schema: File, example }],
@@ -186,7 +186,7 @@ export const getFile = defineOperation({
 const contentHeaders = {
   ETag: 'The SHA-256 of the whole file, in quotes.',
   'Accept-Ranges': '`bytes`.',
-  'Content-Disposition': '`inline` of PNG, JPEG, GIF and WebP; `attachment` of everything else.',
+  'Content-Disposition': '`inline` for PNG, JPEG, GIF and WebP; `attachment` for everything else.',
 }
 
 export const getFileContent = defineOperation({
@@ -195,22 +195,22 @@ export const getFileContent = defineOperation({
   id: 'getFileContent',
   command: 'files download',
   sdk: 'files.content',
-  sdk_note: 'The response, to be read as it comes, or whole by `blob()`.',
+  sdk_note: 'Returns the response: stream it, or read it whole with `blob()`.',
   method: 'GET',
   summary: 'Download a file',
   description:
-    'The bytes, with their media type. `Range` asks for a part of them, `If-None-Match` with the `ETag` for nothing where they are known. Everything but pictures is a download.',
+    'The bytes with their media type. Supports `Range` and `If-None-Match`. Browsers download everything except images.',
   scope: 'watch_tasks',
   bucket: 'tasks.read',
   responses: [
     { status: 200, description: 'The bytes.', media_type: '*/*', headers: contentHeaders },
     {
       status: 206,
-      description: 'The part of them that `Range` asks for.',
+      description: 'The part that `Range` requests.',
       media_type: '*/*',
-      headers: { ...contentHeaders, 'Content-Range': 'Which part of how many bytes.' },
+      headers: { ...contentHeaders, 'Content-Range': 'The range, and the size of the file.' },
     },
-    { status: 304, description: 'They are known: `If-None-Match` names them.', headers: { ETag: contentHeaders.ETag } },
+    { status: 304, description: '`If-None-Match` has the `ETag` of the file.', headers: { ETag: contentHeaders.ETag } },
   ],
   problems: ['project_not_found', 'file_not_found', 'range_not_satisfiable'],
 })
@@ -224,16 +224,18 @@ export const deleteFile = defineOperation({
   method: 'DELETE',
   summary: 'Delete a file',
   description:
-    'A file that a task names which has not ended is in use, and refused unless `force` is true: then a task that has not sent it to its model yet fails with `file_missing`.',
+    'Fails with 409 if a task that has not ended uses the file, unless `force` is true. Then a task that has not sent it to its model yet fails with `file_missing`.',
   scope: 'tasks:write',
   bucket: 'tasks.action',
   query: Type.Object({
-    force: Type.Optional(Type.Boolean({ default: false, description: 'Also where a task is using it.' })),
+    force: Type.Optional(
+      Type.Boolean({ default: false, description: 'Whether to delete the file even if a task uses it.' }),
+    ),
   }),
   responses: [
     {
       status: 200,
-      description: 'The file is gone.',
+      description: 'The file is deleted.',
       schema: Confirmation({ file_id: Type.String() }),
       example: { message: 'File deleted', file_id: example.id },
     },
@@ -241,5 +243,5 @@ export const deleteFile = defineOperation({
   problems: ['project_not_found', 'file_not_found', 'file_in_use'],
 })
 
-/** What goes into tasks and what comes out of them. */
+/** Operations on input and output files of tasks. */
 export const fileOperations: Operation[] = [createFile, listFiles, getFile, getFileContent, deleteFile] as Operation[]

@@ -16,7 +16,7 @@ import {
 
 export const logLevels = ['debug', 'info', 'warn', 'error'] as const
 
-/** Code points of a text that messages are searched for. */
+/** Maximum length of a search text in code points. */
 const logSearchMax = 200
 
 /** An entry of an agent's log (spec 2.7). */
@@ -37,7 +37,7 @@ const logQuery = offsetQuery(
       Type.String({
         minLength: 1,
         maxLength: logSearchMax,
-        description: 'Only entries whose message contains this, in any case.',
+        description: 'Only entries whose message contains this text. Case-insensitive.',
       }),
     ),
     task_id: Type.Optional(Type.String({ maxLength: 100, description: 'Only entries of this task.' })),
@@ -58,7 +58,7 @@ export const getAgentLogs = defineOperation({
   error_format: 'agents',
   tag: 'Agents',
   summary: "Read an agent's log",
-  description: 'The newest entries first. `level` matches exactly; `start_time` is inclusive, `end_time` exclusive.',
+  description: 'Newest entries first. `level` matches exactly; `start_time` is inclusive, `end_time` exclusive.',
   credentials: anyCredential,
   scope: 'agents:read',
   bucket: 'agents.logs',
@@ -85,7 +85,7 @@ export const getAgentLogs = defineOperation({
   problems: ['project_not_found', 'agent_not_found'],
 })
 
-/** An entry of a project's logs, which tells whose it is. */
+/** An entry of a project's logs, with its agent. */
 const ProjectLogEntry = Named('ProjectLogEntry', Type.Object({ agent_id: Type.String(), ...LogEntry.properties }))
 
 export const listProjectLogs = defineOperation({
@@ -97,7 +97,7 @@ export const listProjectLogs = defineOperation({
   error_format: 'agents',
   tag: 'Projects',
   summary: "Read the logs of a project's agents",
-  description: `The logs of all agents as one, the newest entries first; filters are those of an agent's log. A \`search\` looks at the newest ${projectLogSearch.entries.toLocaleString('en')} entries that the other filters leave, and \`total\` is of those.`,
+  description: `The logs of all agents merged, newest entries first, with the filters of an agent's log. A \`search\` examines the newest ${projectLogSearch.entries.toLocaleString('en')} entries that pass the other filters; \`total\` counts the matches among those.`,
   credentials: anyCredential,
   scope: 'agents:read',
   bucket: 'agents.logs',

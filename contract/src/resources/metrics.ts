@@ -13,9 +13,9 @@ import {
 /** Lengths of the buckets of a time series, in seconds. */
 export const metricIntervals = { '1m': 60, '5m': 300, '15m': 900, '1h': 3600, '1d': 86_400 } as const
 
-/** More points than these are refused (decision D49). */
+/** Maximum number of points of a time series; requests for more are refused (decision D49). */
 export const metricPointsMax = 1500
-/** What a request without `start_time` covers. */
+/** Default period in seconds, for requests without `start_time`. */
 export const metricPeriodDefault_seconds = 86_400
 
 const intervals = ['1m', '5m', '15m', '1h', '1d'] as const
@@ -23,41 +23,41 @@ const fraction = (description: string) => Type.Number({ minimum: 0, maximum: 1, 
 const amount = (description: string) => Type.Number({ minimum: 0, description })
 const count = (description: string) => Type.Integer({ minimum: 0, description })
 
-/** Metrics of an agent over a period (spec 2.8, decision D49). Nothing is ever null. */
+/** Metrics of an agent over a period (spec 2.8, decision D49). No member is null. */
 export const AgentMetrics = Named(
   'AgentMetrics',
   Type.Object({
     tasks: Type.Object({
-      total: count('Tasks that were there in the period.'),
-      completed: count('Ended well in the period.'),
-      failed: count('Ended badly or expired in the period.'),
-      in_progress: count('Not ended at the end of the period.'),
-      success_rate: fraction('completed / (completed + failed); 0 when there are none.'),
+      total: count('Tasks that existed in the period.'),
+      completed: count('Tasks that completed in the period.'),
+      failed: count('Tasks that failed or expired in the period.'),
+      in_progress: count('Tasks that had not ended at the end of the period.'),
+      success_rate: fraction('completed / (completed + failed); 0 if there are none.'),
     }),
     performance: Type.Object({
-      avg_response_time: amount('Seconds from the start to the end of a task.'),
-      p95_response_time: amount('Seconds.'),
-      p99_response_time: amount('Seconds.'),
-      tokens_per_minute: amount('Input and output tokens.'),
-      requests_per_minute: amount('Calls of models.'),
+      avg_response_time: amount('Average seconds from start to end of a task.'),
+      p95_response_time: amount('95th percentile, in seconds.'),
+      p99_response_time: amount('99th percentile, in seconds.'),
+      tokens_per_minute: amount('Input and output tokens per minute.'),
+      requests_per_minute: amount('Model calls per minute.'),
     }),
     resource_usage: Type.Object({
-      cpu_usage: fraction('Of the processors, while the agent had tasks.'),
-      memory_usage: fraction('Of the memory, while the agent had tasks.'),
-      disk_usage: fraction("Of the agent's share of storage."),
+      cpu_usage: fraction('Share of the processors in use while the agent had tasks.'),
+      memory_usage: fraction('Share of the memory in use while the agent had tasks.'),
+      disk_usage: fraction("Share of the storage that the agent's data uses."),
       network_in: amount('Bytes from model providers.'),
       network_out: amount('Bytes to model providers.'),
     }),
     time_series: Type.Array(
       Type.Object({
         timestamp: Timestamp,
-        tasks_completed: count('Ended well in the bucket.'),
-        tasks_failed: count('Ended badly or expired in the bucket.'),
-        avg_response_time: amount('Seconds.'),
-        cpu_usage: fraction('As above.'),
-        memory_usage: fraction('As above.'),
+        tasks_completed: count('Tasks that completed in the bucket.'),
+        tasks_failed: count('Tasks that failed or expired in the bucket.'),
+        avg_response_time: amount('Average seconds from start to end of a task.'),
+        cpu_usage: fraction('Share of the processors in use while the agent had tasks.'),
+        memory_usage: fraction('Share of the memory in use while the agent had tasks.'),
         tokens: count('Input and output tokens of the bucket.'),
-        requests: count('Calls of models in the bucket.'),
+        requests: count('Model calls in the bucket.'),
         network_in: amount('Bytes from model providers in the bucket.'),
         network_out: amount('Bytes to model providers in the bucket.'),
       }),
@@ -74,7 +74,7 @@ export const getAgentMetrics = defineOperation({
   error_format: 'agents',
   tag: 'Agents',
   summary: "Read an agent's metrics",
-  description: `The last 24 hours unless said otherwise. Buckets are aligned to UTC and empty ones are there; at most ${metricPointsMax} of them.`,
+  description: `The default period is the last 24 hours. Buckets are aligned to UTC and include empty ones; a request may have at most ${metricPointsMax} of them.`,
   credentials: anyCredential,
   scope: 'agents:read',
   bucket: 'agents.metrics',
@@ -87,7 +87,7 @@ export const getAgentMetrics = defineOperation({
   responses: [
     {
       status: 200,
-      description: 'The metrics, and the period they are of.',
+      description: 'The metrics and their period.',
       schema: Named(
         'AgentMetricsResult',
         Type.Object({
@@ -134,9 +134,9 @@ export const getAgentMetrics = defineOperation({
   problems: ['project_not_found', 'agent_not_found'],
 })
 
-/** Groups of failures that are given at most. */
+/** Maximum number of failure groups in a response. */
 export const failureGroupsMax = 20
-/** The newest failed tasks of a project, and the newest expired ones, that are grouped at most. */
+/** Maximum number of failed tasks, and of expired tasks, that are grouped: the newest of a project. */
 export const failuresGrouped = 10_000
 
 const seconds = (description: string) => Type.Number({ minimum: 0, description })
@@ -152,9 +152,9 @@ export const getProjectMetrics = defineOperation({
   tag: 'Projects',
   summary: "Read a project's metrics",
   description:
-    `How the tasks of a project, or of one of its agents, ended, how long they took and what they used: in sum and over time. ` +
-    `The last 24 hours unless said otherwise. Buckets are aligned to UTC, whole ones are counted from the one that holds start_time, and empty ones are there; at most ${metricPointsMax} of them. ` +
-    `Usage is counted by the hour: in shorter buckets it stands in the first of its hour. Percentiles are within 1 %.`,
+    `Results, durations and usage of the tasks of a project or of one of its agents, as totals and as a time series. ` +
+    `The default period is the last 24 hours. Buckets are aligned to UTC and include empty ones; whole buckets count, from the one that contains start_time. A request may have at most ${metricPointsMax} buckets. ` +
+    `Usage has a resolution of one hour: with shorter buckets, the first bucket of the hour has it. Percentiles are exact to 1 %.`,
   credentials: anyCredential,
   extension: true,
   scope: 'agents:read',
@@ -171,43 +171,43 @@ export const getProjectMetrics = defineOperation({
   responses: [
     {
       status: 200,
-      description: 'The metrics, and the period they are of.',
+      description: 'The metrics and their period.',
       schema: Named(
         'ProjectMetrics',
         Type.Object({
           metrics: Type.Object({
             tasks: Type.Object({
-              completed: count('Ended well in the period.'),
-              failed: count('Failed or expired in the period.'),
-              canceled: count('Were canceled in the period.'),
+              completed: count('Tasks that completed in the period.'),
+              failed: count('Tasks that failed or expired in the period.'),
+              canceled: count('Tasks that were canceled in the period.'),
               success_rate: Type.Number({
                 minimum: 0,
                 maximum: 1,
-                description: 'completed / (completed + failed); 0 when there are none.',
+                description: 'completed / (completed + failed); 0 if there are none.',
               }),
             }),
             performance: Type.Object({
-              avg_response_time: seconds('Seconds from the start to the end of a task.'),
-              p50_response_time: seconds('Seconds.'),
-              p95_response_time: seconds('Seconds.'),
-              p99_response_time: seconds('Seconds.'),
+              avg_response_time: seconds('Average seconds from start to end of a task.'),
+              p50_response_time: seconds('Median, in seconds.'),
+              p95_response_time: seconds('95th percentile, in seconds.'),
+              p99_response_time: seconds('99th percentile, in seconds.'),
             }),
             usage: Type.Object({
               calls: count('Calls of models and tools.'),
               tokens: count('Input and output tokens.'),
               cost_usd: dollars,
-              unpriced_calls: count('Calls of models whose price is not known.'),
+              unpriced_calls: count('Model calls whose price is unknown.'),
             }),
             time_series: Type.Array(
               Type.Object({
                 timestamp: Timestamp,
-                completed: count('In the bucket.'),
-                failed: count('In the bucket.'),
-                canceled: count('In the bucket.'),
-                p50_response_time: seconds('Seconds; 0 where nothing ended.'),
-                p95_response_time: seconds('Seconds; 0 where nothing ended.'),
-                calls: count('In the bucket.'),
-                tokens: count('In the bucket.'),
+                completed: count('Tasks that completed in the bucket.'),
+                failed: count('Tasks that failed or expired in the bucket.'),
+                canceled: count('Tasks that were canceled in the bucket.'),
+                p50_response_time: seconds('Median, in seconds; 0 if no task ended.'),
+                p95_response_time: seconds('95th percentile, in seconds; 0 if no task ended.'),
+                calls: count('Calls of models and tools in the bucket.'),
+                tokens: count('Input and output tokens in the bucket.'),
                 cost_usd: dollars,
               }),
             ),
@@ -215,14 +215,14 @@ export const getProjectMetrics = defineOperation({
               Type.Object({
                 agent_id: Type.String(),
                 agent_name: Type.String(),
-                code: Type.String({ description: 'The code of the error; `expired` of tasks that expired.' }),
-                message: Type.String({ description: 'Of the newest of them.' }),
-                count: count('Tasks of the agent that ended with it in the period.'),
-                last_task_id: Type.String({ description: 'The newest of them.' }),
+                code: Type.String({ description: 'The code of the error; `expired` for tasks that expired.' }),
+                message: Type.String({ description: 'The error message of the newest of these tasks.' }),
+                count: count('Tasks of the agent that ended with this code in the period.'),
+                last_task_id: Type.String({ description: 'The newest of these tasks.' }),
                 last_at: Timestamp,
               }),
               {
-                description: `The most frequent first, at most ${failureGroupsMax}, of the newest ${failuresGrouped} failed and as many expired tasks.`,
+                description: `Up to ${failureGroupsMax} groups, most frequent first, of the newest ${failuresGrouped} failed and ${failuresGrouped} expired tasks.`,
               },
             ),
           }),

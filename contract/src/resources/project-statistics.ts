@@ -5,7 +5,7 @@ import { Named, Timestamp } from '../core/schemas.ts'
 
 const count = (description: string) => Type.Integer({ minimum: 0, description })
 
-/** Of so many newest tasks of a project the last change is looked for. */
+/** Number of newest tasks of a project whose changes count as activity. */
 export const activeTasks = 20
 
 const statistics = {
@@ -28,30 +28,30 @@ export const listProjectStatistics = defineOperation({
   path: '/api/v1/projects/statistics',
   summary: 'Read the statistics of several projects',
   description:
-    `How many agents projects have, and when something last happened in them. Those that the organization has not are left out. ` +
-    `Activity is a new name of the project, a new agent, and any change of one of its ${activeTasks} newest tasks.`,
+    `The number of agents of each project, and its last activity. Projects that the organization does not have are omitted. ` +
+    `Activity is a change of the project's name, a new agent, or a change of one of its ${activeTasks} newest tasks.`,
   scope: 'projects:read',
   query: Type.Object({
     project_ids: Type.Optional(
       Type.String({
         minLength: 1,
         pattern: `^(proj_)?[1-9][0-9]{0,15}(,(proj_)?[1-9][0-9]{0,15}){0,${bounds.page_limit - 1}}$`,
-        description: `Up to ${bounds.page_limit} of them, with commas between. Those of the ${bounds.page_limit} newest projects where nothing is said.`,
+        description: `Up to ${bounds.page_limit} project ids, separated by commas. Default: the ${bounds.page_limit} newest projects.`,
       }),
     ),
   }),
   responses: [
     {
       status: 200,
-      description: 'The statistics of each project, the newest first.',
+      description: 'The statistics of each project, newest projects first.',
       schema: Named(
         'ProjectStatistics',
         Type.Object({
           statistics: Type.Array(
             Type.Object({
               project_id: Type.Integer(),
-              agents: count('In any state.'),
-              agents_running: count('In the state `running`.'),
+              agents: count('Agents in any state.'),
+              agents_running: count('Agents in the state `running`.'),
               last_activity: Timestamp,
             }),
           ),

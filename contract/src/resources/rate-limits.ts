@@ -14,7 +14,7 @@ import {
 
 const count = (description: string) => Type.Integer({ minimum: 0, description })
 
-/** What a limit counts: a bucket of requests, or `tokens` of models. */
+/** Names of limits: rate limits of requests, and `tokens` of models. */
 export const limitNames = [...(Object.keys(buckets) as (keyof typeof buckets)[]), 'tokens'] as const
 
 export const retentionKinds = [
@@ -30,40 +30,40 @@ export const retentionKinds = [
 ] as const
 export type RetentionKind = (typeof retentionKinds)[number]
 
-/** Where the limits of the credential at hand stand, and how long what it made is kept. */
+/** The limits of the credential with their usage, and the retention of data. */
 export const RateLimits = Named(
   'RateLimits',
   Type.Object({
     is_enforced: Type.Boolean({
-      description: 'False where the operator has switched limits off: then nothing is counted.',
+      description: 'False if the operator has switched limits off. Then nothing is counted.',
     }),
     limits: Type.Array(
       Type.Object({
-        name: Choice(limitNames, { description: 'A bucket of requests, or `tokens` of models.' }),
-        window: Choice(['minute', 'hour'], { description: 'What time is counted together, in whole ones of UTC.' }),
-        limit: count('As many as may be.'),
-        used: count('In the running window.'),
-        remaining: count('Left in the running window.'),
-        resets_at: { ...Timestamp, description: 'When the running window ends.' },
+        name: Choice(limitNames, { description: 'A rate limit of requests, or `tokens` of models.' }),
+        window: Choice(['minute', 'hour'], { description: 'Length of the window, aligned to UTC.' }),
+        limit: count('Maximum per window.'),
+        used: count('Used in the current window.'),
+        remaining: count('Left in the current window.'),
+        resets_at: { ...Timestamp, description: 'When the current window ends.' },
       }),
     ),
     refusals: Type.Array(
       Type.Object({
         name: Choice(limitNames),
-        this_hour: count('Requests that were answered 429 in the running hour.'),
-        previous_hour: count('Those of the hour before.'),
+        this_hour: count('Requests that got status 429 in the current hour.'),
+        previous_hour: count('Requests that got status 429 in the previous hour.'),
         last_at: Timestamp,
       }),
-      { description: 'Buckets whose requests were refused in the running hour or the one before, the latest first.' },
+      { description: 'Limits that refused requests in the current or previous hour, latest first.' },
     ),
     retention: Type.Array(
       Type.Object({
         kind: Choice(retentionKinds),
-        days: Nullable(count('At least so many days; null where it is kept for ever.')),
-        quota_bytes: Nullable(count('Bytes that a project may store; null where there is no such limit.')),
+        days: Nullable(count('Minimum retention in days; null if the data is kept forever.')),
+        quota_bytes: Nullable(count('Bytes that a project may store; null if there is no limit.')),
         bytes: Nullable(
           count(
-            'What it takes on disk, with indexes and with room that was freed and not used again. Told to owners and admins with the scope `admin`, where the service has one organization; else null.',
+            'Size on disk, including indexes and free space in the tables. Only for owners and admins with the scope `admin`, if the service has one organization; otherwise null.',
           ),
         ),
       }),
@@ -98,16 +98,16 @@ export const getRateLimits = defineOperation({
   sdk: 'user.limits',
   method: 'GET',
   path: '/api/v1/auth/limits',
-  summary: 'Read where the limits stand',
+  summary: 'Read the limits and their usage',
   description:
-    'Every limit of the credential at hand with what is used of it, which of them refused requests lately, how long data is kept and what it takes on disk. Cookie sessions of a user share their limits.',
+    'Every limit of the credential with its usage, recent refusals, and retention and size of data. Cookie sessions of a user share their limits.',
   scope: null,
   bucket: 'user',
   responses: [{ status: 200, description: 'Limits, refusals and retention.', schema: RateLimits, example }],
   problems: [],
 })
 
-/** What of the service may refuse a request for being too many. */
+/** Limits that can refuse a request with 429. */
 export const refusalNames = [...limitNames, 'tasks.open_streams'] as const
 
 export const listRateLimitRefusals = defineOperation({
@@ -120,16 +120,16 @@ export const listRateLimitRefusals = defineOperation({
   sdk: 'user.refusals',
   method: 'GET',
   path: '/api/v1/auth/limits/refusals',
-  summary: 'List what limits refused',
+  summary: 'List requests that limits refused',
   description:
-    `Requests that were answered 429 by a limit, by hour (UTC), credential and limit, the latest first; of the last ${retention_days.refusals} days. ` +
-    "Those of the caller's credentials; with the scope `admin`, of all of the organization. A refusal is there after some seconds.",
+    `Requests of the last ${retention_days.refusals} days that got status 429 because of a limit, grouped by hour (UTC), credential and limit, latest first. ` +
+    "Only for the caller's credentials; with the scope `admin`, for all credentials of the organization. Refusals appear after a few seconds.",
   scope: 'api_keys:read',
   bucket: 'user',
   query: offsetQuery({
     start_time: Type.Optional(TimestampInput),
     end_time: Type.Optional(TimestampInput),
-    name: Type.Optional(Choice(refusalNames, { description: 'Only what this limit refused.' })),
+    name: Type.Optional(Choice(refusalNames, { description: 'Only refusals by this limit.' })),
   }),
   responses: [
     {
@@ -140,16 +140,17 @@ export const listRateLimitRefusals = defineOperation({
         Type.Object({
           refusals: Type.Array(
             Type.Object({
-              hour: { ...Timestamp, description: 'When the hour began.' },
-              name: Choice(refusalNames, { description: 'The limit.' }),
+              hour: { ...Timestamp, description: 'Start of the hour.' },
+              name: Choice(refusalNames, { description: 'The limit that refused the requests.' }),
               credential_id: Type.String({
-                description: 'The API key or the grant of an app; the user, whose cookie sessions share their limits.',
+                description:
+                  'The API key, the grant of an app, or the user for cookie sessions, which share their limits.',
               }),
               credential_name: Nullable(
-                Type.String({ description: 'Of the key, app or user; null where it is gone.' }),
+                Type.String({ description: 'Name of the key, app or user; null if it no longer exists.' }),
               ),
-              user_id: Type.String({ description: 'Whose credential it is.' }),
-              requests: count('That were answered 429 in the hour.'),
+              user_id: Type.String({ description: 'The owner of the credential.' }),
+              requests: count('Requests that got status 429 in the hour.'),
               last_at: Timestamp,
             }),
           ),

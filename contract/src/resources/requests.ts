@@ -11,7 +11,7 @@ import {
   Timestamp,
 } from '../core/schemas.ts'
 
-/** What became of a request, by the first digit of its status. */
+/** Outcome of a request, by the first digit of its status. */
 export const requestOutcomes = ['success', 'client_error', 'server_error'] as const
 
 const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
@@ -21,20 +21,22 @@ const text = (description: string) => Type.Optional(Type.String({ maxLength: 100
 const RequestEntry = Named(
   'RequestEntry',
   Type.Object({
-    request_id: Type.String({ description: 'As in the answer, and in the logs of the service.' }),
+    request_id: Type.String({ description: 'The request id, as in the response and in the log of the service.' }),
     at: Timestamp,
     method: Type.String(),
-    path: Type.String({ description: 'Without its query.' }),
-    status: Type.Integer({ description: 'Of the answer.' }),
+    path: Type.String({ description: 'The path without its query.' }),
+    status: Type.Integer({ description: 'Status of the response.' }),
     duration_ms: Type.Integer({ minimum: 0 }),
     ip: Type.String(),
     credential_kind: Choice(kinds),
     credential_id: Type.String(),
-    credential_name: Nullable(Type.String({ description: 'Of the key, the app or the user; null where it is gone.' })),
+    credential_name: Nullable(
+      Type.String({ description: 'Name of the key, app or user; null if it no longer exists.' }),
+    ),
     rate_limit: Nullable(
       Type.Object({
-        limit: Type.Integer({ description: 'Requests that the credential may make in an hour.' }),
-        remaining: Type.Integer({ description: 'How many of them were left after this one.' }),
+        limit: Type.Integer({ description: 'Requests that the credential may make per hour.' }),
+        remaining: Type.Integer({ description: 'Requests left after this one.' }),
       }),
     ),
   }),
@@ -67,15 +69,15 @@ export const listRequests = defineOperation({
   extension: true,
   summary: 'List recent requests',
   description:
-    'For owners and admins: the newest 1,000 requests of the organization that the answering process has served since its start, the newest first. Queries, bodies and credentials are not kept, and neither are successful reads with a browser session. The log of the service has all requests of all processes.',
+    'For owners and admins: the newest 1,000 requests of the organization that the responding process has served since its start, newest first. Queries, bodies and credentials are not recorded, nor are successful reads with a browser session. The log of the service has all requests of all processes.',
   bucket: 'general',
   query: offsetQuery(
     {
       method: Type.Optional(Choice(methods)),
-      outcome: Type.Optional(Choice(requestOutcomes, { description: 'By the status: below 400, 4xx, 5xx.' })),
+      outcome: Type.Optional(Choice(requestOutcomes, { description: 'Outcome by status: below 400, 4xx, 5xx.' })),
       path: text('Only requests whose path contains this text.'),
       credential_id: text('Only requests of this key, grant or session.'),
-      request_id: text('Only this request.'),
+      request_id: text('Only the request with this id.'),
     },
     bounds.page_limit,
     bounds.page_limit_default,

@@ -5,7 +5,7 @@ import { Choice, Confirmation, Named, Nullable, Timestamp } from '../core/schema
 /** Where the value of a setting comes from. */
 export const settingSources = ['environment', 'file', 'default'] as const
 
-/** A request to remove what has outlived its retention is answered after this long at the latest, in seconds. */
+/** Maximum duration of a request that removes expired data, in seconds. */
 export const purge_seconds = 20
 
 const count = (description: string) => Type.Integer({ minimum: 0, description })
@@ -13,20 +13,20 @@ const seconds = (description: string) => Type.Number({ minimum: 0, description }
 
 const Worker = Type.Object({
   id: Type.String(),
-  slots: count('Tasks that it takes at a time; 0 of a process that only answers requests.'),
-  running_tasks: count('Tasks that it holds a lease on.'),
+  slots: count('Maximum number of tasks that it runs at the same time; 0 for a process that only serves requests.'),
+  running_tasks: count('Tasks that it has a lease on.'),
   started_at: Timestamp,
   seen_at: Timestamp,
   is_alive: Type.Boolean({
-    description: 'Whether its lease has not run out: tasks of one that is not alive go to others.',
+    description: 'Whether its lease is valid. Other workers take over the tasks of a worker whose lease has expired.',
   }),
   draining_since: Nullable({
     ...Timestamp,
-    description: 'When an administrator asked it to take no more tasks; null otherwise.',
+    description: 'When an administrator drained it; null if it is not draining.',
   }),
   drained_at: Nullable({
     ...Timestamp,
-    description: 'When it said that it works on no task: it can be stopped without interrupting one.',
+    description: 'When it reported that it runs no task, so that it can be stopped without interrupting one.',
   }),
 })
 
@@ -43,28 +43,28 @@ const workerExample = {
 
 const Installation = Type.Object({
   database: Type.Object({
-    version: Type.String({ description: 'Of PostgreSQL.' }),
-    bytes: count('On disk, with indexes.'),
-    schema_version: count('The last migration that was applied.'),
+    version: Type.String({ description: 'Version of PostgreSQL.' }),
+    bytes: count('Size on disk, including indexes.'),
+    schema_version: count('Number of the last applied migration.'),
   }),
-  workers: Type.Array(Worker, { description: 'Every process of the service that has a row, the newest first.' }),
+  workers: Type.Array(Worker, { description: 'Every registered process of the service, newest first.' }),
   queue: Type.Object({
-    queued: count('Tasks that have not begun.'),
-    running: count('Tasks that run.'),
-    waiting: count('Tasks that wait for a person, a moment, a credential or another task.'),
-    oldest_queued_seconds: seconds('How long the first task in the queue has waited for a slot.'),
-    deliveries_pending: count('Deliveries of webhooks that have not ended.'),
-    deliveries_due: count('Those of them whose time has come.'),
+    queued: count('Tasks that have not started.'),
+    running: count('Running tasks.'),
+    waiting: count('Tasks that wait, for example for a person, a time, a credential or another task.'),
+    oldest_queued_seconds: seconds('How long the oldest queued task has waited for a slot.'),
+    deliveries_pending: count('Pending webhook deliveries.'),
+    deliveries_due: count('Pending deliveries whose next attempt is due.'),
   }),
   settings: Type.Array(
     Type.Object({
       section: Type.String(),
       name: Type.String({ description: 'The environment variable.' }),
-      value: Nullable(Type.String({ description: 'Null where there is none. The value of a secret is never here.' })),
+      value: Nullable(Type.String({ description: 'The value; null if there is none, and always null for a secret.' })),
       is_secret: Type.Boolean(),
       source: Choice(settingSources),
     }),
-    { description: 'Of the process that answered.' },
+    { description: 'Settings of the process that responds.' },
   ),
 })
 
@@ -79,7 +79,7 @@ export const getSystem = defineOperation({
   path: '/api/v1/system',
   summary: 'Read the state of the installation',
   description:
-    'For owners and admins: versions, workers, queues, database and settings. Where the service has several organizations, `installation` is null: its operator has the metrics and `cadre config check`.',
+    'For owners and admins: versions, workers, queues, database and settings. If the service has several organizations, `installation` is null; the operator can use the metrics and `cadre config check`.',
   bucket: 'general',
   extension: true,
   responses: [
@@ -129,16 +129,18 @@ export const purgeSystem = defineOperation({
   sdk: 'service.purge',
   method: 'POST',
   path: '/api/v1/system/purge',
-  summary: 'Remove what has outlived its retention',
-  description: `For owners and admins. The service does this every ten minutes; this does it now, for ${purge_seconds} seconds at most. Nothing is removed before its time.`,
+  summary: 'Remove expired data',
+  description: `For owners and admins. Immediately removes data whose retention has ended, for up to ${purge_seconds} seconds. The service also does so every ten minutes.`,
   bucket: 'general',
   extension: true,
   responses: [
     {
       status: 200,
-      description: 'It was removed.',
+      description: 'Expired data was removed.',
       schema: Confirmation({
-        is_complete: Type.Boolean({ description: 'False where there is more: the service goes on with it.' }),
+        is_complete: Type.Boolean({
+          description: 'Whether all expired data was removed. If not, the service removes the rest in the background.',
+        }),
       }),
       example: { message: 'Expired data removed', is_complete: true },
     },
@@ -163,11 +165,11 @@ export const drainWorker = defineOperation({
   path: '/api/v1/system/workers/{worker_id}/drain',
   summary: 'Drain a worker',
   description:
-    'For owners and admins. The worker takes no more tasks from the next second on and finishes those that it runs; `drained_at` tells when it has none. It still answers requests and delivers webhooks. Drains until it is resumed or its process ends: a process that starts takes tasks. Repeating it changes nothing. Where the service has several organizations, no worker is found.',
+    'For owners and admins. Within a second the worker stops claiming tasks; it finishes those that it runs, and `drained_at` is set when none are left. It still serves requests and delivers webhooks. It drains until it is resumed or its process ends: a new process claims tasks. Repeating the request changes nothing. If the service has several organizations, the response is always 404.',
   responses: [
     {
       status: 200,
-      description: 'The worker drains.',
+      description: 'The worker is draining.',
       schema: Named('ServiceWorker', Worker),
       example: { ...workerExample, draining_since: '2026-11-20T09:30:00.000Z' },
     },
@@ -182,13 +184,13 @@ export const resumeWorker = defineOperation({
   command: 'system resume',
   sdk: 'service.resumeWorker',
   path: '/api/v1/system/workers/{worker_id}/resume',
-  summary: 'Let a drained worker take tasks again',
+  summary: 'Resume a drained worker',
   description:
-    'For owners and admins. Repeating it changes nothing. Where the service has several organizations, no worker is found.',
+    'For owners and admins. The worker claims tasks again. Repeating the request changes nothing. If the service has several organizations, the response is always 404.',
   responses: [
     {
       status: 200,
-      description: 'The worker takes tasks.',
+      description: 'The worker claims tasks.',
       schema: Named('ServiceWorker', Worker),
       example: workerExample,
     },

@@ -19,19 +19,19 @@ const count = (description: string) => Type.Integer({ minimum: 0, description })
 /** Default period of usage in seconds: 30 days. */
 export const usagePeriodDefault_seconds = 30 * 86_400
 
-/** What usage can be grouped by. */
+/** Groupings of usage. */
 export const usageGroups = ['agent', 'model', 'tool', 'api_key'] as const
 export type UsageGroup = (typeof usageGroups)[number]
 
 const group = `(${usageGroups.join('|')})`
 const sums = {
   calls: count('Calls of models and tools.'),
-  input_tokens: count('Cached ones among them.'),
-  output_tokens: count('Reasoning among them.'),
-  cached_tokens: count('Input tokens that a provider had kept.'),
+  input_tokens: count('Input tokens, including cached ones.'),
+  output_tokens: count('Output tokens, including reasoning.'),
+  cached_tokens: count('Input tokens that the provider read from its cache.'),
   cost_usd: amount('US dollars, of the calls whose price is known.'),
-  sandbox_seconds: amount('Seconds that programs ran in the sandbox.'),
-  unpriced_calls: count('Calls of models whose price is not known: their cost is missing in `cost_usd`.'),
+  sandbox_seconds: amount('Running time of sandbox programs in seconds.'),
+  unpriced_calls: count('Model calls whose price is unknown; `cost_usd` does not contain their cost.'),
 }
 const sumsExample = {
   calls: 4102,
@@ -51,13 +51,13 @@ export const getUsage = defineOperation({
   id: 'getUsage',
   command: 'usage get',
   sdk: 'usage.get',
-  sdk_note: 'Groups are the entries; their sum is in the body of a page.',
+  sdk_note: 'The entries are groups; the body of a page has their total.',
   method: 'GET',
   path: '/api/v1/projects/{project_id}/usage',
   params: { project_id: projectParameter },
-  summary: 'Read what was used and what it cost',
+  summary: 'Read usage and cost',
   description:
-    'Sums over whole hours of UTC, the last 30 days unless said otherwise; an hour counts where it begins. The dearest groups come first.',
+    'Sums over whole hours (UTC); an hour counts if its start is in the period. The default period is the last 30 days. Most expensive groups first.',
   scope: 'agents:read',
   bucket: 'tasks.read',
   query: offsetQuery({
@@ -65,7 +65,7 @@ export const getUsage = defineOperation({
       Type.String({
         pattern: `^${group}(,${group}){0,${usageGroups.length - 1}}$`,
         default: 'agent',
-        description: `Some of ${usageGroups.join(', ')}, with commas between.`,
+        description: `One or more of ${usageGroups.join(', ')}, separated by commas.`,
       }),
     ),
     start_time: Type.Optional(TimestampInput),
@@ -80,16 +80,22 @@ export const getUsage = defineOperation({
         Type.Object({
           usage: Type.Array(
             Type.Object({
-              agent_id: Nullable(Type.String({ description: 'Null where it is not asked for.' })),
-              model: Nullable(Type.String({ description: 'Null of calls of tools, and where it is not asked for.' })),
-              tool: Nullable(Type.String({ description: 'Null of calls of models, and where it is not asked for.' })),
+              agent_id: Nullable(Type.String({ description: 'Null if usage is not grouped by agent.' })),
+              model: Nullable(
+                Type.String({ description: 'Null for tool calls, and if usage is not grouped by model.' }),
+              ),
+              tool: Nullable(
+                Type.String({ description: 'Null for model calls, and if usage is not grouped by tool.' }),
+              ),
               api_key_id: Nullable(
-                Type.String({ description: 'The key, or the session of an app or a person, that made the tasks.' }),
+                Type.String({
+                  description: 'The API key, or the session of an app or a person, that created the tasks.',
+                }),
               ),
               api_key_name: Nullable(
                 Type.String({
                   description:
-                    "The name of the key, app or person. Null of what is gone, and of others' where the caller lacks the scope `admin`.",
+                    'Name of the key, app or person. Null if it no longer exists, or if it belongs to another user and the caller lacks the scope `admin`.',
                 }),
               ),
               ...sums,
@@ -98,11 +104,11 @@ export const getUsage = defineOperation({
           total: Type.Object(sums),
           files: Type.Object(
             {
-              count: count('Files that are stored now.'),
-              bytes: count('Their bytes.'),
+              count: count('Number of stored files.'),
+              bytes: count('Total size of the stored files.'),
               quota_bytes: count('Bytes that the project may store: CADRE_FILES_MAX_BYTES_PROJECT.'),
             },
-            { description: 'What the files of the project take at this moment, whatever the period.' },
+            { description: "Current storage of the project's files, independent of the period." },
           ),
           period: Type.Object({ start_time: Timestamp, end_time: Timestamp }),
           pagination: OffsetPagination,
@@ -129,9 +135,9 @@ export const getUsage = defineOperation({
   problems: ['project_not_found'],
 })
 
-/** Groups that a series of usage tells apart: the dearest, and the others together. */
+/** Maximum number of series: the most expensive groups, and one for all others. */
 export const usageSeriesMax = 8
-/** Buckets that a series of usage has at most. */
+/** Maximum number of buckets of a series. */
 export const usagePointsMax = 1500
 export const usageIntervals = { '1h': 3600, '1d': 86_400 } as const
 
@@ -146,14 +152,14 @@ export const getUsageSeries = defineOperation({
   method: 'GET',
   path: '/api/v1/projects/{project_id}/usage/series',
   params: { project_id: projectParameter },
-  summary: 'Read what was used over time',
+  summary: 'Read usage over time',
   description:
-    `What a project spent by day or hour of UTC, by one kind of group: the ${usageSeriesMax - 1} dearest groups, and the others together. ` +
-    `The last 30 days unless said otherwise; at most ${usagePointsMax} buckets, and empty ones are there.`,
+    `Spending of a project by day or hour (UTC) and by one grouping: the ${usageSeriesMax - 1} most expensive groups, and all others together. ` +
+    `The default period is the last 30 days. At most ${usagePointsMax} buckets, including empty ones.`,
   scope: 'agents:read',
   bucket: 'tasks.read',
   query: Type.Object({
-    group_by: Defaulted(Choice(usageGroups, { default: 'model', description: 'What the series are of.' })),
+    group_by: Defaulted(Choice(usageGroups, { default: 'model', description: 'The grouping.' })),
     start_time: Type.Optional(TimestampInput),
     end_time: Type.Optional(TimestampInput),
     interval: Defaulted(Choice(['1h', '1d'] as const, { default: '1d', description: 'Length of a bucket.' })),
@@ -161,7 +167,7 @@ export const getUsageSeries = defineOperation({
   responses: [
     {
       status: 200,
-      description: 'A series for each group, the dearest first.',
+      description: 'A series for each group, most expensive first.',
       schema: Named(
         'UsageSeries',
         Type.Object({
@@ -170,17 +176,21 @@ export const getUsageSeries = defineOperation({
               group: Nullable(
                 Type.String({
                   description:
-                    'The agent, model, tool or key. Empty for what has none, such as calls of tools by model. Null for the other groups together.',
+                    'The agent, model, tool or key. Empty for calls without one, such as tool calls when grouped by model. Null for all other groups together.',
                 }),
               ),
-              name: Nullable(Type.String({ description: 'Of the agent or key, where it is known to the caller.' })),
+              name: Nullable(
+                Type.String({
+                  description: 'Name of the agent or key; null if it no longer exists or the caller may not see it.',
+                }),
+              ),
               cost_usd: amount('US dollars in the period, of the calls whose price is known.'),
               tokens: count('Input and output tokens in the period.'),
               points: Type.Array(
                 Type.Object({
                   timestamp: Timestamp,
-                  cost_usd: amount('In the bucket.'),
-                  tokens: count('In the bucket.'),
+                  cost_usd: amount('US dollars in the bucket.'),
+                  tokens: count('Input and output tokens in the bucket.'),
                 }),
               ),
             }),
@@ -209,7 +219,7 @@ export const getUsageSeries = defineOperation({
   problems: ['project_not_found'],
 })
 
-/** `group_by` of a request that was found valid, without repetitions. */
+/** Parses a valid `group_by`; removes duplicates. */
 export function readGroups(text = 'agent'): UsageGroup[] {
   return usageGroups.filter((name) => text.split(',').includes(name))
 }

@@ -12,12 +12,12 @@ export const hello = defineOperation({
   sdk: 'service.hello',
   path: '/api/v1/hello',
   summary: 'Say hello',
-  description: 'Answers when the credential is good.',
+  description: 'Returns a greeting; a way to check a credential.',
   credentials: anyCredential,
   scope: null,
   bucket: 'general',
   query: Type.Object({
-    name: Type.Optional(Type.String({ maxLength: bounds.hello_name, default: 'World', description: 'Whom to greet.' })),
+    name: Type.Optional(Type.String({ maxLength: bounds.hello_name, default: 'World', description: 'Name to greet.' })),
   }),
   responses: [
     { status: 200, description: 'A greeting.', schema: Confirmation({}), example: { message: 'Hello, World!' } },
@@ -32,7 +32,7 @@ export const getStatus = defineOperation({
   sdk: 'service.status',
   path: '/api/v1/status',
   summary: "Read the service's status",
-  description: 'Public. 503 while the database cannot be reached.',
+  description: 'Public. Responds 503 while the database cannot be reached.',
   credentials: [],
   scope: null,
   bucket: null,
@@ -52,7 +52,7 @@ export const getStatus = defineOperation({
             workers: Type.Optional(Choice(['ok', 'silent'])),
             webhooks: Type.Optional(
               Choice(['ok', 'behind'], {
-                description: '`behind` where something is due for ten minutes and was not sent yet.',
+                description: '`behind` if a delivery has been due for ten minutes and was not sent.',
               }),
             ),
           }),
@@ -70,7 +70,7 @@ export const getStatus = defineOperation({
   problems: [],
 })
 
-const docsTag = { ETag: 'Names the document, for `If-None-Match`.' }
+const docsTag = { ETag: 'Version of the document, for `If-None-Match`.' }
 
 export const getDocs = defineOperation({
   ...common,
@@ -91,7 +91,7 @@ export const getDocs = defineOperation({
       example: { openapi: '3.0.3', info: { title: 'Cadre', version: '1.0.0' }, paths: {} },
       headers: docsTag,
     },
-    { status: 304, description: 'It is known: `If-None-Match` names it.', headers: docsTag },
+    { status: 304, description: '`If-None-Match` has the current `ETag`.', headers: docsTag },
   ],
   problems: [],
 })

@@ -22,10 +22,10 @@ import { webhookDelivery } from '../events/webhook-delivery.ts'
 /** States of a webhook: only an active one gets events. */
 export const webhookStates = ['active', 'disabled'] as const
 
-/** Why a webhook is disabled: by a request, by an answer 410, or by days of failures (decision D97). */
+/** Why a webhook is disabled: a request, a response 410, or days of failures (decision D97). */
 export const disabledReasons = ['requested', 'gone', 'failing'] as const
 
-/** How long the secret before the current one signs too (decision D96). */
+/** How long deliveries are also signed with the previous secret (decision D96). */
 export const secretOverlap_hours = 24
 
 const filters = Type.Unsafe<Record<string, unknown[]>>(
@@ -34,7 +34,7 @@ const filters = Type.Unsafe<Record<string, unknown[]>>(
       type: 'object',
       additionalProperties: { type: 'array', items: {}, maxItems: 64 },
       description:
-        'For each member of an event\'s data: the values that are delivered, such as `{"severity": ["high", "critical"]}`. An event without the member is delivered.',
+        'Allowed values of members of an event\'s data, such as `{"severity": ["high", "critical"]}`. An event without the member is delivered.',
     },
     bounds.webhook_filters_bytes,
   ),
@@ -42,19 +42,19 @@ const filters = Type.Unsafe<Record<string, unknown[]>>(
 const url = Type.String({
   minLength: 1,
   maxLength: bounds.webhook_url,
-  description: 'https; port 443, 80 or from 1024.',
+  description: 'An https URL with port 443, 80, or 1024 and above.',
 })
 const events = Type.Array(Choice(subscriptions), {
   minItems: 1,
   maxItems: bounds.webhook_events,
-  description: 'Names of events; `task.*` stands for all that begin so.',
+  description: 'Event names; `task.*` means all events that begin with `task.`.',
 })
 const secret = Type.Unsafe<string>({
   type: 'string',
   minLength: 1,
   maxLength: bounds.webhook_secret,
   'x-secret': true,
-  description: 'Signs deliveries. `whsec_` and base64 stands for those bytes.',
+  description: 'Secret that signs deliveries. After `whsec_`, the rest is base64 of the bytes.',
 })
 
 const registered = {
@@ -72,22 +72,23 @@ const fields = {
   disabled_reason: Nullable(
     Choice(disabledReasons, {
       description:
-        'Why it is disabled: `requested` by a request, `gone` because it answered 410, `failing` because nothing reached it for 5 days.',
+        'Why the webhook is disabled. `requested`: by a request. `gone`: the receiver responded 410. `failing`: all deliveries failed for 5 days.',
     }),
   ),
   disabled_at: Nullable(Timestamp),
   failing_since: Nullable({
     ...Timestamp,
-    description: 'The first failure since it last took an event; null while it works.',
+    description: 'First failure since the last successful delivery; null if there is none.',
   }),
   previous_secret_expires_at: Nullable({
     ...Timestamp,
-    description: 'Until then the secret before the current one signs too; null where none does.',
+    description:
+      'Until then deliveries are also signed with the previous secret; null if only the current one is used.',
   }),
 }
 const Webhook = Named('Webhook', Type.Object(fields))
 
-/** How many deliveries the list of webhooks sums up. */
+/** Number of latest deliveries that the list of webhooks counts. */
 export const recentDeliveries = 50
 
 const recent = (description: string) => Type.Integer({ minimum: 0, maximum: recentDeliveries, description })
@@ -98,15 +99,18 @@ const ListedWebhook = Named(
     ...fields,
     recent_deliveries: Type.Object(
       {
-        delivered: recent('Taken.'),
-        failed: recent('Given up.'),
-        pending: recent('Waiting for an attempt.'),
-        last_at: Nullable({ ...Timestamp, description: 'When the latest one was made; null where there is none.' }),
+        delivered: recent('Delivered.'),
+        failed: recent('Failed permanently.'),
+        pending: recent('Waiting for their next attempt.'),
+        last_at: Nullable({
+          ...Timestamp,
+          description: 'When the latest delivery was created; null if there is none.',
+        }),
         last_status: Nullable(
-          Choice(['pending', 'delivered', 'failed'], { description: 'How the latest one stands.' }),
+          Choice(['pending', 'delivered', 'failed'], { description: 'Status of the latest delivery.' }),
         ),
       },
-      { description: `What became of the latest ${recentDeliveries} deliveries.` },
+      { description: `The latest ${recentDeliveries} deliveries by status.` },
     ),
   }),
 )
@@ -141,10 +145,10 @@ const listedExample = {
 
 const common = { error_format: 'control', tag: 'Webhooks', credentials: anyCredential, bucket: 'general' } as const
 
-/** In paths: a webhook of the organization. */
+/** Path parameter for a webhook of the organization. */
 export const webhookParameter = { description: 'The webhook.', example: example.id }
 
-/** What operations on one webhook share. */
+/** Members that operations on one webhook share. */
 export const ofWebhook = {
   ...common,
   path: '/api/v1/webhooks/{webhook_id}',
@@ -161,9 +165,9 @@ export const createWebhook = defineOperation({
   method: 'POST',
   path: '/api/v1/webhooks',
   summary: 'Register a webhook',
-  description: 'Subscribes an address to events of all projects of the organization. No answer has the secret.',
+  description: 'Subscribes a URL to events of all projects of the organization. The secret is never returned.',
   scope: 'projects:write',
-  // The specification requires the secret, so clients make it where a person gives none.
+  // The specification requires the secret, so clients generate it if a person gives none.
   body: Type.Object({
     url,
     events,
@@ -197,25 +201,23 @@ export const listWebhooks = defineOperation({
   method: 'GET',
   path: '/api/v1/webhooks',
   summary: 'List webhooks',
-  description: 'Webhooks of the organization. After means at that moment or later, before means strictly earlier.',
+  description: 'Webhooks of the organization. The filters `…_after` are inclusive, `…_before` exclusive.',
   scope: 'projects:read',
   extension: true,
   query: pageQuery({
-    search: Type.Optional(
-      Type.String({ maxLength: bounds.search, description: 'Part of the address, without regard to case.' }),
-    ),
+    search: Type.Optional(Type.String({ maxLength: bounds.search, description: 'Part of the URL. Case-insensitive.' })),
     status: Type.Optional(Choice(webhookStates, { description: 'Only webhooks in this state.' })),
     agent_id: Type.Optional(
       Type.String({
         maxLength: 64,
         description:
-          'Only webhooks that may get events of this agent: by their events, and by their filters on `id`, `name`, `agent_id` and `project_id`.',
+          'Only webhooks that may get events of this agent, according to their events and to their filters on `id`, `name`, `agent_id` and `project_id`.',
       }),
     ),
     sort: Defaulted(
-      Choice(['url', 'created_at', 'updated_at'], { default: 'created_at', description: 'What to sort by.' }),
+      Choice(['url', 'created_at', 'updated_at'], { default: 'created_at', description: 'Member to sort by.' }),
     ),
-    order: Defaulted(Choice(['asc', 'desc'], { default: 'desc', description: 'In which direction.' })),
+    order: Defaulted(Choice(['asc', 'desc'], { default: 'desc', description: 'Sort direction.' })),
     created_after: Type.Optional(TimestampInput),
     created_before: Type.Optional(TimestampInput),
     updated_after: Type.Optional(TimestampInput),
@@ -254,7 +256,7 @@ export const updateWebhook = defineOperation({
   sdk: 'webhooks.update',
   method: 'PUT',
   summary: 'Update a webhook',
-  description: `Given members replace, missing ones stay. What waits is sent to the new address. After another \`secret\` the one before it signs too for ${secretOverlap_hours} hours. \`disabled\` gives up what waits to be delivered; \`active\` begins anew with the next event.`,
+  description: `Given members replace, absent members stay. Pending deliveries are sent to the new URL. After a change of \`secret\`, deliveries are also signed with the previous one for ${secretOverlap_hours} hours. \`disabled\` ends pending deliveries as failed; \`active\` delivers events from now on.`,
   scope: 'projects:write',
   revisioned: true,
   body: Type.Object({
@@ -285,13 +287,13 @@ export const deleteWebhook = defineOperation({
   sdk: 'webhooks.delete',
   method: 'DELETE',
   summary: 'Delete a webhook',
-  description: 'Nothing more is sent to it, but for a request that is under way. Its deliveries can no longer be read.',
+  description: 'Nothing more is sent to it, except a request in progress. Its deliveries can no longer be read.',
   scope: 'projects:write',
   revisioned: true,
   responses: [
     {
       status: 200,
-      description: 'The webhook is gone.',
+      description: 'The webhook is deleted.',
       schema: Confirmation({ webhook_id: Type.String() }),
       example: { message: 'Webhook deleted', webhook_id: example.id },
     },
@@ -308,7 +310,7 @@ export const rotateWebhookSecret = defineOperation({
   sdk: 'webhooks.rotateSecret',
   method: 'POST',
   summary: 'Rotate the secret of a webhook',
-  description: `Without \`secret\` a new one is made, and shown in this answer only (and once more to the same \`Idempotency-Key\`). Both secrets sign for ${secretOverlap_hours} hours; then only the new one does. A secret that was replaced before that time, by a second rotation, signs no more at once.`,
+  description: `Without \`secret\` the service generates one; only this response contains it (and its repetition for the same \`Idempotency-Key\`). For ${secretOverlap_hours} hours, deliveries are signed with both secrets, then only with the new one. After a second rotation within that time, the oldest secret is no longer used.`,
   scope: 'projects:write',
   revisioned: true,
   body: Type.Object({ secret: Type.Optional(secret) }),
@@ -317,17 +319,18 @@ export const rotateWebhookSecret = defineOperation({
   responses: [
     {
       status: 200,
-      description: 'The new secret, where none was given, and how long the one before it signs too.',
+      description: 'The new secret if the service generated it, and how long the previous one is used too.',
       schema: Named(
         'RotatedSecret',
         Confirmation({
           webhook_id: Type.String(),
           secret: Type.Optional(
-            Type.String({ description: 'The new secret, where it was made here. It is never shown again.' }),
+            Type.String({ description: 'The new secret if the service generated it. It is never shown again.' }),
           ),
           previous_secret_expires_at: Nullable({
             ...Timestamp,
-            description: 'Until then the secret before it signs too; null where none does.',
+            description:
+              'Until then deliveries are also signed with the previous secret; null if only the new one is used.',
           }),
           updated_at: Timestamp,
         }),

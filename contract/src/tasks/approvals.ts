@@ -17,41 +17,41 @@ import { approvalScope } from '../core/scopes.ts'
 
 const base = '/api/v1/projects/{project_id}/approvals'
 
-/** Bounds of an answer to an approval; lengths count code points. */
+/** Bounds of a decision on an approval. Lengths count code points. */
 export const approvalBounds = {
   reason: 2000,
   result: 100_000,
   arguments_bytes: 262_144,
 } as const
 
-/** A question to a person about a call of a tool. */
+/** A decision of a person on a tool call. */
 export const Approval = Named(
   'Approval',
   Type.Object({
     id: Type.String(),
     task_id: Type.String(),
     agent_id: Type.String(),
-    step_id: Type.String({ description: 'The step of the journal that waits for the answer.' }),
+    step_id: Type.String({ description: 'The step that waits for the decision.' }),
     kind: Choice(approvalKinds, {
       description:
-        '`tool_call` asks for leave to make a call; `recovery` asks what became of one whose outcome is not known.',
+        '`tool_call` asks for permission to make a call; `recovery` asks what happened to a call whose outcome is unknown.',
     }),
     status: Choice(approvalStates),
     tool: Type.String(),
-    arguments: Type.Unsafe<unknown>({ description: 'What the model wants to call the tool with.' }),
+    arguments: Type.Unsafe<unknown>({ description: 'The arguments that the model chose.' }),
     call_hash: Type.String({
-      description: "SHA-256 of the tool's name and the arguments: only a call that has it is made.",
+      description: "SHA-256 of the tool's name and the arguments. Only a call with this hash is made.",
     }),
     approved_arguments: Nullable(
       Type.Unsafe<Record<string, unknown>>({
         type: 'object',
         additionalProperties: true,
-        description: 'The arguments that the answer put in their place, where it did.',
+        description: 'The edited arguments; null if the decision did not change them.',
       }),
     ),
-    result: Nullable(Type.String({ description: 'Of a recovery: the result that a person says the call had.' })),
+    result: Nullable(Type.String({ description: 'For a recovery: the result of the call that a person gave.' })),
     on_timeout: Choice(approvalTimeouts, {
-      description: 'What happens without an answer until `expires_at`: the call is rejected, or the task canceled.',
+      description: 'What happens without a decision until `expires_at`: the call is rejected, or the task is canceled.',
     }),
     resolved_by: Nullable(Type.String()),
     resolved_at: Nullable(Timestamp),
@@ -107,14 +107,14 @@ export const listApprovals = defineOperation({
   sdk: 'approvals.list',
   method: 'GET',
   summary: 'List approvals',
-  description: "The project's inbox, the newest first. `status=pending` are those that wait for an answer.",
+  description: 'Approvals of the project, newest first. `status=pending` selects those that wait for a decision.',
   scope: 'agents:read',
   bucket: 'tasks.read',
   query: offsetQuery({
     status: Type.Optional(Choice(approvalStates, { description: 'Only approvals in this state.' })),
     kind: Type.Optional(Choice(approvalKinds, { description: 'Only approvals of this kind.' })),
-    agent_id: Type.Optional(Type.String({ maxLength: 100, description: 'Only those of this agent.' })),
-    task_id: Type.Optional(Type.String({ maxLength: 100, description: 'Only those of this task.' })),
+    agent_id: Type.Optional(Type.String({ maxLength: 100, description: 'Only approvals of this agent.' })),
+    task_id: Type.Optional(Type.String({ maxLength: 100, description: 'Only approvals of this task.' })),
   }),
   responses: [
     {
@@ -134,7 +134,7 @@ export const getApproval = defineOperation({
   sdk: 'approvals.get',
   method: 'GET',
   summary: 'Read an approval',
-  description: 'What is asked, and what was answered.',
+  description: 'The call and the decision.',
   scope: 'agents:read',
   bucket: 'tasks.read',
   responses: [{ status: 200, description: 'The approval.', schema: Approval, example }],
@@ -149,9 +149,9 @@ export const resolveApproval = defineOperation({
   command: 'approvals resolve',
   sdk: 'approvals.resolve',
   method: 'POST',
-  summary: 'Answer an approval',
+  summary: 'Resolve an approval',
   description:
-    'The first answer wins; a second is refused with 409. Of a `tool_call`, `approve` makes the call, with `arguments` in place of the original ones where given; `reject` refuses it, and the model reads `reason` as its result. Of a `recovery`, `approve` makes the call again, or with `result` counts it as done; `reject` counts it as failed.',
+    'The first decision wins; a second one is refused with 409. For a `tool_call`, `approve` makes the call, with the given `arguments` if any; `reject` refuses it, and the model gets `reason` as its result. For a `recovery`, `approve` repeats the call or, with `result`, counts it as completed; `reject` counts it as failed.',
   scope: approvalScope,
   bucket: 'tasks.action',
   body: Type.Object({
@@ -163,7 +163,7 @@ export const resolveApproval = defineOperation({
             type: 'object',
             additionalProperties: true,
             'x-verbatim': true,
-            description: "Only to approve a `tool_call`: an edited call, checked against the tool's schema.",
+            description: "Only to approve a `tool_call`: edited arguments, which must match the tool's schema.",
           },
           approvalBounds.arguments_bytes,
         ),
@@ -173,12 +173,12 @@ export const resolveApproval = defineOperation({
     result: Type.Optional(
       Type.String({
         maxLength: approvalBounds.result,
-        description: 'Only to approve a `recovery`: the call is done, and this was its result.',
+        description: 'Only to approve a `recovery`: the result of the call, which then counts as completed.',
       }),
     ),
   }),
   body_example: { decision: 'reject', reason: rejectedExample.reason },
-  responses: [{ status: 200, description: 'The approval, answered.', schema: Approval, example: rejectedExample }],
+  responses: [{ status: 200, description: 'The resolved approval.', schema: Approval, example: rejectedExample }],
   problems: ['project_not_found', 'approval_not_found', 'approval_already_resolved'],
 })
 

@@ -1,8 +1,8 @@
-/** States of a schedule: a paused one is never due. */
+/** States of a schedule. A paused one is never due. */
 export const scheduleStates = ['active', 'paused'] as const
 export type ScheduleState = (typeof scheduleStates)[number]
 
-/** What happens when a schedule is due and an earlier task of it is still open. */
+/** What happens if a schedule is due while an earlier task of it is open. */
 export const scheduleOverlaps = ['skip', 'queue'] as const
 export type ScheduleOverlap = (typeof scheduleOverlaps)[number]
 
@@ -10,6 +10,6 @@ export type ScheduleOverlap = (typeof scheduleOverlaps)[number]
 export const scheduleCatchUps = ['once', 'none'] as const
 export type ScheduleCatchUp = (typeof scheduleCatchUps)[number]
 
-/** Why a due time brought no task. */
+/** Why a due time created no task. */
 export const scheduleErrors = ['agent_not_running', 'task_open', 'queue_full', 'missed', 'refused'] as const
 export type ScheduleError = (typeof scheduleErrors)[number]

@@ -20,46 +20,46 @@ import { queuedTaskExample, Task, taskBounds, taskInput } from './tasks.ts'
 
 const base = '/api/v1/projects/{project_id}/schedules'
 
-/** Bounds of schedules; lengths count code points. */
+/** Bounds of schedules. Lengths count code points. */
 export const scheduleBounds = { name: 100, cron: 100, time_zone: 64 } as const
 
-/** Due times that are shown in advance. */
+/** Number of next due times in a response. */
 export const nextRunsMax = 5
 
 const cron = Type.String({
   minLength: 1,
   maxLength: scheduleBounds.cron,
   description:
-    'Minute, hour, day of the month, month, day of the week; or @hourly, @daily, @weekly, @monthly, @yearly. Names (`mon`, `jan`), ranges, lists, steps, `L`, `W` and `#` are understood.',
+    'Cron expression: minute, hour, day of the month, month, day of the week; or @hourly, @daily, @weekly, @monthly, @yearly. Supports names (`mon`, `jan`), ranges, lists, steps, `L`, `W` and `#`.',
 })
 const time_zone = Type.String({
   minLength: 1,
   maxLength: scheduleBounds.time_zone,
   description: 'An IANA time zone, such as Europe/Berlin.',
 })
-const name = NameText(scheduleBounds.name, 'For people; it need not be unique.')
-const priority = Type.Integer({ minimum: 0, maximum: taskBounds.priority, description: 'Of its tasks.' })
+const name = NameText(scheduleBounds.name, 'Display name; need not be unique.')
+const priority = Type.Integer({ minimum: 0, maximum: taskBounds.priority, description: 'Priority of the tasks.' })
 const timeout_seconds = Type.Integer({
   minimum: 1,
   maximum: taskBounds.timeout_seconds,
-  description: 'A task of it expires this long after it began.',
+  description: 'A task of the schedule expires so many seconds after its start.',
 })
-const thread_id = Type.String({ minLength: 1, maxLength: 100, description: 'The conversation that its tasks go on.' })
+const thread_id = Type.String({ minLength: 1, maxLength: 100, description: 'The thread that the tasks continue.' })
 const overlap = Choice(scheduleOverlaps, {
   description:
-    'What happens when it is due and an earlier task of it is still open: `skip` leaves this time out, `queue` creates the task all the same.',
+    'What happens if the schedule is due while an earlier task of it is open: `skip` skips this time, `queue` creates the task anyway.',
 })
 const catch_up = Choice(scheduleCatchUps, {
   description:
-    'What happens when due times passed while the service was down: `once` creates one task for all of them, `none` waits for the next one.',
+    'What happens if due times passed while the service was down: `once` creates one task for all of them, `none` waits for the next due time.',
 })
 
 const NextRuns = Type.Array(Timestamp, {
   maxItems: nextRunsMax,
-  description: `The next due times, ${nextRunsMax} where there are so many; none while it is paused.`,
+  description: `The next due times, up to ${nextRunsMax}; empty while the schedule is paused.`,
 })
 
-/** A schedule: an agent is given a task at every due time. */
+/** A schedule: it creates a task of an agent at every due time. */
 export const Schedule = Named(
   'Schedule',
   Type.Object({
@@ -78,16 +78,16 @@ export const Schedule = Named(
     status: Choice(scheduleStates),
     overlap,
     catch_up,
-    next_run_at: Nullable({ ...Timestamp, description: 'When it is due next; null while it is paused.' }),
+    next_run_at: Nullable({ ...Timestamp, description: 'Next due time; null while the schedule is paused.' }),
     next_runs: NextRuns,
-    last_run_at: Nullable({ ...Timestamp, description: 'When it last created a task.' }),
+    last_run_at: Nullable({ ...Timestamp, description: 'When the schedule last created a task.' }),
     last_task_id: Nullable(Type.String()),
     tasks_created: Type.Integer({ minimum: 0 }),
-    skipped: Type.Integer({ minimum: 0, description: 'How often it was due and created no task.' }),
+    skipped: Type.Integer({ minimum: 0, description: 'Number of due times that created no task.' }),
     last_error: Nullable(
       Type.Object(
         { code: Choice(scheduleErrors), message: Type.String(), at: Timestamp },
-        { description: 'Why it created no task when it was last due; null again with its next task.' },
+        { description: 'Why the last due time created no task; null after the next task.' },
       ),
     ),
     created_by: Type.String(),
@@ -151,11 +151,11 @@ export const listSchedules = defineOperation({
   sdk: 'schedules.list',
   method: 'GET',
   summary: 'List schedules',
-  description: 'Schedules of a project, the newest first.',
+  description: 'Schedules of a project, newest first.',
   scope: 'agents:read',
   bucket: 'tasks.read',
   query: offsetQuery({
-    agent_id: Type.Optional(Type.String({ maxLength: 100, description: 'Only those of this agent.' })),
+    agent_id: Type.Optional(Type.String({ maxLength: 100, description: 'Only schedules of this agent.' })),
     status: Type.Optional(Choice(scheduleStates, { description: 'Only schedules in this state.' })),
   }),
   responses: [
@@ -176,8 +176,8 @@ export const previewSchedule = defineOperation({
   command: 'schedules preview',
   sdk: 'schedules.preview',
   method: 'GET',
-  summary: 'Preview a cron pattern',
-  description: 'When a schedule with this pattern would be due, counted from now. Nothing is created.',
+  summary: 'Preview a cron expression',
+  description: 'The next due times of a schedule with this expression. Nothing is created.',
   scope: 'agents:read',
   bucket: 'tasks.read',
   query: Type.Object({ cron, time_zone: Type.Optional({ ...time_zone, default: 'UTC' }) }),
@@ -204,11 +204,11 @@ export const createSchedule = defineOperation({
   method: 'POST',
   summary: 'Create a schedule',
   description:
-    'From now on the agent is given a task at every due time, exactly one, by however many processes. A schedule that would never be due is refused.',
+    'Creates exactly one task of the agent at every due time from now on, with any number of processes. A schedule that would never be due is refused.',
   scope: 'agents:write',
   bucket: 'tasks.action',
   body: Type.Object({
-    agent_id: Type.String({ minLength: 1, maxLength: 100, description: 'Whose tasks it creates.' }),
+    agent_id: Type.String({ minLength: 1, maxLength: 100, description: 'The agent that gets the tasks.' }),
     name,
     cron,
     time_zone: Type.Optional({ ...time_zone, default: 'UTC' }),
@@ -240,7 +240,7 @@ export const getSchedule = defineOperation({
   sdk: 'schedules.get',
   method: 'GET',
   summary: 'Read a schedule',
-  description: 'With its next due time, and what became of the last one.',
+  description: 'The schedule with its next due times, and the result of the last one.',
   scope: 'agents:read',
   bucket: 'tasks.read',
   responses: [{ status: 200, description: 'The schedule.', schema: Schedule, example: ranExample }],
@@ -256,7 +256,7 @@ export const updateSchedule = defineOperation({
   method: 'PUT',
   summary: 'Update a schedule',
   description:
-    'Given members replace, missing ones stay; `budget` and `metadata` are merged as JSON Merge Patch (RFC 7396). With a new `cron` or `time_zone` the next due time is counted from now. The agent of a schedule stays.',
+    'Given members replace, absent members stay; `budget` and `metadata` are merged as JSON Merge Patch (RFC 7396). A new `cron` or `time_zone` sets the next due time from now. The agent of a schedule cannot change.',
   scope: 'agents:write',
   bucket: 'tasks.action',
   body: Type.Object({
@@ -285,13 +285,13 @@ export const deleteSchedule = defineOperation({
   sdk: 'schedules.delete',
   method: 'DELETE',
   summary: 'Delete a schedule',
-  description: 'Its tasks stay, and those that are open go on.',
+  description: 'Its tasks stay, and open ones continue.',
   scope: 'agents:write',
   bucket: 'tasks.action',
   responses: [
     {
       status: 200,
-      description: 'The schedule is gone.',
+      description: 'The schedule is deleted.',
       schema: Confirmation({ schedule_id: Type.String() }),
       example: { message: 'Schedule deleted', schedule_id: example.id },
     },
@@ -300,8 +300,9 @@ export const deleteSchedule = defineOperation({
 })
 
 const actionTexts = {
-  pause: 'It is no longer due. What it created goes on.',
-  resume: 'It is due again from the next due time on; those that passed meanwhile bring no task.',
+  pause: 'The schedule is no longer due. Its open tasks continue.',
+  resume:
+    'The schedule is due again from the next due time on. Due times that passed during the pause create no tasks.',
 } as const
 
 function action<const Verb extends 'pause' | 'resume'>(verb: Verb) {
@@ -316,13 +317,13 @@ function action<const Verb extends 'pause' | 'resume'>(verb: Verb) {
     sdk: `schedules.${verb}`,
     method: 'POST',
     summary: `${verb === 'pause' ? 'Pause' : 'Resume'} a schedule`,
-    description: `${actionTexts[verb]} A schedule that is already there answers the same and does not change.`,
+    description: `${actionTexts[verb]} If the schedule is already in that state, the response is the same and nothing changes.`,
     scope: 'agents:write',
     bucket: 'tasks.action',
     responses: [
       {
         status: 200,
-        description: 'The state that the schedule is in now.',
+        description: 'The new state of the schedule.',
         schema: Named(
           'ScheduleActionResult',
           Confirmation({
@@ -356,7 +357,7 @@ export const triggerSchedule = defineOperation({
   method: 'POST',
   summary: 'Trigger a schedule',
   description:
-    'Creates its task now, also while it is paused or an earlier task is open. Its due times stay as they are.',
+    'Creates a task now, even if the schedule is paused or an earlier task is open. The due times do not change.',
   scope: 'agents:write',
   bucket: 'tasks.create',
   responses: [

@@ -3,12 +3,12 @@ import { defineOperation, type Operation } from '../core/operation.ts'
 import { Choice, Named, Timestamp } from '../core/schemas.ts'
 import { createTask, messageContent, ofTask, retriedExample, Task, waitSeconds } from './tasks.ts'
 
-/** Bounds of what people do with tasks; lengths count code points. */
+/** Bounds of messages and retries. Lengths count code points. */
 export const taskActionBounds = {
   message: 500_000,
-  /** Messages that a task has not read yet. */
+  /** Messages that a task may have not read yet. */
   unread_messages: 100,
-  /** Steps of a journal, far beyond what a task can take. */
+  /** Maximum of `from_step`, far more steps than a task can have. */
   from_step: 100_000,
 } as const
 
@@ -38,13 +38,13 @@ export const sendTaskMessage = defineOperation({
   ...ofTask,
   path: `${ofTask.path}/messages`,
   id: 'sendTaskMessage',
-  unaudited: 'the message is kept in the task with who sent it',
+  unaudited: 'the task stores the message with its sender',
   command: 'tasks message',
   sdk: 'tasks.sendMessage',
   method: 'POST',
-  summary: 'Send a task a message',
+  summary: 'Send a message to a task',
   description:
-    'The answer where the task waits for one (`wait.reason` is `input`); else the model reads it before its next call. A finished task takes none. Pictures that are given by URLs become files of the task.',
+    'If the task waits for input (`wait.reason` is `input`), the message is the answer and the task continues. Otherwise the model gets it with its next call. Refused for a finished task. Images that are given by URL become files of the task.',
   scope: 'tasks:write',
   bucket: 'tasks.action',
   body: Type.Object({ content: messageContent }),
@@ -71,7 +71,7 @@ export const retryTask = defineOperation({
   method: 'POST',
   summary: 'Retry a task',
   description:
-    "Makes a new task of a finished one, with the same input and limits and the agent's current version; `retried_from` names the old one, which stays as it is. With `from_step` the steps before that one are kept: their results are there, and nothing of them is repeated. With `Accept: text/event-stream` the answer is the new task's stream.",
+    "Creates a new task from a finished one, with the same input and limits and the agent's current version. `retried_from` names the old task, which does not change. With `from_step`, the steps before that one are copied with their results and not repeated. With `Accept: text/event-stream` the response is the stream of the new task.",
   scope: 'tasks:write',
   bucket: 'tasks.action',
   query: Type.Object({ wait: waitSeconds }),
@@ -82,7 +82,7 @@ export const retryTask = defineOperation({
         minimum: 0,
         maximum: taskActionBounds.from_step,
         default: 0,
-        description: 'The `index` of the first step that is done anew.',
+        description: 'The `index` of the first step to repeat.',
       }),
     ),
   }),

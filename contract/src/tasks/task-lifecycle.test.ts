@@ -12,7 +12,7 @@ import {
   taskStates,
 } from './task-lifecycle.ts'
 
-it('every state can be reached, and the four at the end are never left', () => {
+it('every state is reachable, and the four final states are never left', () => {
   const reached = new Set(Object.values(taskMoves).flat())
   assert.deepEqual(
     taskStates.filter((state) => state !== 'queued' && !reached.has(state)),
@@ -35,7 +35,7 @@ it('a finished state and its event have one name', () => {
   )
 })
 
-it('an agent works while it runs, accepts tasks while it runs or is paused, and an update counts as where it leads', () => {
+it('an agent works while it runs, accepts tasks while it runs or is paused, and an update counts as the state after it', () => {
   const states = ['creating', 'running', 'paused', 'stopped', 'error'].map((status) => ({ status, settles_to: null }))
   assert.deepEqual(
     states.filter(agentMayWork).map(({ status }) => status),

@@ -2,7 +2,7 @@
 export const taskStates = ['queued', 'running', 'waiting', 'completed', 'failed', 'canceled', 'expired'] as const
 export type TaskState = (typeof taskStates)[number]
 
-/** Every move that a task's status can make. The four at the end never change again. */
+/** Every transition of a task's status. The last four states are final. */
 export const taskMoves: Record<TaskState, readonly TaskState[]> = {
   queued: ['running', 'waiting', 'canceled', 'expired'],
   running: ['waiting', 'completed', 'failed', 'canceled', 'expired'],
@@ -13,14 +13,14 @@ export const taskMoves: Record<TaskState, readonly TaskState[]> = {
   expired: [],
 }
 
-/** States that a task can still leave. */
+/** States that are not final. */
 export const openStates = taskStates.filter((state) => taskMoves[state].length > 0)
 
 export function isFinished(state: TaskState): boolean {
   return taskMoves[state].length === 0
 }
 
-/** What the specification's statistics and metrics count a state as; null: as neither. */
+/** How the specification's statistics and metrics count each state; null means not at all. */
 export const countedAs: Record<TaskState, 'in_progress' | 'completed' | 'failed' | null> = {
   queued: 'in_progress',
   running: 'in_progress',
@@ -51,7 +51,9 @@ export type WaitReason = (typeof waitReasons)[number]
 /** Waits that end when the agent runs again. */
 export const agentWaitReasons = ['agent_paused', 'agent_stopped'] as const satisfies readonly WaitReason[]
 
-/** Waits that end when a person or a program answers: an approval is resolved, a message or a tool's result comes. */
+/**
+ * Waits that end when a person or a program responds: an approval is resolved, or a message or a tool result arrives.
+ */
 export const personWaitReasons = [
   'approval',
   'unknown_outcome',
@@ -59,20 +61,20 @@ export const personWaitReasons = [
   'tool',
 ] as const satisfies readonly WaitReason[]
 
-/** Waits that end when something outside the task gives a result: a person, a program, or a task that was delegated. */
+/** Waits that end with a result from outside the task: from a person, a program, or a delegated task. */
 export const answeredWaitReasons = [...personWaitReasons, 'child'] as const satisfies readonly WaitReason[]
 
-/** How a tool may be repeated after a crash: `safe` and `keyed` are, `unsafe` asks a person. */
+/** Whether a call is repeated after a crash: `safe` and `keyed` are; for `unsafe` a person is asked. */
 export const toolSafeties = ['safe', 'keyed', 'unsafe'] as const
 export type ToolSafety = (typeof toolSafeties)[number]
 
-/** States of a call of a tool on the caller's side. */
+/** States of a call of a client tool. */
 export const toolCallStates = ['pending', 'claimed', 'completed', 'failed', 'timed_out', 'canceled', 'unknown'] as const
 export type ToolCallState = (typeof toolCallStates)[number]
 
 /**
- * Every move of such a call. A lease that ends makes it pending again, or `unknown` where the tool is `unsafe`; a person says
- * what became of an unknown one, or lets it be offered again.
+ * Every transition of such a call. When its lease expires, it becomes pending again, or `unknown` if the tool is
+ * `unsafe`. A person gives the outcome of an unknown call, or lets it be offered again.
  */
 export const toolCallMoves: Record<ToolCallState, readonly ToolCallState[]> = {
   pending: ['claimed', 'completed', 'failed', 'timed_out', 'canceled'],
@@ -84,14 +86,14 @@ export const toolCallMoves: Record<ToolCallState, readonly ToolCallState[]> = {
   unknown: ['pending', 'completed', 'failed', 'canceled'],
 }
 
-/** States that such a call can still leave. */
+/** States of such a call that are not final. */
 export const openToolCallStates = toolCallStates.filter((state) => toolCallMoves[state].length > 0)
 
-/** What an agent's configuration says of a tool by name. */
+/** Policies of an agent for a tool, by name. */
 export const toolPolicies = ['auto', 'ask', 'deny'] as const
 export type ToolPolicy = (typeof toolPolicies)[number]
 
-/** What an approval asks for: leave for a call, or what became of one whose outcome is unknown. */
+/** Kinds of approvals: permission for a call, or the outcome of a call whose outcome is unknown. */
 export const approvalKinds = ['tool_call', 'recovery'] as const
 export type ApprovalKind = (typeof approvalKinds)[number]
 
@@ -110,7 +112,7 @@ export type StepType = (typeof stepTypes)[number]
 export const stepStates = ['started', 'completed', 'failed', 'unknown'] as const
 export type StepState = (typeof stepStates)[number]
 
-/** Events of a task that are kept. The terminal ones are the last of their task. */
+/** Stored events of a task. A terminal event is the last one of its task. */
 export const taskEventTypes = [
   'task.created',
   'task.started',
@@ -161,13 +163,13 @@ export function isTerminalEvent(type: string): boolean {
   return terminalEventTypes.has(type)
 }
 
-/** Which states an agent must be in for its tasks to begin steps; `updating` counts as where it settles to. */
+/** Whether tasks of the agent may start steps. An agent that is `updating` counts as in its state afterwards. */
 export function agentMayWork(agent: { status: string; settles_to: string | null }): boolean {
   const state = agent.status === 'updating' ? agent.settles_to : agent.status
   return state === 'running' || agent.status === 'creating'
 }
 
-/** Which states an agent must be in to be given tasks: a paused one queues them. */
+/** Whether the agent accepts tasks. A paused agent queues them. */
 export function agentAcceptsTasks(agent: { status: string; settles_to: string | null }): boolean {
   const state = agent.status === 'updating' ? agent.settles_to : agent.status
   return state === 'running' || state === 'paused' || agent.status === 'creating'

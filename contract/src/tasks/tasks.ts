@@ -27,17 +27,17 @@ import { stepStates, stepTypes, taskEventTypes, taskStates, waitReasons, type Ta
 const tag = 'Tasks'
 const project = '/api/v1/projects/{project_id}'
 
-/** Bounds of tasks; lengths count code points. */
+/** Bounds of tasks. Lengths count code points. */
 export const taskBounds = {
   input: 500_000,
   input_messages: 2000,
-  /** Of a request that creates a task: it may have pictures in it. */
+  /** Size of a request that creates a task; it may contain images. */
   body_bytes: 8 * 1_048_576,
-  /** Pictures of one input that are given by an address or as data. */
+  /** Images of one input that are given by URL or as data. */
   input_urls: 20,
   /** Parts of one message. */
   message_parts: 100,
-  /** Bytes of an input that is an object, as JSON. */
+  /** Size of an input object, as JSON. */
   input_bytes: 524_288,
   /** Seconds that a request may wait for a task. */
   wait_seconds: 60,
@@ -49,25 +49,25 @@ export const taskBounds = {
   concurrency_key: 128,
 } as const
 
-/** How far `search` of lists of tasks looks: an input may be long, and tasks are many. */
+/** How many tasks, and characters of each input, a search in a list of tasks examines. */
 export const taskSearch = { tasks: 10_000, characters: 20_000 } as const
 
 const counts = {
   input_tokens: Type.Integer({ minimum: 0 }),
   output_tokens: Type.Integer({ minimum: 0 }),
-  cached_tokens: Type.Integer({ minimum: 0, description: 'Input tokens that the provider had kept.' }),
+  cached_tokens: Type.Integer({ minimum: 0, description: 'Input tokens that the provider read from its cache.' }),
   reasoning_tokens: Type.Integer({
     minimum: 0,
-    description: 'Output tokens that the model spent on reasoning; part of `output_tokens`.',
+    description: 'Output tokens for reasoning; part of `output_tokens`.',
   }),
 }
 const cost = Nullable(
-  Type.Number({ minimum: 0, description: 'US dollars. Null where a price is not known; it is never guessed.' }),
+  Type.Number({ minimum: 0, description: 'US dollars. Null if a price is unknown; prices are never guessed.' }),
 )
 
 const modelUsage = Type.Object({ calls: Type.Integer({ minimum: 0 }), ...counts, cost_usd: cost })
 
-/** What a task has consumed. */
+/** Usage of a task. */
 export const TaskUsage = Named(
   'TaskUsage',
   Type.Object({
@@ -82,23 +82,23 @@ export const TaskUsage = Named(
   }),
 )
 
-/** A part of a message. */
+/** A text part of a message. */
 export interface TextPart {
   type: 'text'
   text: string
 }
-/** A file of the project: a picture that the model sees, or a document that it reads. */
+/** A file of the project: an image that the model sees, or a document that it reads. */
 export interface FilePart {
   type: 'image' | 'file'
   file_id: string
 }
-/** A picture that becomes a file when the task is created: a `data:` URL, or an `https:` one that is fetched once. */
+/** An image that becomes a file when the task is created: a `data:` URL, or an `https:` URL that is fetched once. */
 export interface ImageUrlPart {
   type: 'image'
   url: string
 }
 export type MessagePart = TextPart | FilePart | ImageUrlPart
-/** What a message says: a text, or parts. */
+/** Content of a message: a text, or parts. */
 export type MessageContent = string | MessagePart[]
 
 const messageText = Type.String({ minLength: 1, maxLength: taskBounds.input })
@@ -112,20 +112,20 @@ const messagePart = {
       url: Type.String({
         pattern: '^(data:image/|https://)',
         maxLength: taskBounds.body_bytes,
-        description: 'A `data:` URL of a picture, or an `https:` address that is fetched once. It becomes a file.',
+        description: 'A `data:` URL of an image, or an `https:` URL that is fetched once. The image becomes a file.',
       }),
     }),
   ],
 }
-/** What a message says. */
+/** Schema of the content of a message. */
 export const messageContent = Type.Unsafe<MessageContent>({
   anyOf: [messageText, { type: 'array', items: messagePart, minItems: 1, maxItems: taskBounds.message_parts }],
-  description: 'A text, or a list of parts: texts, and in messages of the user pictures and files.',
+  description: 'A text, or a list of parts: texts and, in messages of the user, images and files.',
 })
 const inputCall = Type.Object({
   id: Type.String({ minLength: 1, maxLength: 128 }),
   name: Type.String({ minLength: 1, maxLength: 128 }),
-  arguments: Type.Unsafe<unknown>({ description: 'What the tool was called with.' }),
+  arguments: Type.Unsafe<unknown>({ description: 'The arguments of the call.' }),
 })
 const message = {
   role: Choice(['system', 'user', 'assistant', 'tool']),
@@ -133,11 +133,12 @@ const message = {
     Type.Array(inputCall, {
       minItems: 1,
       maxItems: 128,
-      description: 'Of an assistant: the calls of tools that it asked for. Their results follow as messages of `tool`.',
+      description:
+        'For role `assistant`: the tool calls that the model requested. Their results follow as messages with role `tool`.',
     }),
   ),
   call_id: Type.Optional(
-    Type.String({ minLength: 1, maxLength: 128, description: 'Of a tool: the call whose result this is.' }),
+    Type.String({ minLength: 1, maxLength: 128, description: 'For role `tool`: the call whose result this is.' }),
   ),
 }
 
@@ -145,9 +146,9 @@ const message = {
 export interface InputMessage {
   role: 'system' | 'user' | 'assistant' | 'tool'
   content: MessageContent
-  /** Of an assistant: the calls that it asked for. */
+  /** For role `assistant`: the tool calls that the model requested. */
   tool_calls?: { id: string; name: string; arguments: unknown }[]
-  /** Of a tool: the call whose result this is. */
+  /** For role `tool`: the call whose result this is. */
   call_id?: string
 }
 
@@ -166,10 +167,10 @@ const input = Type.Unsafe<TaskInput>({
     },
     inputObject,
   ],
-  description: 'What the agent is asked: a text, messages, or an object where the agent has an `input_schema`.',
+  description: 'The input: a text, messages, or an object if the agent has an `input_schema`.',
 })
 
-/** What a task was asked, as it is shown: of an assistant that only called tools there is no text. */
+/** The input in responses. Unlike in requests, content may be empty, for an assistant that only called tools. */
 const shownInput = Type.Unsafe<TaskInput>({
   anyOf: [
     { type: 'string' },
@@ -182,17 +183,17 @@ const shownInput = Type.Unsafe<TaskInput>({
     },
     { type: 'object', additionalProperties: true },
   ],
-  description: 'What the agent was asked: a text, messages, or an object where the agent has an `input_schema`.',
+  description: 'The input: a text, messages, or an object if the agent has an `input_schema`.',
 })
 
-/** What a task and the tasks below it have consumed. */
+/** Usage of a task and of the tasks below it. */
 const WholeUsage = Named(
   'WholeUsage',
   Type.Object({
     ...TaskUsage.properties,
     total: Type.Unsafe<Static<typeof TaskUsage>>({
       ...TaskUsage,
-      description: 'The same with the tasks that it delegated and that have ended.',
+      description: 'Usage including the delegated tasks that have ended.',
     }),
   }),
 )
@@ -205,14 +206,16 @@ export const Task = Named(
     agent_id: Type.String(),
     agent_version: Type.Integer({
       minimum: 0,
-      description: 'The version of the agent that it was created with, and runs with.',
+      description: 'The version of the agent that the task runs with.',
     }),
     thread_id: Nullable(Type.String()),
     retried_from: Nullable(Type.String()),
     schedule_id: Nullable(Type.String()),
-    parent_task_id: Nullable(Type.String({ description: 'The task that delegated it.' })),
-    root_task_id: Type.String({ description: 'The task at the root of its tree; itself where nothing delegated it.' }),
-    depth: Type.Integer({ minimum: 0, description: 'Its level in the tree; 0 at the root.' }),
+    parent_task_id: Nullable(Type.String({ description: 'The task that delegated this one.' })),
+    root_task_id: Type.String({
+      description: 'The root of its tree of tasks; the task itself if it was not delegated.',
+    }),
+    depth: Type.Integer({ minimum: 0, description: 'Level in the tree; 0 for the root.' }),
     status: Choice(taskStates),
     wait: Nullable(
       Type.Object({
@@ -220,19 +223,17 @@ export const Task = Named(
         since: Timestamp,
         until: Nullable(Timestamp),
         approval_ids: Type.Array(Type.String()),
-        tool_call_ids: Type.Optional(Type.Array(Type.String(), { description: 'Open calls of tools on your side.' })),
+        tool_call_ids: Type.Optional(Type.Array(Type.String(), { description: 'Open calls of client tools.' })),
         step_ids: Type.Optional(
           Type.Array(Type.String(), {
-            description: 'Steps that the caller can answer: open calls of tools on your side, and questions.',
+            description: 'Steps that the caller can answer: open calls of client tools, and questions.',
           }),
         ),
-        child_task_ids: Type.Optional(
-          Type.Array(Type.String(), { description: 'Tasks of other agents whose results it waits for.' }),
-        ),
+        child_task_ids: Type.Optional(Type.Array(Type.String(), { description: 'Delegated tasks that it waits for.' })),
         credential_ids: Type.Optional(
-          Type.Array(Type.String(), { description: 'Of the reason `credential`: those to be connected.' }),
+          Type.Array(Type.String(), { description: 'For reason `credential`: the credentials to connect.' }),
         ),
-        queue: Type.Optional(Type.String({ description: 'Of the reason `worker`: the queue that it waits in.' })),
+        queue: Type.Optional(Type.String({ description: 'For reason `worker`: the queue that it waits in.' })),
       }),
     ),
     input: shownInput,
@@ -240,17 +241,21 @@ export const Task = Named(
       Type.Object(
         {
           content: Type.String(),
-          data: Type.Unsafe<unknown>({ description: 'The valid answer where there is an `output_schema`, else null.' }),
-          artifacts: Type.Optional(Type.Array(Artifact, { description: 'Files that it made, where it made any.' })),
+          data: Type.Unsafe<unknown>({
+            description: 'The output that matches `output_schema`; null without a schema.',
+          }),
+          artifacts: Type.Optional(
+            Type.Array(Artifact, { description: 'Files that the task created. Absent if it created none.' }),
+          ),
         },
-        { description: 'Kept in part where a task failed or was canceled.' },
+        { description: 'The output; partial if the task failed or was canceled.' },
       ),
     ),
     error: Nullable(
       Type.Object({
         code: Type.String(),
         message: Type.String(),
-        retryable: Type.Boolean({ description: 'Whether the same task may end well when it is tried again later.' }),
+        retryable: Type.Boolean({ description: 'Whether a later retry of the task may succeed.' }),
         step_id: Nullable(Type.String()),
       }),
     ),
@@ -271,7 +276,7 @@ export const Task = Named(
     finished_at: Nullable(Timestamp),
     updated_at: Timestamp,
     cancel_requested_at: Nullable(Timestamp),
-    last_sequence: Type.Integer({ minimum: 1, description: 'The sequence of its last event.' }),
+    last_sequence: Type.Integer({ minimum: 1, description: 'Sequence number of its last event.' }),
   }),
 )
 
@@ -283,7 +288,7 @@ export const TaskStep = Named(
     index: Type.Integer({ minimum: 0 }),
     type: Choice(stepTypes),
     status: Choice(stepStates),
-    attempt: Type.Integer({ minimum: 1, description: 'How many times it was started.' }),
+    attempt: Type.Integer({ minimum: 1, description: 'How many times the step was started.' }),
     name: Type.String({ description: 'The model or the tool.' }),
     input: Type.Unsafe<unknown>({}),
     output: Type.Unsafe<unknown>({}),
@@ -299,7 +304,7 @@ export const TaskStep = Named(
 export const TaskEventObject = Named(
   'TaskEvent',
   Type.Object({
-    sequence: Type.Integer({ minimum: 1, description: 'Dense, from 1.' }),
+    sequence: Type.Integer({ minimum: 1, description: 'Number of the event in its task: from 1, without gaps.' }),
     task_id: Type.String(),
     type: Choice(taskEventTypes),
     created_at: Timestamp,
@@ -381,7 +386,7 @@ const completedExample = {
   updated_at: '2026-11-20T09:30:01.210Z',
   last_sequence: 7,
 }
-/** A task that was made of a finished one. */
+/** A task that retries a finished one. */
 export const retriedExample = {
   ...queuedExample,
   id: 'task_01jcm3x5v8f9a2b4c6d8e0g2h5',
@@ -424,21 +429,21 @@ const ofAgent = {
   params: { project_id: projectParameter, agent_id: agentParameter },
 } as const
 const ofProject = { ...common, path: `${project}/tasks`, params: { project_id: projectParameter } } as const
-/** What every operation on one task shares. */
+/** Members that operations on one task share. */
 export const ofTask = {
   ...common,
   path: `${project}/tasks/{task_id}`,
   params: { project_id: projectParameter, task_id: taskParameter },
 } as const
 
-/** Seconds that a request waits for its task. */
+/** Query parameter: seconds that a request waits for its task. */
 export const waitSeconds = Type.Optional(
   Type.Integer({
     minimum: 0,
     maximum: taskBounds.wait_seconds,
     default: 0,
     description:
-      'Seconds to wait until the task has finished or waits for something. Answers with the task as it is then, in any case.',
+      'Maximum number of seconds to wait until the task has finished or waits for something. The response is always the task in its state at that time.',
   }),
 )
 
@@ -451,30 +456,31 @@ const listQuery = offsetQuery({
     Type.String({
       minLength: 1,
       maxLength: bounds.search,
-      description: `Only tasks whose input contains this, in any case, in its first ${taskSearch.characters.toLocaleString('en')} characters; \`task_…\` is the beginning of an identifier. The newest ${taskSearch.tasks.toLocaleString('en')} tasks that the other filters leave are looked at, and \`total\` is of those.`,
+      description: `Only tasks whose input contains this text in its first ${taskSearch.characters.toLocaleString('en')} characters, case-insensitively. A text of the form \`task_…\` is the prefix of a task id instead. The search examines the newest ${taskSearch.tasks.toLocaleString('en')} tasks that pass the other filters; \`total\` counts the matches among those.`,
     }),
   ),
   root_task_id: Type.Optional(
     Type.String({
       maxLength: 100,
-      description: 'Only the tasks of one tree: the task at its root, and those below it.',
+      description: 'Only tasks of the tree with this root, including the root.',
     }),
   ),
-  parent_task_id: Type.Optional(
-    Type.String({ maxLength: 100, description: 'Only tasks that this one has delegated.' }),
-  ),
+  parent_task_id: Type.Optional(Type.String({ maxLength: 100, description: 'Only tasks that this task delegated.' })),
   schedule_id: Type.Optional(Type.String({ maxLength: 100, description: 'Only tasks of this schedule.' })),
-  roots: Type.Optional(Type.Boolean({ description: 'Only tasks that no other task has delegated.' })),
+  roots: Type.Optional(Type.Boolean({ description: 'Only tasks that were not delegated.' })),
   door: Type.Optional(
     Type.String({
       minLength: 1,
       maxLength: 100,
       description:
-        'Only tasks that came by this protocol or trigger, as `metadata.door.kind` says: `openai.chat`, `openai.responses`, `mcp`, `a2a`, `agui` or `trigger:` and its identifier.',
+        'Only tasks from this protocol or trigger, by `metadata.door.kind`: `openai.chat`, `openai.responses`, `mcp`, `a2a`, `agui`, or `trigger:` and the trigger id.',
     }),
   ),
   sort: Defaulted(
-    Choice(['created_at', '-created_at'], { default: '-created_at', description: 'A minus sorts downwards.' }),
+    Choice(['created_at', '-created_at'], {
+      default: '-created_at',
+      description: 'Sort order; a minus means descending.',
+    }),
   ),
   ...cursorParameter,
 })
@@ -489,13 +495,13 @@ const listResponse = {
 export const createTask = defineOperation({
   ...ofAgent,
   id: 'createTask',
-  unaudited: 'the task says it itself: created_by, credential_id and request_id; there are thousands a minute',
+  unaudited: 'the task stores created_by, credential_id and request_id; there can be thousands per minute',
   command: 'tasks create',
   sdk: 'tasks.create',
   method: 'POST',
-  summary: 'Give an agent a task',
+  summary: 'Create a task',
   description:
-    'The task is committed before the response, and goes on whether or not the caller waits. With `Accept: text/event-stream` the response is its stream. A paused agent queues it; a stopped one refuses it.',
+    'The task is committed before the response, and runs whether or not the caller waits. With `Accept: text/event-stream` the response is the stream of the task. A paused agent queues the task; a stopped agent refuses it.',
   scope: 'tasks:write',
   bucket: 'tasks.create',
   body_bytes: taskBounds.body_bytes,
@@ -506,7 +512,7 @@ export const createTask = defineOperation({
       Type.String({
         minLength: 1,
         maxLength: 100,
-        description: 'The conversation that it goes on: it begins when the tasks before it in the thread have ended.',
+        description: 'The thread that the task continues. It starts when the earlier tasks of the thread have ended.',
       }),
     ),
     concurrency_key: Type.Optional(
@@ -514,25 +520,30 @@ export const createTask = defineOperation({
         minLength: 1,
         maxLength: taskBounds.concurrency_key,
         pattern: '^[ -~]*$',
-        description: 'Of all tasks of the project with the same key one runs or waits at a time. Printable ASCII.',
+        description: 'Only one task of the project with this key runs or waits at a time. Printable ASCII.',
       }),
     ),
     priority: Type.Optional(
-      Type.Integer({ minimum: 0, maximum: taskBounds.priority, default: 5, description: 'Higher ones begin first.' }),
+      Type.Integer({
+        minimum: 0,
+        maximum: taskBounds.priority,
+        default: 5,
+        description: 'Tasks with a higher priority start first.',
+      }),
     ),
     run_after: Type.Optional(TimestampInput),
     queue_ttl_seconds: Type.Optional(
       Type.Integer({
         minimum: 1,
         maximum: taskBounds.queue_ttl_seconds,
-        description: 'It expires if it has not started by then.',
+        description: 'The task expires if it has not started within so many seconds.',
       }),
     ),
     timeout_seconds: Type.Optional(
       Type.Integer({
         minimum: 1,
         maximum: taskBounds.timeout_seconds,
-        description: 'It expires this long after it began.',
+        description: 'The task expires so many seconds after its start.',
       }),
     ),
     max_attempts: Type.Optional(
@@ -540,18 +551,16 @@ export const createTask = defineOperation({
         minimum: 1,
         maximum: taskBounds.max_attempts,
         default: 5,
-        description: 'Workers that may die under it, one after the other, before it fails.',
+        description: 'Maximum number of workers that the task may be lost with before it fails.',
       }),
     ),
     budget: Type.Optional(TaskBudget),
-    output_schema: Type.Optional(
-      DataSchema("What `output.data` must be; it takes the place of the agent's own `output_schema`."),
-    ),
+    output_schema: Type.Optional(DataSchema('Schema of `output.data`; replaces the `output_schema` of the agent.')),
     agent_version: Type.Optional(
       Type.Integer({
         minimum: 0,
         maximum: bounds.offset,
-        description: 'The version of the agent that it runs with: the newest where nothing is said.',
+        description: 'The version of the agent that the task runs with. Default: the newest.',
       }),
     ),
     tools: Type.Optional(
@@ -559,13 +568,13 @@ export const createTask = defineOperation({
         minItems: 1,
         maxItems: bounds.task_tools,
         description:
-          'Tools on your side for this task alone: the task waits for the results of their calls (see `claimToolCall`). No name that the agent has already.',
+          'Client tools of this task. The task waits for the results of their calls (see `claimToolCall`). The names must differ from those of the agent.',
       }),
     ),
     metadata: Type.Optional(
       Type.Unsafe<Record<string, unknown>>({
         ...MetadataInput,
-        description: 'Free-form members. `door` is set by the service.',
+        description: 'Free-form members. The service sets `door`.',
       }),
     ),
   }),
@@ -574,7 +583,7 @@ export const createTask = defineOperation({
     { status: 201, description: 'The task, finished or not.', schema: Task, example: queuedExample },
     {
       status: 201,
-      description: 'Its stream, where `Accept` asks for it.',
+      description: 'The stream of the task, if `Accept` requests it.',
       media_type: 'text/event-stream',
       example: streamExample,
     },
@@ -593,11 +602,13 @@ export const createTask = defineOperation({
   ],
 })
 
-/** What becomes of one task of a batch: as a request for it alone would be answered. */
+/** Result of one task of a batch: as of a separate request. */
 const BatchResult = Named(
   'BatchResult',
   Type.Object({
-    status: Type.Integer({ description: 'The HTTP status that the task alone would have: 201 where it was created.' }),
+    status: Type.Integer({
+      description: 'The HTTP status that a separate request would have: 201 if the task was created.',
+    }),
     task: Type.Optional(Task),
     error: Type.Optional(
       Type.Object({ code: Type.String(), message: Type.String(), details: Type.Optional(Type.Unsafe<unknown>({})) }),
@@ -609,17 +620,17 @@ export const createTaskBatch = defineOperation({
   ...ofAgent,
   path: `${ofAgent.path}/batch`,
   id: 'createTaskBatch',
-  unaudited: 'as createTask',
+  unaudited: 'like createTask',
   command: 'tasks create-batch',
   sdk: 'tasks.createBatch',
   method: 'POST',
-  summary: 'Give an agent many tasks',
-  description: `Up to ${bounds.batch_tasks.toLocaleString('en')} bodies of \`createTask\`, each answered for itself, in their order: one that is refused keeps no other from being created. All that are created are committed before the response. Pictures by address are not taken here.`,
+  summary: 'Create many tasks',
+  description: `Up to ${bounds.batch_tasks.toLocaleString('en')} bodies of \`createTask\`, each with its own result in the same order. A refused task does not affect the others. All created tasks are committed before the response. Images by URL are not accepted here.`,
   scope: 'tasks:write',
   bucket: 'tasks.create',
   body_bytes: taskBounds.body_bytes,
   body: Type.Object({
-    // Without a type, so that one that is no object is answered for itself as well.
+    // Without a type, so that an element that is no object gets its own error.
     tasks: Type.Array(Type.Unsafe<Record<string, unknown>>({ additionalProperties: true }), {
       minItems: 1,
       maxItems: bounds.batch_tasks,
@@ -630,7 +641,7 @@ export const createTaskBatch = defineOperation({
   responses: [
     {
       status: 200,
-      description: 'What became of each, in their order.',
+      description: 'The result of each task, in the same order.',
       schema: Named('BatchResults', Type.Object({ results: Type.Array(BatchResult) })),
       example: { results: [{ status: 201, task: queuedExample }] },
     },
@@ -647,13 +658,13 @@ export const deleteTask = defineOperation({
   method: 'DELETE',
   summary: 'Erase a task',
   description:
-    'Removes a task that has ended, with the tasks that it delegated: inputs, outputs, journals, events, messages, logs, and files that no other task names. What webhooks were sent of it loses its content. The audit log keeps who erased which task, and usage keeps what it cost. 409 while it or one below it is open: cancel it first.',
+    'Removes a finished task and the tasks that it delegated: inputs, outputs, journals, events, messages, logs, and files that no other task uses. Stored webhook events of the task lose their content. The audit log keeps who erased which task, and usage keeps the cost. 409 while the task or one below it is open: cancel it first.',
   scope: 'agents:write',
   bucket: 'tasks.action',
   responses: [
     {
       status: 200,
-      description: 'It is erased.',
+      description: 'The task is erased.',
       schema: Confirmation({ task_id: Type.String() }),
       example: { message: 'Task erased', task_id: queuedExample.id },
     },
@@ -670,20 +681,20 @@ export const eraseTasks = defineOperation({
   sdk: 'tasks.erase',
   method: 'POST',
   summary: 'Erase tasks by their metadata',
-  description: `Erases tasks of the project that have ended and whose \`metadata\` has all these members, as \`deleteTask\` does, the oldest first and ${bounds.erased_tasks.toLocaleString('en')} at most. \`remaining\` is how many match and are not erased: repeat the request, and cancel those that are open.`,
+  description: `Erases finished tasks of the project whose \`metadata\` contains all these members, like \`deleteTask\`, oldest first and up to ${bounds.erased_tasks.toLocaleString('en')}. \`remaining\` is the number of matching tasks that are not erased: repeat the request, and cancel open tasks first.`,
   scope: 'agents:write',
   bucket: 'tasks.action',
   body: Type.Object({
     metadata: Type.Unsafe<Record<string, unknown>>({
       ...boundedJson({ type: 'object', additionalProperties: true, minProperties: 1 }, bounds.metadata_bytes),
-      description: 'What `metadata` of the tasks contains.',
+      description: 'Members that the `metadata` of the tasks contains.',
     }),
   }),
   body_example: { metadata: { customer: '4711' } },
   responses: [
     {
       status: 200,
-      description: 'What was erased.',
+      description: 'The number of erased and remaining tasks.',
       schema: Named(
         'Erasure',
         Type.Object({ erased: Type.Integer({ minimum: 0 }), remaining: Type.Integer({ minimum: 0 }) }),
@@ -701,7 +712,7 @@ export const listAgentTasks = defineOperation({
   sdk: 'tasks.listOfAgent',
   method: 'GET',
   summary: "List an agent's tasks",
-  description: 'The newest first unless sorted otherwise.',
+  description: 'Tasks of the agent, newest first by default.',
   scope: 'watch_tasks',
   bucket: 'tasks.read',
   query: listQuery,
@@ -716,7 +727,7 @@ export const listTasks = defineOperation({
   sdk: 'tasks.list',
   method: 'GET',
   summary: "List a project's tasks",
-  description: 'Tasks of all its agents, the newest first unless sorted otherwise.',
+  description: 'Tasks of all agents of the project, newest first by default.',
   scope: 'watch_tasks',
   bucket: 'tasks.read',
   query: listQuery,
@@ -731,7 +742,7 @@ export const getTask = defineOperation({
   sdk: 'tasks.get',
   method: 'GET',
   summary: 'Read a task',
-  description: 'With `wait` it is answered as soon as the task has finished or waits for something.',
+  description: 'With `wait`, the response is sent when the task has finished or waits for something.',
   scope: 'watch_tasks',
   bucket: 'tasks.read',
   query: Type.Object({ wait: waitSeconds }),
@@ -745,7 +756,7 @@ const CancelResult = Named('TaskActionResult', Confirmation({ task_id: Type.Stri
 export interface TaskNode {
   id: string
   agent_id: string
-  /** Null where the agent is deleted. */
+  /** Null if the agent is deleted. */
   agent_name: string | null
   status: TaskState
   depth: number
@@ -783,7 +794,7 @@ export const getTaskTree = defineOperation({
   sdk: 'tasks.tree',
   method: 'GET',
   summary: 'Read the tree of a task',
-  description: `The task and the tasks below it that it delegated, ${bounds.tree_tasks} at most, the oldest first.`,
+  description: `The task and the tasks that were delegated below it; up to ${bounds.tree_tasks}, oldest first.`,
   scope: 'watch_tasks',
   bucket: 'tasks.read',
   responses: [
@@ -812,7 +823,7 @@ export const cancelTask = defineOperation({
   method: 'POST',
   summary: 'Cancel a task',
   description:
-    'A queued or waiting task is canceled at once (200). A running one is asked to end (202): its call is aborted, and `task.canceled` tells what had taken effect. Canceling it again answers the same.',
+    'A queued or waiting task is canceled immediately (200). A running task is asked to end (202): its call is aborted, and the event `task.canceled` lists the calls that took effect. Repeating the request gives the same response.',
   scope: 'tasks:write',
   bucket: 'tasks.action',
   body_optional: true,
@@ -824,7 +835,7 @@ export const cancelTask = defineOperation({
   responses: [
     {
       status: 200,
-      description: 'It is canceled.',
+      description: 'The task is canceled.',
       schema: CancelResult,
       example: { message: 'Task canceled', task_id: queuedExample.id, status: 'canceled' },
     },
@@ -846,7 +857,7 @@ export const listTaskSteps = defineOperation({
   sdk: 'tasks.steps',
   method: 'GET',
   summary: "Read a task's journal",
-  description: 'Its steps, in their order.',
+  description: 'The steps of the task in their order.',
   scope: 'watch_tasks',
   bucket: 'tasks.read',
   query: offsetQuery({}),
@@ -869,7 +880,8 @@ export const listTaskArtifacts = defineOperation({
   sdk: 'tasks.artifacts',
   method: 'GET',
   summary: "Read a task's artifacts",
-  description: 'Files that its tools kept as results, in the order in which they were made; also while it runs.',
+  description:
+    'Files that the tools of the task saved as results, in the order of creation; available while the task runs.',
   scope: 'watch_tasks',
   bucket: 'tasks.read',
   responses: [
@@ -891,7 +903,7 @@ export const listTaskEventsOperation = defineOperation({
   sdk: 'tasks.events',
   method: 'GET',
   summary: "Read a task's events",
-  description: '`offset` is the last sequence that you have: sequences are dense, so that is the same.',
+  description: '`offset` is the last sequence number that you have, because sequence numbers have no gaps.',
   scope: 'watch_tasks',
   bucket: 'tasks.read',
   query: offsetQuery(cursorParameter, bounds.log_limit, bounds.log_limit_default),
@@ -918,23 +930,28 @@ export const streamTaskEvents = defineOperation({
   id: 'streamTaskEvents',
   command: 'tasks watch',
   sdk: 'tasks.rawStream',
-  sdk_note: 'The response, to be read as it comes; `stream` reads it.',
+  sdk_note: 'Returns the raw response; `stream` parses it.',
   method: 'GET',
   summary: 'Stream a task',
   description:
-    'Server-sent events: `task.snapshot`, then every event after `Last-Event-ID` (or `offset`), then what happens. Text that a model writes comes as `message.delta` without an id. The stream ends with the task.',
+    'Server-sent events: `task.snapshot`, then every event after `Last-Event-ID` (or `offset`), then new events. Text of a model arrives as `message.delta` without an id. The stream ends with the task.',
   scope: 'watch_tasks',
   bucket: 'tasks.stream',
   query: Type.Object({
     offset: Type.Optional(
-      Type.Integer({ minimum: 0, maximum: bounds.offset, default: 0, description: 'The last sequence that you have.' }),
+      Type.Integer({
+        minimum: 0,
+        maximum: bounds.offset,
+        default: 0,
+        description: 'The last sequence number that you have.',
+      }),
     ),
   }),
   responses: [{ status: 200, description: 'The stream.', media_type: 'text/event-stream', example: streamExample }],
   problems: ['project_not_found', 'task_not_found'],
 })
 
-/** For what creates tasks in other ways: their input, and a task as it is created. */
+/** For other operations that create tasks: the schema of the input, and an example of a new task. */
 export { input as taskInput, queuedExample as queuedTaskExample }
 
 export const taskOperations: Operation[] = [

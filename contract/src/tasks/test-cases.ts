@@ -14,12 +14,12 @@ import {
 } from '../core/schemas.ts'
 import { taskInput } from './tasks.ts'
 
-const name = NameText(bounds.test_case_name, 'Unique among the cases of the agent.')
+const name = NameText(bounds.test_case_name, 'Unique among the test cases of the agent.')
 const expected = Nullable(
   Type.String({
     minLength: 1,
     maxLength: bounds.test_case_expected,
-    description: 'What a good answer says, for the person who judges it.',
+    description: 'Description of a good answer, for the person who judges it.',
   }),
 )
 
@@ -63,8 +63,8 @@ export const createTestCase = defineOperation({
   command: 'test-cases create',
   sdk: 'testCases.create',
   method: 'POST',
-  summary: 'Keep a test case',
-  description: 'An input to give the agent again after it has changed, with what a good answer says.',
+  summary: 'Create a test case',
+  description: 'Stores an input to run the agent with again after it has changed, and a description of a good answer.',
   scope: 'agents:write',
   bucket: 'tasks.action',
   body: Type.Object({ name, input: taskInput, expected: Type.Optional(expected) }),
@@ -117,7 +117,7 @@ export const updateTestCase = defineOperation({
   sdk: 'testCases.update',
   method: 'PUT',
   summary: 'Change a test case',
-  description: 'Changes what is given; `expected` may be null.',
+  description: 'Changes the given members; `expected` may be null.',
   scope: 'agents:write',
   bucket: 'tasks.action',
   body: Type.Object({ name: Type.Optional(name), input: Type.Optional(taskInput), expected: Type.Optional(expected) }),
@@ -134,13 +134,13 @@ export const deleteTestCase = defineOperation({
   sdk: 'testCases.delete',
   method: 'DELETE',
   summary: 'Delete a test case',
-  description: 'Tasks that were made with it stay.',
+  description: 'Tasks that were created with it stay.',
   scope: 'agents:write',
   bucket: 'tasks.action',
   responses: [
     {
       status: 200,
-      description: 'The test case is gone.',
+      description: 'The test case is deleted.',
       schema: Confirmation({ test_case_id: Type.String() }),
       example: { message: 'Test case deleted', test_case_id: example.id },
     },
@@ -148,7 +148,7 @@ export const deleteTestCase = defineOperation({
   problems: ['project_not_found', 'agent_not_found', 'test_case_not_found'],
 })
 
-/** What an agent is tried with. */
+/** Operations on test cases of agents. */
 export const testCaseOperations: Operation[] = [
   createTestCase,
   listTestCases,

@@ -20,10 +20,12 @@ const path = '/api/v1/projects/{project_id}/threads'
 /** Whether a thread has tasks that have not finished. */
 export const threadStates = ['idle', 'busy'] as const
 
-/** Characters of a thread's first message that stand for its title. */
+/** Maximum length of a thread's title, which is the beginning of its first message. */
 export const threadTitle_characters = 120
 
-/** A conversation of one agent: its tasks run one after the other, and each knows what those before it said. */
+/**
+ * A conversation with one agent. Its tasks run one after the other, and each gets the messages of the earlier ones.
+ */
 export const Thread = Named(
   'Thread',
   Type.Object({
@@ -32,9 +34,9 @@ export const Thread = Named(
     agent_id: Type.String(),
     status: Choice(threadStates, { description: '`busy` while it has tasks that have not finished.' }),
     title: Nullable(
-      Type.String({ description: `What it began with, in its first ${threadTitle_characters} characters.` }),
+      Type.String({ description: `The first ${threadTitle_characters} characters of the first message.` }),
     ),
-    tasks: Type.Integer({ minimum: 0, description: 'How many tasks it has.' }),
+    tasks: Type.Integer({ minimum: 0, description: 'Number of its tasks.' }),
     last_task_at: Nullable({ ...Timestamp, description: 'When its newest task was created.' }),
     metadata: FreeObject,
     created_by: Type.String(),
@@ -43,7 +45,7 @@ export const Thread = Named(
   }),
 )
 
-/** A message of a thread. It is stored once, with the task that it belongs to. */
+/** A message of a thread. It is stored once, with its task. */
 export const ThreadMessage = Named(
   'ThreadMessage',
   Type.Object({
@@ -52,10 +54,10 @@ export const ThreadMessage = Named(
     content: Type.String(),
     tool_calls: Nullable(
       Type.Array(Type.Object({ id: Type.String(), name: Type.String(), arguments: Type.Unsafe<unknown>({}) }), {
-        description: 'What an assistant asked for; null where that is nothing.',
+        description: 'For role `assistant`: the tool calls that the model requested; null if there are none.',
       }),
     ),
-    tool_call_id: Nullable(Type.String({ description: 'Of a tool: the call that it answers.' })),
+    tool_call_id: Nullable(Type.String({ description: 'For role `tool`: the call whose result this is.' })),
     task_id: Type.String(),
     created_at: Timestamp,
   }),
@@ -96,13 +98,13 @@ const ofThread = {
 export const createThread = defineOperation({
   ...ofProject,
   id: 'createThread',
-  unaudited: 'the thread says it itself: created_by; a conversation changes nothing for other users',
+  unaudited: 'the thread stores created_by, and a conversation changes nothing for other users',
   command: 'threads create',
   sdk: 'threads.create',
   method: 'POST',
-  summary: 'Begin a conversation',
+  summary: 'Create a thread',
   description:
-    'Tasks that are created with its `thread_id` run one after the other, and each knows what was said before.',
+    'Starts a conversation. Tasks with its `thread_id` run one after the other, and each gets the messages of the earlier ones.',
   scope: 'agents:write',
   bucket: 'tasks.action',
   body: Type.Object({ agent_id: Type.String({ maxLength: 100 }), metadata: Type.Optional(MetadataInput) }),
@@ -118,7 +120,7 @@ export const listThreads = defineOperation({
   sdk: 'threads.list',
   method: 'GET',
   summary: 'List threads',
-  description: 'The newest first.',
+  description: 'Threads of the project, newest first.',
   scope: 'agents:read',
   bucket: 'tasks.read',
   query: offsetQuery({
@@ -142,7 +144,7 @@ export const getThread = defineOperation({
   sdk: 'threads.get',
   method: 'GET',
   summary: 'Read a thread',
-  description: 'Its state and what you noted with it; what was said is in its messages.',
+  description: 'State and metadata of the thread. Its messages are a separate list.',
   scope: 'agents:read',
   bucket: 'tasks.read',
   responses: [{ status: 200, description: 'The thread.', schema: Thread, example: threadExample }],
@@ -157,13 +159,13 @@ export const deleteThread = defineOperation({
   sdk: 'threads.delete',
   method: 'DELETE',
   summary: 'Delete a thread',
-  description: 'Refused while it has tasks that have not finished. Its tasks stay and can still be read one by one.',
+  description: 'Refused while the thread has tasks that have not finished. Its tasks stay and can still be read.',
   scope: 'agents:write',
   bucket: 'tasks.action',
   responses: [
     {
       status: 200,
-      description: 'It is deleted.',
+      description: 'The thread is deleted.',
       schema: Confirmation({ thread_id: Type.String() }),
       example: { message: 'Thread deleted', thread_id: threadExample.id },
     },
@@ -179,7 +181,7 @@ export const listThreadMessages = defineOperation({
   sdk: 'threads.messages',
   method: 'GET',
   summary: "Read a thread's messages",
-  description: 'In the order in which its tasks run, and of each as it was said.',
+  description: 'Messages in the order of the tasks, and within a task in their own order.',
   scope: 'agents:read',
   bucket: 'tasks.read',
   query: offsetQuery({}),

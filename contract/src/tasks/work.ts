@@ -8,47 +8,47 @@ import { taskStates, toolSafeties, waitReasons } from './task-lifecycle.ts'
 
 const base = '/api/v1/projects/{project_id}/work'
 
-/** What the step of a worker is: a call of a tool, or a call of a model that does not go through the service. */
+/** Types of steps of a worker: a tool call, or a model call that does not use the gateway of the service. */
 export const workStepTypes = ['tool_call', 'model_call'] as const
-/** What a worker is to do with a step. */
+/** What a worker must do with a step. */
 export const workStepActions = ['begin', 'replay', 'wait', 'denied'] as const
 export type WorkStepAction = (typeof workStepActions)[number]
-/** What a heartbeat tells a worker to do. */
+/** Commands to a worker in the response to a heartbeat. */
 export const workCommands = ['pause', 'cancel', 'stop'] as const
 export type WorkCommand = (typeof workCommands)[number]
 
 const lease = Type.Object({
-  token: Type.String({ description: 'The bearer token of all that the worker asks for this task. Shown once.' }),
+  token: Type.String({ description: "Bearer token of the worker's requests for this task. Shown once." }),
   attempt: Type.Integer({
     minimum: 1,
-    description: 'The fencing number: the next claim of the task has a higher one.',
+    description: 'Fencing number: every claim of the task increments it.',
   }),
   until: Timestamp,
 })
 
-/** A message of a task's conversation, as a worker gets it. */
+/** A message of a task's conversation for a worker. */
 const WorkMessage = Named(
   'WorkMessage',
   Type.Object({
     role: Choice(['system', 'user', 'assistant', 'tool'] as const),
     content: Type.String(),
-    parts: Type.Optional(Type.Array(FreeObject, { description: 'What it says in parts, where files are among them.' })),
+    parts: Type.Optional(Type.Array(FreeObject, { description: 'The parts of the message, if it contains files.' })),
     tool_calls: Type.Optional(Type.Array(FreeObject)),
     tool_call_id: Type.Optional(Type.String()),
     tool_name: Type.Optional(Type.String()),
   }),
 )
 
-/** A task that a worker holds. */
+/** A task that a worker has claimed. */
 export const ClaimedWork = Named(
   'ClaimedWork',
   Type.Object({
     task: Task,
     messages: Type.Array(WorkMessage, {
       description:
-        "The conversation: the agent's system prompt, what the thread said before, the input, and messages that came since.",
+        "The conversation: the agent's system prompt, earlier messages of the thread, the input, and later messages.",
     }),
-    journal: Type.Array(TaskStep, { description: 'The steps so far, of this worker and of those before it.' }),
+    journal: Type.Array(TaskStep, { description: 'The steps so far, including those of earlier workers.' }),
     lease,
   }),
 )
@@ -73,8 +73,8 @@ const byLease = {
   credentials: ['lease'],
   scope: null,
   bucket: 'work.lease',
-  without_command: 'belongs to a worker, which holds the lease',
-  // Fenced by the lease, and repeatable by what each of them says.
+  without_command: 'only a worker with the lease calls it',
+  // Fenced by the lease, and safe to repeat without a key.
   idempotent: false,
 } as const
 const leaseProblems = ['project_not_found', 'lease_lost', 'task_canceled'] as const
@@ -85,13 +85,13 @@ export const claimWork = defineOperation({
   credentials: anyCredential,
   path: `${base}/claim`,
   id: 'claimWork',
-  unaudited: 'the task says it itself: its events and its log name the attempt and the worker',
+  unaudited: 'events and log of the task have the attempt and the worker',
   command: 'work claim',
   sdk: 'work.claim',
   method: 'POST',
   summary: 'Claim a task',
   description:
-    'Gives the most urgent task that waits in one of these queues, the oldest first, with a lease: no other worker is given it until the lease ends. Waits up to `wait` seconds for one; 204 where none came. Everything after it takes the token of the lease as `Authorization: Bearer`. Ignores `Idempotency-Key`: a task that is claimed and not worked on is offered again.',
+    'Claims the task with the highest priority that waits in one of these queues, oldest first, with a lease: no other worker gets it until the lease ends. Waits up to `wait` seconds for a task; 204 if there is none. All further requests for the task use the token of the lease as `Authorization: Bearer`. `Idempotency-Key` is ignored: a claimed task without heartbeats is offered again.',
   scope: 'work:execute',
   bucket: 'work.claim',
   idempotent: false,
@@ -101,21 +101,21 @@ export const claimWork = defineOperation({
       Type.Integer({
         minimum: bounds.lease_seconds_min,
         maximum: bounds.lease_seconds,
-        description: `How long the lease lasts without a heartbeat; ${bounds.lease_seconds_default} by default.`,
+        description: `Length of the lease without a heartbeat, in seconds. Default: ${bounds.lease_seconds_default}.`,
       }),
     ),
     wait: Type.Optional(
       Type.Integer({
         minimum: 0,
         maximum: taskBounds.wait_seconds,
-        description: 'Seconds to wait for a task; 0 by default.',
+        description: 'Seconds to wait for a task. Default: 0.',
       }),
     ),
     worker: Type.Optional(
       Type.String({
         minLength: 1,
         maxLength: bounds.work_worker,
-        description: 'A name of the worker, as people see it.',
+        description: 'Display name of the worker.',
       }),
     ),
   }),
@@ -123,11 +123,11 @@ export const claimWork = defineOperation({
   responses: [
     {
       status: 200,
-      description: 'A task, and its lease.',
+      description: 'A task with its lease.',
       schema: Named('WorkClaim', Type.Object({ work: ClaimedWork })),
       example: { work: claimedExample },
     },
-    { status: 204, description: 'No task came in this time.' },
+    { status: 204, description: 'No task was available in this time.' },
   ],
   problems: ['project_not_found'],
 })
@@ -140,13 +140,13 @@ export const heartbeatWork = defineOperation({
   sdk: 'work.heartbeat',
   summary: 'Extend a lease',
   description:
-    'The lease lasts as long again as it was claimed for. `command` says what to do: `pause`: the task waits for something, or its agent was paused: end soon by `park`. `stop`: the agent was stopped: the same at once. `cancel`: end at once by `complete` or `fail`; a worker that has not by `deadline` loses the lease.',
+    'Extends the lease by its original length. `command` says what to do. `pause`: the task waits for something, or its agent was paused; call `park` soon. `stop`: the agent was stopped; call `park` immediately. `cancel`: call `complete` or `fail` immediately; a worker that has not by `deadline` loses the lease.',
   body: Type.Object({}),
   body_optional: true,
   responses: [
     {
       status: 200,
-      description: 'The lease, extended.',
+      description: 'The extended lease.',
       schema: Named(
         'WorkHeartbeat',
         Type.Object({
@@ -155,11 +155,12 @@ export const heartbeatWork = defineOperation({
           deadline: Nullable(
             Type.Unsafe<string>({
               ...Timestamp,
-              description:
-                'When the lease is taken back, or the time of the task is over; null where neither is known.',
+              description: 'When the lease ends for good or the task times out; null if neither is set.',
             }),
           ),
-          messages: Type.Array(WorkMessage, { description: 'Messages that people sent to the task since.' }),
+          messages: Type.Array(WorkMessage, {
+            description: 'Messages that people sent to the task since the last heartbeat.',
+          }),
         }),
       ),
       example: { until, command: null, deadline: null, messages: [] },
@@ -174,27 +175,27 @@ export const beginWorkStep = defineOperation({
   id: 'beginWorkStep',
   unaudited: 'the journal of the task has the step',
   sdk: 'work.beginStep',
-  summary: 'Begin a step',
+  summary: 'Start a step',
   description:
-    'Asks before something is done, and journals that it begins. `begin`: do it, then give its result. `replay`: it was done, here or by a worker before; `output` or `error` is its result. `wait`: a person or a budget decides, as `wait` says; ask again, or `park` and the task is offered again. `denied`: do not do it. A step that a worker before began and did not finish is begun again where its `safety` is `safe` or `keyed`; of an `unsafe` one a person says what became of it.',
+    'Call this before a side effect; it journals the start of the step. `begin`: do it, then finish the step. `replay`: it is done already, by this or an earlier worker; `output` or `error` is its result. `wait`: it waits for a person or a budget, see `wait`; repeat the request later, or `park` the task. `denied`: do not do it. A step that an earlier worker started but did not finish is started again if its `safety` is `safe` or `keyed`; for an `unsafe` step a person gives the outcome.',
   body: Type.Object({
     key: Type.String({
       minLength: 1,
       maxLength: bounds.work_step_key,
-      description: 'Names the step in the task: the same in every attempt.',
+      description: 'Identifies the step in the task; must be the same in every attempt.',
     }),
     type: Choice(workStepTypes),
     name: Type.String({
       minLength: 1,
       maxLength: bounds.config_tool,
-      description: "The tool or the model; `tool_policies` of the agent's configuration count.",
+      description: "The tool or the model. `tool_policies` of the agent's configuration apply.",
     }),
     input: Type.Optional(
-      Type.Unsafe<unknown>(boundedJson({ description: 'What it begins with.' }, bounds.work_step_bytes)),
+      Type.Unsafe<unknown>(boundedJson({ description: 'Input of the step.' }, bounds.work_step_bytes)),
     ),
     safety: Type.Optional(
       Choice(toolSafeties, {
-        description: '`unsafe` where nothing is said. Of a step of type `model_call` always `safe`.',
+        description: 'Default: `unsafe`. Always `safe` for a step of type `model_call`.',
       }),
     ),
   }),
@@ -202,7 +203,7 @@ export const beginWorkStep = defineOperation({
   responses: [
     {
       status: 200,
-      description: 'What to do.',
+      description: 'What to do with the step.',
       schema: Named(
         'WorkStep',
         Type.Object({
@@ -211,25 +212,27 @@ export const beginWorkStep = defineOperation({
           attempt: Type.Integer({ minimum: 1 }),
           input: Type.Optional(
             Type.Unsafe<unknown>({
-              description: 'Of `begin`: the input, as a person who approved it may have edited it.',
+              description: 'For `begin`: the input, possibly edited by the person who approved it.',
             }),
           ),
           idempotency_key: Type.Optional(
-            Type.String({ description: 'Of `begin`: the same in every attempt, for what the step changes elsewhere.' }),
+            Type.String({
+              description: 'For `begin`: a key for requests to other systems, the same in every attempt.',
+            }),
           ),
-          output: Type.Optional(Type.Unsafe<unknown>({ description: 'Of `replay`: the result.' })),
+          output: Type.Optional(Type.Unsafe<unknown>({ description: 'For `replay`: the result.' })),
           error: Type.Optional(
             Nullable(
               Type.Object(
                 { code: Type.String(), message: Type.String() },
-                { description: 'Of `denied`, and of a `replay` of a step that failed.' },
+                { description: 'For `denied`, and for a `replay` of a failed step.' },
               ),
             ),
           ),
           wait: Type.Optional(
             Type.Object(
               { reason: Choice(waitReasons), approval_id: Nullable(Type.String()) },
-              { description: 'Of `wait`: what for.' },
+              { description: 'For `wait`: what the step waits for.' },
             ),
           ),
         }),
@@ -258,9 +261,9 @@ export const finishWorkStep = defineOperation({
   id: 'finishWorkStep',
   unaudited: 'the journal of the task has the result',
   sdk: 'work.finishStep',
-  summary: 'Give the result of a step',
+  summary: 'Finish a step',
   description:
-    'Exactly one of `output` and `error`. The same result given again is answered as before; another one is 409 `step_already_finished`. Of a `model_call`, `usage` is counted and charged at the price of its model.',
+    'Requires exactly one of `output` and `error`. Repeating the request with the same result gives the same response; with another result it fails with 409 `step_already_finished`. For a `model_call`, `usage` is counted and charged at the price of its model.',
   body: Type.Object({
     output: Type.Optional(Type.Unsafe<unknown>(boundedJson({ description: 'The result.' }, bounds.work_step_bytes))),
     error: Type.Optional(workError),
@@ -276,7 +279,7 @@ export const finishWorkStep = defineOperation({
   responses: [
     {
       status: 200,
-      description: 'The step, finished.',
+      description: 'The finished step.',
       schema: Named(
         'FinishedWorkStep',
         Type.Object({ step_id: Type.String(), status: Choice(['completed', 'failed'] as const) }),
@@ -291,11 +294,11 @@ export const recordWorkEvents = defineOperation({
   ...byLease,
   path: `${base}/events`,
   id: 'recordWorkEvents',
-  unaudited: 'the events of the task have it',
+  unaudited: 'the events are part of the task',
   sdk: 'work.events',
-  summary: 'Tell what happens',
+  summary: 'Publish events',
   description:
-    'For those who watch the task. `message.delta`: text of a message while it is written, live and not kept. `message`: a whole message, kept as an event of the task. Text from the model gateway is published without this.',
+    'Publishes events to watchers of the task. `message.delta`: text of a message while it is written; it is not stored. `message`: a whole message, stored as an event of the task. Text from the model gateway is published automatically.',
   body: Type.Object({
     events: Type.Array(
       Type.Object({
@@ -304,7 +307,7 @@ export const recordWorkEvents = defineOperation({
           minLength: 1,
           maxLength: 100,
           pattern: '^[A-Za-z0-9_-]*$',
-          description: 'A name of your own for the message, or the one that the service gave it.',
+          description: 'Your id of the message, or the id that the service gave it.',
         }),
         content: Type.String({ minLength: 1, maxLength: taskBounds.input }),
       }),
@@ -315,8 +318,11 @@ export const recordWorkEvents = defineOperation({
   responses: [
     {
       status: 200,
-      description: 'They are published.',
-      schema: Named('WorkEvents', Type.Object({ recorded: Type.Integer({ minimum: 0, description: 'Events kept.' }) })),
+      description: 'The events are published.',
+      schema: Named(
+        'WorkEvents',
+        Type.Object({ recorded: Type.Integer({ minimum: 0, description: 'Number of stored events.' }) }),
+      ),
       example: { recorded: 1 },
     },
   ],
@@ -327,7 +333,7 @@ const WorkEnded = Named(
   'WorkEnded',
   Type.Object({
     task_id: Type.String(),
-    status: Choice(taskStates, { description: 'Of the task now.' }),
+    status: Choice(taskStates, { description: 'Current status of the task.' }),
   }),
 )
 const ended = (status: string) => ({
@@ -345,7 +351,7 @@ export const completeWork = defineOperation({
   sdk: 'work.complete',
   summary: 'Complete the task',
   description:
-    'Ends the task with its output, and the lease. `data` must fit the `output_schema`, where there is one: else 422, and the task stays open. A task that was to be canceled is canceled.',
+    'Completes the task with its output, and ends the lease. `data` must match the `output_schema` if there is one; otherwise the response is 422 and the task stays open. If a cancellation was requested, the task is canceled instead.',
   body: Type.Object({
     output: Type.Object({
       content: Type.String({ maxLength: bounds.work_step_bytes }),
@@ -363,14 +369,14 @@ export const failWork = defineOperation({
   id: 'failWork',
   audit: 'work.failed',
   sdk: 'work.fail',
-  summary: 'Give the task up',
+  summary: 'Fail the task',
   description:
-    'Ends the task as failed, and the lease. While the task waits for an approval or a budget it is parked instead, and offered again when that is settled. A task that was to be canceled is canceled.',
+    'Fails the task, and ends the lease. If the task waits for an approval or a budget, it is parked instead and offered again after the wait. If a cancellation was requested, the task is canceled instead.',
   body: Type.Object({
     error: Type.Object({
       ...workError.properties,
       retryable: Type.Optional(
-        Type.Boolean({ description: 'Whether the same task may end well later; false by default.' }),
+        Type.Boolean({ description: 'Whether a later retry of the task may succeed. Default: false.' }),
       ),
     }),
   }),
@@ -385,18 +391,20 @@ export const parkWork = defineOperation({
   id: 'parkWork',
   unaudited: 'the events and the log of the task have it',
   sdk: 'work.park',
-  summary: 'Put the task aside',
+  summary: 'Park the task',
   description:
-    'Ends the lease; the task waits and holds no worker. It is offered again when what it waits for is settled: an approval, a budget, the result of a tool, a message; or at `until`. Where it waits for nothing, at once.',
+    'Ends the lease; the task waits without a worker. It is offered again when its wait ends (an approval, a budget, a tool result or a message), or at `until`. If it waits for nothing, it is offered immediately.',
   body: Type.Object({
     reason: Type.Optional(
       Type.String({
         maxLength: bounds.work_reason,
-        description: '`input` waits for a message to the task. Any other text is for the log.',
+        description: 'Why the task is parked. `input` waits for a message to the task; any other text is only logged.',
       }),
     ),
     until: Type.Optional(
-      Nullable(Type.String({ format: 'timestamp', description: 'Offered again at this time at the latest.' })),
+      Nullable(
+        Type.String({ format: 'timestamp', description: 'Time at which the task is offered again at the latest.' }),
+      ),
     ),
   }),
   body_optional: true,

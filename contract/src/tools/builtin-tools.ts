@@ -1,18 +1,18 @@
 import type { builtinTools } from './tools.ts'
 
-/** How long a program of `run_javascript` may take. */
+/** Default and maximum duration of a program of `run_javascript`. */
 export const javascriptTime_seconds = { usual: 10, max: 60 } as const
-/** How much of a file one call of `read_file` gives. */
+/** Default and maximum number of bytes that a call of `read_file` returns. */
 export const readFileLength_bytes = { usual: 65_536, max: 100_000 } as const
 /** Files that one program of `run_javascript` may save. */
 export const javascriptFiles = 20
-/** How long a request of `http_request` may take. */
+/** Maximum duration of a request of `http_request`. */
 export const httpRequestTime_seconds = 60
-/** How long a task may `wait`: 30 days. */
+/** Maximum duration of `wait`: 30 days. */
 export const waitTime_seconds = 2_592_000
 
 export const httpRequestMethods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const
-/** Those of them whose calls are `safe`; with any other the tool is `unsafe`. */
+/** Methods whose calls are `safe`; calls with any other method are `unsafe`. */
 export const safeHttpMethods: ReadonlySet<string> = new Set(['GET', 'HEAD'])
 
 interface Definition {
@@ -20,7 +20,7 @@ interface Definition {
   description: string
   /** JSON Schema of its arguments. */
   parameters: Record<string, unknown>
-  /** What a call may change: of `http_request` it depends on the method, and this is the worst. */
+  /** Whether a call may be repeated. For `http_request` it depends on the method, and this is the strictest. */
   safety: 'safe' | 'keyed' | 'unsafe'
 }
 
@@ -28,11 +28,11 @@ interface Definition {
 export const builtinToolDefinitions: Readonly<Record<(typeof builtinTools)[number], Definition>> = {
   http_request: {
     description:
-      'Sends an HTTP request to a public address and gives the status, some headers and the body of the answer. Redirects are followed.',
+      'Sends an HTTP request to a public address and returns the status, some headers and the body of the response. Redirects are followed.',
     parameters: {
       type: 'object',
       properties: {
-        method: { type: 'string', enum: [...httpRequestMethods], description: 'GET where nothing is said.' },
+        method: { type: 'string', enum: [...httpRequestMethods], description: 'Default: GET.' },
         url: { type: 'string', minLength: 1, maxLength: 8192, description: 'An absolute http or https URL.' },
         headers: {
           type: 'object',
@@ -42,7 +42,7 @@ export const builtinToolDefinitions: Readonly<Record<(typeof builtinTools)[numbe
         },
         body: {
           type: ['string', 'object', 'array'],
-          // OpenAI refuses an array that does not say what is in it.
+          // OpenAI refuses an array schema without `items`.
           items: {},
           description: 'The body: text is sent as it is, anything else as JSON.',
         },
@@ -50,7 +50,7 @@ export const builtinToolDefinitions: Readonly<Record<(typeof builtinTools)[numbe
           type: 'number',
           minimum: 1,
           maximum: httpRequestTime_seconds,
-          description: `${httpRequestTime_seconds} where nothing is said.`,
+          description: `Default: ${httpRequestTime_seconds}.`,
         },
       },
       required: ['url'],
@@ -60,9 +60,9 @@ export const builtinToolDefinitions: Readonly<Record<(typeof builtinTools)[numbe
   },
   run_javascript: {
     description:
-      'Runs JavaScript (ES2023) and gives the value of its last expression; with `return` or `await` at the top, what it returns. ' +
-      'Also gives what was written by console.log. Promises are awaited. There are no network, files, timers or modules. ' +
-      'Environment variables are in `env`. `files.read(id)` gives the bytes of a file as a Uint8Array; `files.save(name, text_or_bytes, media_type)` keeps a file as a result of the task and gives its id.',
+      'Runs JavaScript (ES2023) and returns the value of its last expression; with `return` or `await` at the top level, the returned value. ' +
+      'Also returns the output of console.log. Promises are awaited. There is no network, file system, timer or module. ' +
+      'Environment variables are in `env`. `files.read(id)` returns the bytes of a file as a Uint8Array; `files.save(name, text_or_bytes, media_type)` saves a file as a result of the task and returns its id.',
     parameters: {
       type: 'object',
       properties: {
@@ -71,28 +71,28 @@ export const builtinToolDefinitions: Readonly<Record<(typeof builtinTools)[numbe
           type: 'number',
           minimum: 0.1,
           maximum: javascriptTime_seconds.max,
-          description: `${javascriptTime_seconds.usual} where nothing is said.`,
+          description: `Default: ${javascriptTime_seconds.usual}.`,
         },
       },
       required: ['code'],
       additionalProperties: false,
     },
-    // Its one effect is files that it saves, which a repeated call does not save again.
+    // Its only effect is saved files, which a repeated call does not save again.
     safety: 'safe',
   },
   read_file: {
     description:
-      'Reads a text file, or a part of it, by its id. Positions are bytes; characters are never cut in two. Other files are not text and cannot be read by it.',
+      'Reads a text file, or a part of it, by its id. Positions are bytes; characters are never split. It cannot read files that are not text.',
     parameters: {
       type: 'object',
       properties: {
         file_id: { type: 'string', minLength: 1, maxLength: 100, description: 'The file.' },
-        offset: { type: 'integer', minimum: 0, description: 'The first byte; 0 where nothing is said.' },
+        offset: { type: 'integer', minimum: 0, description: 'Position of the first byte. Default: 0.' },
         length: {
           type: 'integer',
           minimum: 1,
           maximum: readFileLength_bytes.max,
-          description: `Bytes at most; ${readFileLength_bytes.usual} where nothing is said.`,
+          description: `Maximum number of bytes. Default: ${readFileLength_bytes.usual}.`,
         },
       },
       required: ['file_id'],
@@ -102,14 +102,14 @@ export const builtinToolDefinitions: Readonly<Record<(typeof builtinTools)[numbe
   },
   save_file: {
     description:
-      'Keeps a file as a result of the task, for people to download: text as `content`, anything else as `content_base64`. Gives its id.',
+      'Saves a file as a result of the task, for people to download: text as `content`, anything else as `content_base64`. Returns its id.',
     parameters: {
       type: 'object',
       properties: {
-        name: { type: 'string', minLength: 1, maxLength: 1000, description: 'What it is called: report.csv.' },
-        media_type: { type: 'string', maxLength: 200, description: 'Such as text/csv.' },
+        name: { type: 'string', minLength: 1, maxLength: 1000, description: 'Name of the file, such as report.csv.' },
+        media_type: { type: 'string', maxLength: 200, description: 'Media type, such as text/csv.' },
         content: { type: 'string', description: 'The text.' },
-        content_base64: { type: 'string', description: 'The bytes in base64, where it is no text.' },
+        content_base64: { type: 'string', description: 'The bytes in base64, if the file is not text.' },
       },
       required: ['name'],
       additionalProperties: false,
@@ -124,7 +124,7 @@ export const builtinToolDefinitions: Readonly<Record<(typeof builtinTools)[numbe
         time_zone: {
           type: 'string',
           maxLength: 64,
-          description: 'An IANA time zone such as Europe/Berlin; UTC where none is given.',
+          description: 'An IANA time zone such as Europe/Berlin. Default: UTC.',
         },
       },
       additionalProperties: false,
@@ -132,8 +132,7 @@ export const builtinToolDefinitions: Readonly<Record<(typeof builtinTools)[numbe
     safety: 'safe',
   },
   wait: {
-    description:
-      'Waits before going on, from a second to 30 days. Nothing is used up meanwhile. Use it instead of asking again and again.',
+    description: 'Waits up to 30 days before the task continues. Waiting costs nothing. Use it instead of polling.',
     parameters: {
       type: 'object',
       properties: {
@@ -146,7 +145,7 @@ export const builtinToolDefinitions: Readonly<Record<(typeof builtinTools)[numbe
   },
   request_input: {
     description:
-      'Asks the person in charge a question and waits for the answer, which may take long. Use it where only a person can know or decide.',
+      'Asks the person in charge a question and waits for the answer, which may take long. Use it if only a person can know or decide.',
     parameters: {
       type: 'object',
       properties: { question: { type: 'string', minLength: 1, maxLength: 10_000, description: 'The question.' } },

@@ -22,42 +22,42 @@ const called = {
   id: Type.String(),
   task_id: Type.String(),
   agent_id: Type.String(),
-  name: Type.String({ description: 'The tool.' }),
-  arguments: Type.Unsafe<unknown>({ description: 'What the model calls it with; they fit its parameters.' }),
+  name: Type.String({ description: 'Name of the tool.' }),
+  arguments: Type.Unsafe<unknown>({ description: 'Arguments of the call; they match the parameters of the tool.' }),
   idempotency_key: Type.String({
     description:
-      'The same in every attempt: pass it on to what the call changes, so that a repetition changes nothing.',
+      'The same in every attempt. Send it with requests to other systems, so that a repeated call has no further effect.',
   }),
-  attempt: Type.Integer({ minimum: 0, description: 'How many times it was claimed.' }),
+  attempt: Type.Integer({ minimum: 0, description: 'How many times the call was claimed.' }),
 }
 
-/** A call that a caller holds. */
+/** A claimed tool call with its lease. */
 export const ClaimedToolCall = Named(
   'ClaimedToolCall',
   Type.Object({
     ...called,
     lease: Type.Object({
-      token: Type.String({ description: 'Goes with `heartbeat` and `result`. Shown once.' }),
+      token: Type.String({ description: 'Token for `heartbeat` and `result`. Shown once.' }),
       until: Timestamp,
     }),
   }),
 )
 
-/** A call of a tool on the caller's side. */
+/** A call of a client tool. */
 export const ToolCall = Named(
   'ToolCall',
   Type.Object({
     ...called,
     status: Choice(toolCallStates, {
       description:
-        '`pending`: nothing holds it. `claimed`: a process holds its lease. `unknown`: the lease of an `unsafe` call ended without a result, and a person is asked.',
+        '`pending`: not claimed. `claimed`: a process has its lease. `unknown`: the lease of an `unsafe` call ended without a result, and a person is asked.',
     }),
     safety: Choice(toolSafeties),
-    output: Type.Unsafe<unknown>({ description: 'The result as the model reads it; null where there is none.' }),
+    output: Type.Unsafe<unknown>({ description: 'The result as the model gets it; null if there is none.' }),
     error: Nullable(Type.Object({ code: Type.String(), message: Type.String() })),
-    claimed_by: Nullable(Type.String({ description: 'The user whose credential holds the lease, or held it last.' })),
+    claimed_by: Nullable(Type.String({ description: 'The user whose credential has the lease, or had it last.' })),
     lease_until: Nullable(Timestamp),
-    expires_at: Nullable(Type.Unsafe<string>({ ...Timestamp, description: 'When the model reads that it timed out.' })),
+    expires_at: Nullable(Type.Unsafe<string>({ ...Timestamp, description: 'When the call times out.' })),
     resolved_by: Nullable(Type.String()),
     resolved_at: Nullable(Timestamp),
     created_at: Timestamp,
@@ -111,23 +111,23 @@ const leaseToken = Type.String({ minLength: 1, maxLength: 100, description: 'The
 const leaseSeconds = Type.Integer({
   minimum: bounds.lease_seconds_min,
   maximum: bounds.lease_seconds,
-  description: `How long the lease lasts without a heartbeat; ${bounds.lease_seconds_default} by default.`,
+  description: `Length of the lease without a heartbeat, in seconds. Default: ${bounds.lease_seconds_default}.`,
 })
 
 export const claimToolCall = defineOperation({
   ...ofProject,
   path: `${base}/claim`,
   id: 'claimToolCall',
-  unaudited: 'the call says it itself: claimed_by; claims are many, and change nothing for other users',
+  unaudited: 'the call stores claimed_by; claims are frequent and change nothing for other users',
   command: 'tool-calls claim',
   sdk: 'toolCalls.claim',
   method: 'POST',
   summary: 'Claim a tool call',
   description:
-    'Gives the oldest pending call of these tools, with a lease: no other process is given it until the lease ends. Waits up to `wait` seconds for one; 204 where none came. Ignores `Idempotency-Key`: a call that is claimed and not answered is offered again.',
+    'Claims the oldest pending call of these tools with a lease: no other process gets it until the lease ends. Waits up to `wait` seconds for a call; 204 if there is none. `Idempotency-Key` is ignored: a claimed call without a result is offered again when its lease ends.',
   scope: 'tools:execute',
   bucket: 'tool_calls.work',
-  // Each request claims another call; a repeated one must not be given the call of the first.
+  // Each request claims another call, so a repeated request must not get the stored response.
   idempotent: false,
   body: Type.Object({
     tools: Type.Array(Type.String({ minLength: 1, maxLength: bounds.tool_name }), {
@@ -140,7 +140,7 @@ export const claimToolCall = defineOperation({
       Type.Integer({
         minimum: 0,
         maximum: taskBounds.wait_seconds,
-        description: 'Seconds to wait for a call; 0 by default.',
+        description: 'Seconds to wait for a call. Default: 0.',
       }),
     ),
   }),
@@ -148,11 +148,11 @@ export const claimToolCall = defineOperation({
   responses: [
     {
       status: 200,
-      description: 'A call, and its lease.',
+      description: 'A call with its lease.',
       schema: Named('ToolCallClaim', Type.Object({ tool_call: ClaimedToolCall })),
       example: { tool_call: claimedExample },
     },
-    { status: 204, description: 'No call came in this time.' },
+    { status: 204, description: 'No call was available in this time.' },
   ],
   problems: ['project_not_found'],
 })
@@ -166,13 +166,13 @@ export const listToolCalls = defineOperation({
   method: 'GET',
   summary: 'List tool calls',
   description:
-    'Calls of tools on your side, the newest first. `status=pending` are those that nothing has claimed. Tokens of leases are not shown.',
+    'Calls of client tools, newest first. `status=pending` selects unclaimed calls. Lease tokens are not returned.',
   scope: 'read_tool_calls',
   bucket: 'tasks.read',
   query: offsetQuery({
     status: Type.Optional(Choice(toolCallStates, { description: 'Only calls in this state.' })),
     name: Type.Optional(Type.String({ maxLength: bounds.tool_name, description: 'Only calls of this tool.' })),
-    task_id: Type.Optional(Type.String({ maxLength: 100, description: 'Only those of this task.' })),
+    task_id: Type.Optional(Type.String({ maxLength: 100, description: 'Only calls of this task.' })),
   }),
   responses: [
     {
@@ -192,7 +192,7 @@ export const getToolCall = defineOperation({
   sdk: 'toolCalls.get',
   method: 'GET',
   summary: 'Read a tool call',
-  description: 'What is called, who holds it, and its result.',
+  description: 'The call with its claim and its result.',
   scope: 'read_tool_calls',
   bucket: 'tasks.read',
   responses: [{ status: 200, description: 'The tool call.', schema: ToolCall, example }],
@@ -203,13 +203,13 @@ export const extendToolCall = defineOperation({
   ...one,
   path: `${one.path}/heartbeat`,
   id: 'extendToolCall',
-  unaudited: 'a heartbeat of the process that holds the call',
+  unaudited: 'a heartbeat of the process that claimed the call',
   command: 'tool-calls heartbeat',
   sdk: 'toolCalls.heartbeat',
   method: 'POST',
   summary: 'Extend a lease',
   description:
-    'The lease lasts as long again as it was claimed for. 409 `task_canceled` where the task has ended, `lease_lost` where the lease has: stop work on the call then.',
+    'Extends the lease by its original length. 409 `task_canceled` if the task has ended, `lease_lost` if the lease has: stop work on the call in both cases.',
   scope: 'tools:execute',
   bucket: 'tool_calls.work',
   idempotent: false,
@@ -218,7 +218,7 @@ export const extendToolCall = defineOperation({
   responses: [
     {
       status: 200,
-      description: 'The lease, extended.',
+      description: 'The extended lease.',
       schema: Named('ToolCallLease', Type.Object({ until: Timestamp })),
       example: { until: claimedExample.lease.until },
     },
@@ -234,9 +234,9 @@ export const resolveToolCall = defineOperation({
   command: 'tool-calls resolve',
   sdk: 'toolCalls.resolve',
   method: 'POST',
-  summary: 'Give the result of a tool call',
+  summary: 'Resolve a tool call',
   description:
-    "Exactly one of `output` and `error`. The first result wins: a second is refused with 409 `tool_call_already_resolved`, which says who gave the first and when. With `lease` only its holder resolves the call (409 `lease_lost` once it has ended); without, anyone with the scope does. An `output` that does not fit the tool's `result_schema` is refused with 422, and the call stays open. The model reads a text as it stands, anything else as JSON, 100,000 characters at most.",
+    "Requires exactly one of `output` and `error`. The first result wins: a second one is refused with 409 `tool_call_already_resolved`, which contains the user and the time of the first. With `lease`, the lease must be valid (else 409 `lease_lost`); without it, any credential with the scope may resolve the call. An `output` that does not match the tool's `result_schema` is refused with 422, and the call stays open. The model gets a text unchanged and anything else as JSON, up to 100,000 characters.",
   scope: 'tools:execute',
   bucket: 'tool_calls.work',
   body: Type.Object({
@@ -248,12 +248,12 @@ export const resolveToolCall = defineOperation({
           code: Type.String({ minLength: 1, maxLength: bounds.tool_error_code }),
           message: Type.String({ minLength: 1, maxLength: bounds.tool_error_message }),
         },
-        { description: 'The call failed; the model reads the message.' },
+        { description: 'Fails the call; the model gets the message.' },
       ),
     ),
   }),
   body_example: { output: { refund: 're_12' } },
-  responses: [{ status: 200, description: 'The tool call, resolved.', schema: ToolCall, example: resolvedExample }],
+  responses: [{ status: 200, description: 'The resolved tool call.', schema: ToolCall, example: resolvedExample }],
   problems: [
     'project_not_found',
     'tool_call_not_found',

@@ -3,15 +3,15 @@ import { bounds } from '../core/limits.ts'
 import { anyCredential, defineOperation, type Operation } from '../core/operation.ts'
 import { agentParameter, Named, Nullable, projectParameter, Timestamp } from '../core/schemas.ts'
 
-/** How far tool statistics look. */
+/** Bounds of tool statistics. */
 export const toolStatisticsBounds = {
-  /** Calls and failures are counted over this long. */
+  /** Period over which calls and failures are counted. */
   counted_hours: 24,
-  /** The last use is looked for over this long. */
+  /** Period in which the last use is searched. */
   last_use_days: 30,
-  /** Of each agent so many of its newest steps are looked through for the last use. */
+  /** Number of newest steps of each agent in which the last use is searched. */
   last_use_steps: 2000,
-  /** Agents that are named. */
+  /** Agents that are listed. */
   agents: 20,
 } as const
 
@@ -41,7 +41,7 @@ export const listToolStatistics = defineOperation({
   path: '/api/v1/projects/{project_id}/tools/statistics',
   params: { project_id: projectParameter },
   summary: 'Read the statistics of several tools',
-  description: `Which agents have a tool, how often they called it in the last ${toolStatisticsBounds.counted_hours} hours, and when they last did, within ${toolStatisticsBounds.last_use_days} days and the newest ${toolStatisticsBounds.last_use_steps} steps of each agent. Tools that the project does not have are left out.`,
+  description: `The agents that use a tool, their calls in the last ${toolStatisticsBounds.counted_hours} hours, and the last use within ${toolStatisticsBounds.last_use_days} days and the newest ${toolStatisticsBounds.last_use_steps} steps of each agent. Tools that the project does not have are omitted.`,
   scope: 'agents:read',
   bucket: 'tasks.read',
   query: Type.Object({
@@ -49,7 +49,7 @@ export const listToolStatistics = defineOperation({
       Type.String({
         minLength: 1,
         pattern: `^[a-z0-9_]{1,64}(,[a-z0-9_]{1,64}){0,${bounds.page_limit - 1}}$`,
-        description: `Up to ${bounds.page_limit} of them, with commas between. The ${bounds.page_limit} newest where nothing is said.`,
+        description: `Up to ${bounds.page_limit} tool ids, separated by commas. Default: the ${bounds.page_limit} newest tools.`,
       }),
     ),
   }),
@@ -64,22 +64,22 @@ export const listToolStatistics = defineOperation({
             Type.Object({
               tool_id: Type.String(),
               agents: Type.Array(Type.Object({ id: Type.String(), name: Type.String() }), {
-                description: `Agents whose \`config.tools\` name it, by name; the first ${toolStatisticsBounds.agents}.`,
+                description: `The first ${toolStatisticsBounds.agents} agents whose \`config.tools\` contain it, by name.`,
               }),
-              agents_total: Type.Integer({ minimum: 0, description: 'How many there are.' }),
+              agents_total: Type.Integer({ minimum: 0, description: 'Number of agents that use it.' }),
               calls: Type.Integer({
                 minimum: 0,
-                description: 'Calls of these agents that began in the last 24 hours.',
+                description: 'Calls of these agents that started in the last 24 hours.',
               }),
               failures: Type.Integer({
                 minimum: 0,
-                description: 'Those of them that failed, or whose outcome is unknown.',
+                description: 'Calls that failed, or whose outcome is unknown.',
               }),
               last_used_at: Nullable(Timestamp),
               last_failure: Nullable(
                 Type.Object(
                   { at: Timestamp, task_id: Type.String(), message: Type.String() },
-                  { description: 'The newest of the failures.' },
+                  { description: 'The latest failure.' },
                 ),
               ),
             }),

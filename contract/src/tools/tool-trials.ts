@@ -5,10 +5,10 @@ import { boundedJson, Choice, FreeObject, Named, Nullable, projectParameter } fr
 import { toolSafeties } from '../tasks/task-lifecycle.ts'
 import { toolDefinitionMembers, toolKinds, toolNameText, toolParameters, toolSafety } from './tools.ts'
 
-/** Bounds of a call by hand, and of what is shown of it. */
+/** Bounds of a trial call and its response. */
 export const toolTrialBounds = { arguments_bytes: 65_536, call_seconds: 60, shown_characters: 20_000 } as const
 
-/** Tools that are found behind a definition are named so where it has no name yet. */
+/** Name of a tool whose definition has no name yet. */
 export const unnamedTool = 'tool'
 
 const common = {
@@ -20,7 +20,7 @@ const common = {
   scope: 'agents:write',
   bucket: 'tasks.action',
   method: 'POST',
-  // Other systems are waited for, which nothing may in the transaction that keeps an answer.
+  // It waits for other systems, which is not allowed in the transaction that stores an idempotent response.
   idempotent: false,
 } as const
 
@@ -41,7 +41,7 @@ export const previewTool = defineOperation({
   path: '/api/v1/projects/{project_id}/tools/preview',
   summary: 'Preview the tools of a server or document',
   description:
-    'Asks the MCP server or the OpenAPI document which tools it has and registers nothing. Of a document all operations are listed, with what keeps one from being a tool: choose from them for `openapi.operations`. Only of the kinds `openapi` and `mcp`.',
+    'Lists the tools of the MCP server or the operations of the OpenAPI document, and registers nothing. An operation that cannot be a tool has a `problem`. Use the operation ids for `openapi.operations`. Only for the kinds `openapi` and `mcp`.',
   body: Type.Object(definition),
   body_example: {
     kind: 'openapi',
@@ -56,27 +56,27 @@ export const previewTool = defineOperation({
   responses: [
     {
       status: 200,
-      description: 'What was found, in its own order.',
+      description: 'The tools, in the order of the server or document.',
       schema: Named(
         'ToolPreview',
         Type.Object({
           tools: Type.Array(
             Type.Object({
-              name: Type.String({ description: 'As it is called after the slash.' }),
+              name: Type.String({ description: 'The part of the tool name after the slash.' }),
               description: Type.String(),
               safety: Choice(toolSafeties),
               parameters: FreeObject,
               operation: Nullable(
                 Type.Object(
                   {
-                    id: Type.String({ description: 'For `openapi.operations`.' }),
+                    id: Type.String({ description: 'The id for `openapi.operations`.' }),
                     method: Type.String(),
                     path: Type.String(),
                   },
-                  { description: 'Of kind `openapi`.' },
+                  { description: 'Only for kind `openapi`.' },
                 ),
               ),
-              problem: Nullable(Type.String({ description: 'Why it cannot be a tool.' })),
+              problem: Nullable(Type.String({ description: 'Why the operation cannot be a tool; null if it can.' })),
             }),
           ),
         }),
@@ -106,21 +106,21 @@ export const tryTool = defineOperation({
   sdk: 'tools.try',
   path: '/api/v1/projects/{project_id}/tools/try',
   summary: 'Try a tool',
-  description: `Makes one real call of a tool, registered or not, and shows what was sent and what came back, without secrets. It has every effect that a call of an agent has. At most ${toolTrialBounds.call_seconds} seconds. Not of the kind \`client\`, whose calls your own processes make.`,
+  description: `Makes one real call of a tool, registered or not, and returns request and response without secrets. The call has the same effects as a call of an agent. It takes up to ${toolTrialBounds.call_seconds} seconds. Not for the kind \`client\`, whose calls your own processes make.`,
   body: Type.Object({
     ...definition,
     tool: Type.Optional(
       Type.String({
         minLength: 1,
         maxLength: bounds.tool_name,
-        description: 'Of kinds `openapi` and `mcp`: which of its tools, by the name after the slash.',
+        description: 'For the kinds `openapi` and `mcp`: the tool to call, by the part of its name after the slash.',
       }),
     ),
     arguments: Type.Optional(
       Type.Unsafe<Record<string, unknown>>({
         ...boundedJson({ type: 'object', additionalProperties: true }, toolTrialBounds.arguments_bytes),
         'x-verbatim': true,
-        description: 'What a model would call it with.',
+        description: 'Arguments of the call.',
       }),
     ),
     environment_variables: Type.Optional(
@@ -128,7 +128,7 @@ export const tryTool = defineOperation({
         type: 'object',
         additionalProperties: { type: 'string', maxLength: bounds.config_environment_value, 'x-secret': true },
         maxProperties: bounds.config_environment_variables,
-        description: 'What `${env.NAME}` stands for in this call.',
+        description: 'Values of `${env.NAME}` for this call.',
       }),
     ),
   }),
@@ -145,7 +145,7 @@ export const tryTool = defineOperation({
   responses: [
     {
       status: 200,
-      description: 'What became of the call; also of one that failed.',
+      description: 'The result of the call, even if it failed.',
       schema: Named(
         'ToolTrial',
         Type.Object({
@@ -161,7 +161,8 @@ export const tryTool = defineOperation({
                 body: Nullable(Type.String()),
               },
               {
-                description: 'What was sent, with `[redacted]` for secrets. Null where nothing was, and of kind `mcp`.',
+                description:
+                  'The request, with `[redacted]` in place of secrets. Null if none was sent, and for kind `mcp`.',
               },
             ),
           ),
@@ -175,10 +176,12 @@ export const tryTool = defineOperation({
                 }),
                 body: Type.String({ description: `At most ${toolTrialBounds.shown_characters} characters.` }),
               },
-              { description: 'What came back. Null where nothing did, and of kind `mcp`.' },
+              { description: 'The response. Null if there was none, and for kind `mcp`.' },
             ),
           ),
-          content: Nullable(Type.String({ description: 'What a model would read; null where the call failed.' })),
+          content: Nullable(
+            Type.String({ description: 'The result as a model would get it; null if the call failed.' }),
+          ),
           error: Nullable(Type.Object({ code: Type.String(), message: Type.String() })),
           duration_ms: Type.Integer({ minimum: 0 }),
         }),

@@ -16,10 +16,10 @@ import {
 } from '../core/schemas.ts'
 import { toolSafeties } from '../tasks/task-lifecycle.ts'
 
-/** Methods that a tool of kind http may have. */
+/** HTTP methods of tools of kind `http`. */
 export const toolMethods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
 
-/** Names that the service's own tools have: no tool of a project may have one. */
+/** Names of the built-in tools. A tool of a project cannot have one of them. */
 export const builtinTools = [
   'http_request',
   'run_javascript',
@@ -30,7 +30,7 @@ export const builtinTools = [
   'request_input',
 ] as const
 
-/** Whether a name of `config.tools` is that of a built-in tool. */
+/** Whether a name in `config.tools` is a built-in tool. */
 export function isBuiltinTool(name: string): boolean {
   return (builtinTools as readonly string[]).includes(name)
 }
@@ -39,41 +39,47 @@ export const toolNameText = Type.String({
   minLength: 1,
   maxLength: bounds.tool_name,
   pattern: '^[A-Za-z][A-Za-z0-9_-]*$',
-  description: 'Letters, digits, _ and -; begins with a letter. Unique in the project.',
+  description: 'Letters, digits, _ and -; starts with a letter. Unique in the project.',
 })
 const description = Type.String({
   minLength: 1,
   maxLength: bounds.tool_description,
   description: 'Description for models.',
 })
-/** The schema of a tool's arguments. */
+/** JSON Schema of a tool's arguments. */
 export const toolParameters = Type.Unsafe<Record<string, unknown>>({
   ...boundedJson({ type: 'object', additionalProperties: true }, bounds.tool_parameters_bytes),
   'x-verbatim': true,
   description:
-    'JSON Schema of the arguments (2020-12 or draft-07), of type `object`. Only of the kinds `http` and `client`, where there are none if absent; the others bring their own.',
+    'JSON Schema of the arguments (2020-12 or draft-07), of type `object`. Only for the kinds `http` and `client`, whose tools have no arguments if it is absent; tools of other kinds define their own.',
 })
 export const toolSafety = Choice(toolSafeties, {
   description:
-    'What may be done after a crash in the middle of a call: `safe` and `keyed` calls are repeated (`keyed` because the receiver knows the `Idempotency-Key`), for `unsafe` ones a person is asked. GET is `safe` by default, everything else `unsafe`. Of kind `client` it also says what happens when a lease ends without a result: `safe` and `keyed` calls are offered again, for `unsafe` ones a person is asked.',
+    'What happens after a crash during a call: `safe` and `keyed` calls are repeated (`keyed` because the receiver supports `Idempotency-Key`); for `unsafe` calls a person is asked. Default: `safe` for GET, otherwise `unsafe`. For kind `client` it also applies if a lease ends without a result: `safe` and `keyed` calls are offered again.',
 })
 const url = (text: string) =>
-  Type.String({ minLength: 1, maxLength: bounds.tool_url, description: `${text} http or https, a public address.` })
+  Type.String({
+    minLength: 1,
+    maxLength: bounds.tool_url,
+    description: `${text} An http or https URL with a public address.`,
+  })
 const headers = Type.Unsafe<Record<string, string>>({
   type: 'object',
   additionalProperties: { type: 'string', maxLength: bounds.tool_header_value, 'x-secret': true },
   maxProperties: bounds.tool_headers,
   propertyNames: { pattern: "^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$" },
-  description: 'Sent with every request. `${credentials.NAME}` and `${env.NAME}` are put in on the way out.',
+  description: 'Headers of every request. `${credentials.NAME}` and `${env.NAME}` are replaced when it is sent.',
 })
 
-/** The definition of a tool by its kind: what a project's tool is made from. A new kind has its schema here. */
+/** Schema of a tool's definition for each kind. Add new kinds here. */
 const definitions = {
   http: Named(
     'HttpTool',
     Type.Object({
       method: Choice(toolMethods),
-      url: url('`{name}` in path or query takes an argument; the others go to the query (GET, DELETE) or a JSON body.'),
+      url: url(
+        '`{name}` in path or query is replaced by that argument; other arguments go to the query (GET, DELETE) or a JSON body.',
+      ),
       headers: Type.Optional(headers),
       timeout_seconds: Type.Optional(Type.Number({ minimum: 0.1, maximum: bounds.tool_timeout_seconds })),
     }),
@@ -85,16 +91,16 @@ const definitions = {
         Type.Unsafe<Record<string, unknown>>({
           type: 'object',
           additionalProperties: true,
-          description: 'An OpenAPI 3 document; or `url`.',
+          description: 'An OpenAPI 3 document. Give this or `url`.',
         }),
       ),
-      url: Type.Optional(url('Where the document is read when the tool is registered.')),
-      base_url: Type.Optional(url("Where the API is, in place of the document's first server.")),
+      url: Type.Optional(url('URL from which the document is read when the tool is registered.')),
+      base_url: Type.Optional(url("Base URL of the API. Default: the document's first server.")),
       operations: Type.Optional(
         Type.Array(Type.String({ minLength: 1, maxLength: 200 }), {
           minItems: 1,
           maxItems: bounds.tool_operations,
-          description: 'The `operationId`s that become tools; all of them where nothing is said.',
+          description: 'The `operationId`s that become tools. Default: all.',
         }),
       ),
       headers: Type.Optional(headers),
@@ -102,22 +108,22 @@ const definitions = {
   ),
   mcp: Named(
     'McpTool',
-    Type.Object({ url: url('A server that speaks Streamable HTTP.'), headers: Type.Optional(headers) }),
+    Type.Object({ url: url('An MCP server with Streamable HTTP transport.'), headers: Type.Optional(headers) }),
   ),
-  // Its members are those of the tool itself.
+  // Members of the tool itself, not of a nested object.
   client: Type.Object({
     result_schema: Type.Optional(
       Type.Unsafe<Record<string, unknown>>({
         ...boundedJson({ type: 'object', additionalProperties: true }, bounds.data_schema_bytes),
         'x-verbatim': true,
-        description: 'Only of kind `client`: JSON Schema that a result has to fit, of any type.',
+        description: 'Only for kind `client`: JSON Schema of results, of any type.',
       }),
     ),
     timeout_seconds: Type.Optional(
       Type.Integer({
         minimum: 1,
         maximum: bounds.client_tool_timeout_seconds,
-        description: `Only of kind \`client\`: how long a call waits for its result; ${bounds.client_tool_timeout_seconds_default} by default. Then the model reads that it timed out.`,
+        description: `Only for kind \`client\`: seconds that a call waits for its result. Default: ${bounds.client_tool_timeout_seconds_default}. After that, the model gets a timeout error.`,
       }),
     ),
   }),
@@ -126,7 +132,7 @@ const definitions = {
 export type ToolKind = keyof typeof definitions
 export const toolKinds = Object.keys(definitions) as ToolKind[]
 
-/** Kinds of tools as people know them, and what each is for. */
+/** Display name of each kind of tool. */
 export const toolKindNames: Record<ToolKind, string> = {
   http: 'HTTP request',
   openapi: 'OpenAPI',
@@ -137,26 +143,26 @@ export const toolKindNames: Record<ToolKind, string> = {
 export const toolKindLeads: Record<ToolKind, string> = {
   http: 'One request to one address. The model fills in the arguments.',
   openapi: 'Operations of an API, read from its OpenAPI document.',
-  mcp: 'The tools of a server that speaks the Model Context Protocol.',
+  mcp: 'The tools of a server with the Model Context Protocol.',
   client: 'A function in your own code. Your process claims calls and returns results.',
 }
 
-/** The member of a tool that is named like its kind; of `openapi` it has exactly one of `document` and `url`. */
+/** The definition of a kind. For `openapi` it has exactly one of `document` and `url`. */
 export type ToolDefinition<Kind extends ToolKind> = Type.Static<(typeof definitions)[Kind]>
 
-/** Names of the members that a definition of this kind has. */
+/** Names of the members of this kind's definition. */
 export function definitionMembers(kind: ToolKind): readonly string[] {
   return Object.keys(definitions[kind].properties)
 }
 
-/** Kinds whose definition is a member of their name. */
+/** Kinds whose definition is a nested object with the name of the kind. */
 export type NestedKind = Exclude<ToolKind, 'client'>
 export const nestedKinds = toolKinds.filter((kind): kind is NestedKind => kind !== 'client')
 
-/** Members of a tool of kind `client`, beside those that every tool has. */
+/** Members of a tool of kind `client` in addition to those of every tool. */
 export type ClientMembers = ToolDefinition<'client'>
 
-/** One member for each kind but `client`, whose members are the tool's; a tool has those of its kind. */
+/** The definitions of all kinds as optional members; a tool has those of its kind. */
 const optionalDefinitions = {
   ...(Object.fromEntries(nestedKinds.map((kind) => [kind, Type.Optional(definitions[kind])])) as {
     [Kind in NestedKind]: Type.TOptional<(typeof definitions)[Kind]>
@@ -164,36 +170,36 @@ const optionalDefinitions = {
   ...definitions.client.properties,
 }
 
-/** A tool on the side of a task's caller, given with the task. */
+/** A client tool that a request gives its task. */
 export const TaskTool = Named(
   'TaskTool',
   Type.Object({
-    kind: Type.Optional(Choice(['client'], { description: 'The only kind that a task can bring.' })),
+    kind: Type.Optional(Choice(['client'], { description: 'The only kind that is allowed here.' })),
     name: toolNameText,
     description,
     parameters: Type.Optional(toolParameters),
     strict: Type.Optional(
-      Type.Boolean({ description: 'Taken for clients that send it: arguments always have to fit `parameters`.' }),
+      Type.Boolean({ description: 'Accepted for compatibility. Arguments must always match `parameters`.' }),
     ),
     safety: Type.Optional(toolSafety),
     ...definitions.client.properties,
   }),
 )
 
-/** Members of a tool that are made from its kind's definition, for requests. */
+/** The definitions of all kinds as optional members of a request. */
 export const toolDefinitionMembers = optionalDefinitions
 
 const PinnedTool = Named(
   'PinnedTool',
   Type.Object({
-    name: Type.String({ description: 'As agents name it: `server/tool`.' }),
+    name: Type.String({ description: 'Name in `config.tools`: `server/tool`.' }),
     description: Type.String(),
     parameters: FreeObject,
     safety: Choice(toolSafeties),
   }),
 )
 
-/** Whether what a server offers is still what was approved. */
+/** States of a tool: whether the server still has the approved definitions. */
 export const toolStates = ['active', 'drifted'] as const
 
 const listed = {
@@ -204,7 +210,7 @@ const listed = {
   kind: Choice(toolKinds),
   safety: Nullable(Choice(toolSafeties)),
   status: Choice(toolStates, {
-    description: '`drifted`: the server says something else than was registered; see `approveTool`.',
+    description: '`drifted`: the definitions of the server differ from the registered ones; see `approveTool`.',
   }),
   created_by: Type.String(),
   created_at: Timestamp,
@@ -218,7 +224,9 @@ const Tool = Named(
     parameters: Nullable(FreeObject),
     ...optionalDefinitions,
     tools: Type.Optional(
-      Type.Array(PinnedTool, { description: 'Kinds `openapi` and `mcp`: what was found at registration.' }),
+      Type.Array(PinnedTool, {
+        description: 'For the kinds `openapi` and `mcp`: the tools that were found at the registration.',
+      }),
     ),
     drift: Nullable(FreeObject),
   }),
@@ -272,10 +280,10 @@ export const createTool = defineOperation({
   method: 'POST',
   summary: 'Register a tool',
   description:
-    'Gives agents of the project something to call: they name it in `config.tools`. The member named like the `kind` says how; of kind `client` your own process makes the call (see `claimToolCall`). Of `openapi` and `mcp` the document or the server is asked at once, and what it says is pinned. Ignores `Idempotency-Key`: a name is registered once.',
+    "Registers a tool for the project's agents, which list it in `config.tools`. The member with the name of the `kind` defines the call; for kind `client`, your own process makes it (see `claimToolCall`). For `openapi` and `mcp`, the document or server is read immediately and its definitions are pinned. `Idempotency-Key` is ignored, because names are unique.",
   scope: 'agents:write',
   bucket: 'tasks.action',
-  // It waits for other systems, which nothing may in the transaction that keeps an answer.
+  // It waits for other systems, which is not allowed in the transaction that stores an idempotent response.
   idempotent: false,
   body: Type.Object({
     name: toolNameText,
@@ -297,7 +305,7 @@ export const listTools = defineOperation({
   sdk: 'tools.list',
   method: 'GET',
   summary: 'List tools',
-  description: 'Tools that were registered in the project, newest first, without what they are made from.',
+  description: 'Tools of the project, newest first, without their definitions.',
   scope: 'agents:read',
   bucket: 'tasks.read',
   query: offsetQuery({
@@ -322,7 +330,7 @@ export const getTool = defineOperation({
   sdk: 'tools.get',
   method: 'GET',
   summary: 'Read a tool',
-  description: 'One tool of the project, with the placeholders of its secrets as they were given.',
+  description: 'A tool of the project with its definition. Placeholders of secrets are not replaced.',
   scope: 'agents:read',
   bucket: 'tasks.read',
   responses: [{ status: 200, description: 'The tool.', schema: Tool, example }],
@@ -338,7 +346,7 @@ export const updateTool = defineOperation({
   method: 'PUT',
   summary: 'Update a tool',
   description:
-    'Given members replace, missing ones stay; the kind cannot change. Of `openapi` and `mcp`, giving that member asks the document or the server again and pins what it says, which approves it. Tasks that run take it up with their next claim.',
+    'Given members replace, absent members stay; the kind cannot change. For `openapi` and `mcp`, giving that member reads the document or server again, pins its definitions and so approves them. Running tasks use the new definition from their next claim on.',
   scope: 'agents:write',
   bucket: 'tasks.action',
   body: Type.Object({
@@ -371,10 +379,10 @@ export const approveTool = defineOperation({
   method: 'POST',
   summary: "Approve a tool's definitions",
   description:
-    'Asks the server or the document again and pins what it says now: agents may call it from their next task on. `fingerprint` is the one of the `drift` that was read; where the server says something else by now, nothing is approved (409). A tool of kind `http` or `client` has nothing to approve, and is answered as it is.',
+    'Reads the server or document again and pins its current definitions; agents may call them from their next task on. `fingerprint` is that of the `drift` that you read: if the definitions have changed since, nothing is approved (409). A tool of kind `http` or `client` has nothing to approve and is returned unchanged.',
   scope: 'agents:write',
   bucket: 'tasks.action',
-  // As with createTool, other systems are waited for.
+  // Like createTool, it waits for other systems.
   idempotent: false,
   body_optional: true,
   body: Type.Object({ fingerprint: Type.Optional(Type.String({ minLength: 1, maxLength: 64 })) }),
@@ -391,13 +399,13 @@ export const deleteTool = defineOperation({
   sdk: 'tools.delete',
   method: 'DELETE',
   summary: 'Delete a tool',
-  description: 'Agents that name it go on without it, with a warning in their log.',
+  description: 'Agents that list it continue without it, with a warning in their log.',
   scope: 'agents:write',
   bucket: 'tasks.action',
   responses: [
     {
       status: 200,
-      description: 'The tool is gone. Its name is free at once.',
+      description: 'The tool is deleted. Its name can be used again immediately.',
       schema: Confirmation({ tool_id: Type.String() }),
       example: { message: 'Tool deleted', tool_id: example.id },
     },

@@ -43,7 +43,7 @@ export const agents = {
 }
 
 export const apiKeys = {
-  /** Create an API key. Its secret is in this answer only. */
+  /** Create an API key. Only this response contains the secret. */
   create: once('createApiKey', 'POST', '/api/v1/auth/api-keys', 'body'),
   /** List API keys. */
   list: list('listApiKeys', 'GET', '/api/v1/auth/api-keys', 'api_keys'),
@@ -51,9 +51,9 @@ export const apiKeys = {
   get: call('getApiKey', 'GET', '/api/v1/auth/api-keys/{key_id}'),
   /** Update an API key. */
   update: call('updateApiKey', 'PUT', '/api/v1/auth/api-keys/{key_id}', 'body'),
-  /** Give an API key a new secret. */
+  /** Rotate the secret of an API key. */
   rotate: once('rotateApiKey', 'POST', '/api/v1/auth/api-keys/{key_id}/rotate', 'body'),
-  /** Read what an API key is used for. */
+  /** Read the activity of an API key. */
   activity: call('getApiKeyActivity', 'GET', '/api/v1/auth/api-keys/{key_id}/activity'),
   /** Revoke an API key. */
   delete: call('deleteApiKey', 'DELETE', '/api/v1/auth/api-keys/{key_id}'),
@@ -64,19 +64,19 @@ export const approvals = {
   list: list('listApprovals', 'GET', '/api/v1/projects/{project_id}/approvals', 'approvals'),
   /** Read an approval. */
   get: call('getApproval', 'GET', '/api/v1/projects/{project_id}/approvals/{approval_id}'),
-  /** Answer an approval. */
+  /** Resolve an approval. */
   resolve: call('resolveApproval', 'POST', '/api/v1/projects/{project_id}/approvals/{approval_id}/resolve', 'body'),
 }
 
 export const audit = {
   /** Read the audit log. */
   list: list('listAuditEntries', 'GET', '/api/v1/auth/audit', 'entries'),
-  /** Export the audit log. A response with one JSON object a line, to be read as it comes. */
+  /** Export the audit log. Streams one JSON object per line. */
   export: raw('exportAuditEntries', 'GET', '/api/v1/auth/audit/export', 'query'),
 }
 
 export const budgets = {
-  /** Set a budget. */
+  /** Create a budget. */
   create: call('createBudget', 'POST', '/api/v1/projects/{project_id}/budgets', 'body'),
   /** List budgets. */
   list: list('listBudgets', 'GET', '/api/v1/projects/{project_id}/budgets', 'budgets'),
@@ -89,39 +89,39 @@ export const budgets = {
 }
 
 export const credentials = {
-  /** Keep a credential. */
+  /** Create a credential. */
   create: call('createCredential', 'POST', '/api/v1/projects/{project_id}/credentials', 'body'),
   /** List credentials. */
   list: list('listCredentials', 'GET', '/api/v1/projects/{project_id}/credentials', 'credentials'),
-  /** Read a credential. Its name and state, never its secret or token. */
+  /** Read a credential. Returns name and state, never the secret or token. */
   get: call('getCredential', 'GET', '/api/v1/projects/{project_id}/credentials/{credential_id}'),
-  /** Replace a credential. */
+  /** Update a credential. */
   update: call('updateCredential', 'PUT', '/api/v1/projects/{project_id}/credentials/{credential_id}', 'body'),
   /** Delete a credential. */
   delete: call('deleteCredential', 'DELETE', '/api/v1/projects/{project_id}/credentials/{credential_id}'),
-  /** Begin to connect a credential. Open the address in a browser that is signed in here as the same user. */
+  /** Start to connect a credential. Open the URL in a browser that is signed in to this service as the same user. */
   authorize: once('authorizeCredential', 'POST', '/api/v1/projects/{project_id}/credentials/{credential_id}/authorize'),
-  /** Come back from the issuer of a credential. The redirect URI to register at the issuer. */
+  /** Complete the connection of a credential. Returns the redirect URI to register at the issuer. */
   callbackUrl: url('finishCredentialAuthorization', 'GET', '/api/v1/credentials/callback'),
-  /** Read the client metadata of this service. Its address is the `client_id` of this service at issuers that take one. */
+  /** Read the client metadata of this service. Its URL is the `client_id` of this service at issuers that accept client metadata documents. */
   client: call('getCredentialClient', 'GET', '/api/v1/credentials/client'),
 }
 
 export const files = {
-  /** Upload a file. Takes a `Blob`, bytes, a stream or text; a `Blob` with a name keeps it with `{ name: file.name }`. */
+  /** Upload a file. Accepts a `Blob`, bytes, a stream or text. To keep the name of a `File`, pass `{ name: file.name }`. */
   upload: upload('createFile', 'POST', '/api/v1/projects/{project_id}/files'),
   /** List files. */
   list: list('listFiles', 'GET', '/api/v1/projects/{project_id}/files', 'files'),
-  /** Read what is known of a file. */
+  /** Read the metadata of a file. */
   get: call('getFile', 'GET', '/api/v1/projects/{project_id}/files/{file_id}'),
-  /** Download a file. The response, to be read as it comes, or whole by `blob()`. */
+  /** Download a file. Returns the response: stream it, or read it whole with `blob()`. */
   content: raw('getFileContent', 'GET', '/api/v1/projects/{project_id}/files/{file_id}/content'),
   /** Delete a file. */
   delete: call('deleteFile', 'DELETE', '/api/v1/projects/{project_id}/files/{file_id}', 'query'),
 }
 
 export const invitations = {
-  /** Create an invitation. The link is in this answer only. */
+  /** Create an invitation. Only this response contains the link. */
   create: once('createInvitation', 'POST', '/api/v1/auth/invitations', 'body'),
   /** List invitations. */
   list: list('listInvitations', 'GET', '/api/v1/auth/invitations', 'invitations'),
@@ -158,15 +158,15 @@ export const modelProviders = {
 }
 
 export const oauth = {
-  /** Ask a user for access. The address for a browser. */
+  /** Ask a user for access. Returns the URL to open in a browser. */
   authorizeUrl: url('authorize', 'GET', '/oauth2/authorize'),
-  /** Exchange a code, or refresh. */
+  /** Exchange a code or a refresh token. */
   token: form('issueToken', 'POST', '/oauth2/token', 'body'),
   /** Ask a user for access, from a device without a browser. */
   authorizeDevice: form('authorizeDevice', 'POST', '/oauth2/device', 'body'),
   /** Revoke a token. */
   revoke: form('revokeToken', 'POST', '/oauth2/revoke', 'body'),
-  /** Register an OAuth app. Its secret is in this answer only. */
+  /** Register an OAuth app. Only this response contains the secret. */
   createClient: once('createOAuthClient', 'POST', '/api/v1/auth/oauth-clients', 'body'),
   /** List OAuth apps. */
   listClients: list('listOAuthClients', 'GET', '/api/v1/auth/oauth-clients', 'oauth_clients'),
@@ -210,14 +210,14 @@ export const projects = {
   logs: list('listProjectLogs', 'GET', '/api/v1/projects/{project_id}/logs', 'logs'),
   /** Read a project's metrics. */
   metrics: call('getProjectMetrics', 'GET', '/api/v1/projects/{project_id}/metrics', 'query'),
-  /** Stream a project. The response, to be read as it comes; `stream` reads it. */
+  /** Stream a project. Returns the raw response; `stream` parses it. */
   rawStream: raw('streamProjectEvents', 'GET', '/api/v1/projects/{project_id}/events/stream'),
 }
 
 export const schedules = {
   /** List schedules. */
   list: list('listSchedules', 'GET', '/api/v1/projects/{project_id}/schedules', 'schedules'),
-  /** Preview a cron pattern. */
+  /** Preview a cron expression. */
   preview: call('previewSchedule', 'GET', '/api/v1/projects/{project_id}/schedules/preview', 'query'),
   /** Create a schedule. */
   create: call('createSchedule', 'POST', '/api/v1/projects/{project_id}/schedules', 'body'),
@@ -244,11 +244,11 @@ export const service = {
   docs: call('getDocs', 'GET', '/api/v1/docs'),
   /** Read the state of the installation. */
   system: call('getSystem', 'GET', '/api/v1/system'),
-  /** Remove what has outlived its retention. */
+  /** Remove expired data. */
   purge: call('purgeSystem', 'POST', '/api/v1/system/purge'),
   /** Drain a worker. */
   drainWorker: call('drainWorker', 'POST', '/api/v1/system/workers/{worker_id}/drain'),
-  /** Let a drained worker take tasks again. */
+  /** Resume a drained worker. */
   resumeWorker: call('resumeWorker', 'POST', '/api/v1/system/workers/{worker_id}/resume'),
   /** List recent requests. */
   requests: list('listRequests', 'GET', '/api/v1/requests', 'requests'),
@@ -268,9 +268,9 @@ export const sessions = {
 export const sso = {
   /** List identity providers. */
   list: call('listSsoProviders', 'GET', '/api/v1/auth/sso'),
-  /** Sign in with an identity provider. The address for a browser. */
+  /** Sign in with an identity provider. Returns the URL to open in a browser. */
   startUrl: url('startSso', 'GET', '/api/v1/auth/sso/{provider}'),
-  /** Come back from an identity provider. The redirect URI to register there. */
+  /** Complete a sign-in at an identity provider. Returns the redirect URI to register at the provider. */
   callbackUrl: url('finishSso', 'GET', '/api/v1/auth/sso/{provider}/callback'),
   /** List the ways to sign in. */
   listIdentities: call('listIdentities', 'GET', '/api/v1/auth/identities'),
@@ -281,9 +281,9 @@ export const sso = {
 }
 
 export const tasks = {
-  /** Give an agent a task. */
+  /** Create a task. */
   create: call('createTask', 'POST', '/api/v1/projects/{project_id}/agents/{agent_id}/tasks', 'body'),
-  /** Give an agent many tasks. */
+  /** Create many tasks. */
   createBatch: call('createTaskBatch', 'POST', '/api/v1/projects/{project_id}/agents/{agent_id}/tasks/batch', 'body'),
   /** Erase tasks by their metadata. */
   erase: call('eraseTasks', 'POST', '/api/v1/projects/{project_id}/tasks/erase', 'body'),
@@ -305,9 +305,9 @@ export const tasks = {
   artifacts: call('listTaskArtifacts', 'GET', '/api/v1/projects/{project_id}/tasks/{task_id}/artifacts'),
   /** Read a task's events. */
   events: list('listTaskEvents', 'GET', '/api/v1/projects/{project_id}/tasks/{task_id}/events', 'events'),
-  /** Stream a task. The response, to be read as it comes; `stream` reads it. */
+  /** Stream a task. Returns the raw response; `stream` parses it. */
   rawStream: raw('streamTaskEvents', 'GET', '/api/v1/projects/{project_id}/tasks/{task_id}/events/stream', 'query'),
-  /** Send a task a message. */
+  /** Send a message to a task. */
   sendMessage: call('sendTaskMessage', 'POST', '/api/v1/projects/{project_id}/tasks/{task_id}/messages', 'body'),
   /** Retry a task. */
   retry: call('retryTask', 'POST', '/api/v1/projects/{project_id}/tasks/{task_id}/retry', 'body'),
@@ -316,7 +316,7 @@ export const tasks = {
 }
 
 export const testCases = {
-  /** Keep a test case. */
+  /** Create a test case. */
   create: call('createTestCase', 'POST', '/api/v1/projects/{project_id}/agents/{agent_id}/test-cases', 'body'),
   /** List test cases. */
   list: list('listTestCases', 'GET', '/api/v1/projects/{project_id}/agents/{agent_id}/test-cases', 'test_cases'),
@@ -334,7 +334,7 @@ export const testCases = {
 }
 
 export const threads = {
-  /** Begin a conversation. */
+  /** Create a thread. */
   create: call('createThread', 'POST', '/api/v1/projects/{project_id}/threads', 'body'),
   /** List threads. */
   list: list('listThreads', 'GET', '/api/v1/projects/{project_id}/threads', 'threads'),
@@ -360,7 +360,7 @@ export const toolCalls = {
     '/api/v1/projects/{project_id}/tool-calls/{tool_call_id}/heartbeat',
     'body',
   ),
-  /** Give the result of a tool call. */
+  /** Resolve a tool call. */
   resolve: call('resolveToolCall', 'POST', '/api/v1/projects/{project_id}/tool-calls/{tool_call_id}/result', 'body'),
 }
 
@@ -426,9 +426,9 @@ export const triggers = {
 }
 
 export const usage = {
-  /** Read what was used and what it cost. Groups are the entries; their sum is in the body of a page. */
+  /** Read usage and cost. The entries are groups; the body of a page has their total. */
   get: list('getUsage', 'GET', '/api/v1/projects/{project_id}/usage', 'usage'),
-  /** Read what was used over time. */
+  /** Read usage over time. */
   series: call('getUsageSeries', 'GET', '/api/v1/projects/{project_id}/usage/series', 'query'),
 }
 
@@ -443,7 +443,7 @@ export const user = {
   login: once('login', 'POST', '/api/v1/auth/login', 'body'),
   /** Sign out. */
   logout: once('logout', 'POST', '/api/v1/auth/logout'),
-  /** Make an account. */
+  /** Create an account. */
   signup: once('signup', 'POST', '/api/v1/auth/signup', 'body'),
   /** Change the password. */
   changePassword: call('changePassword', 'PUT', '/api/v1/auth/password', 'body'),
@@ -451,9 +451,9 @@ export const user = {
   preferences: call('getPreferences', 'GET', '/api/v1/auth/preferences'),
   /** Change the preferences of the current user. */
   updatePreferences: call('updatePreferences', 'PUT', '/api/v1/auth/preferences', 'body'),
-  /** Read where the limits stand. */
+  /** Read the limits and their usage. */
   limits: call('getRateLimits', 'GET', '/api/v1/auth/limits'),
-  /** List what limits refused. */
+  /** List requests that limits refused. */
   refusals: list('listRateLimitRefusals', 'GET', '/api/v1/auth/limits/refusals', 'refusals'),
 }
 
@@ -476,9 +476,9 @@ export const webhooks = {
   listDeliveries: list('listDeliveries', 'GET', '/api/v1/webhooks/{webhook_id}/deliveries', 'deliveries'),
   /** Read a delivery. */
   getDelivery: call('getDelivery', 'GET', '/api/v1/webhooks/{webhook_id}/deliveries/{delivery_id}'),
-  /** Deliver again. */
+  /** Redeliver a delivery. */
   redeliver: call('redeliverDelivery', 'POST', '/api/v1/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver'),
-  /** Deliver again what failed. */
+  /** Recover failed deliveries. */
   recover: call('recoverDeliveries', 'POST', '/api/v1/webhooks/{webhook_id}/recover', 'body'),
 }
 
@@ -487,17 +487,17 @@ export const work = {
   claim: once('claimWork', 'POST', '/api/v1/projects/{project_id}/work/claim', 'body'),
   /** Extend a lease. */
   heartbeat: once('heartbeatWork', 'POST', '/api/v1/projects/{project_id}/work/heartbeat', 'body'),
-  /** Begin a step. */
+  /** Start a step. */
   beginStep: once('beginWorkStep', 'POST', '/api/v1/projects/{project_id}/work/steps', 'body'),
-  /** Give the result of a step. */
+  /** Finish a step. */
   finishStep: once('finishWorkStep', 'POST', '/api/v1/projects/{project_id}/work/steps/{step_id}/finish', 'body'),
-  /** Tell what happens. */
+  /** Publish events. */
   events: once('recordWorkEvents', 'POST', '/api/v1/projects/{project_id}/work/events', 'body'),
   /** Complete the task. */
   complete: once('completeWork', 'POST', '/api/v1/projects/{project_id}/work/complete', 'body'),
-  /** Give the task up. */
+  /** Fail the task. */
   fail: once('failWork', 'POST', '/api/v1/projects/{project_id}/work/fail', 'body'),
-  /** Put the task aside. */
+  /** Park the task. */
   park: once('parkWork', 'POST', '/api/v1/projects/{project_id}/work/park', 'body'),
 }
 

@@ -9,21 +9,25 @@ const at = 'input[0].content'
 
 /** Inputs of a task, which may have several forms, with what is wrong in the form that was meant. */
 const cases: readonly [unknown, string, RegExp][] = [
-  [5, 'input', /^is not of the right form: What the agent is asked: a text, messages, or an object/],
+  [5, 'input', /^does not have the right format: The input: a text, messages, or an object/],
   [null, 'input', /^input is required$/],
   ['', 'input', /^input must not be empty$/],
   [[], 'input', /^input must not be empty$/],
   [['x'], 'input[0]', /^must be an object$/],
   [[{ content: 'x' }], 'input[0].role', /is required$/],
   [[{ role: 'x', content: 'y' }], 'input[0].role', /^must be one of system, user, assistant, tool$/],
-  [content(5), at, /^is not of the right form: A text, or a list of parts/],
+  [content(5), at, /^does not have the right format: A text, or a list of parts/],
   [content([]), at, /must not be empty$/],
   [part('x'), `${at}[0]`, /^must be an object$/],
   [part({ type: 'text', text: '' }), `${at}[0].text`, /must not be empty$/],
   [part({ type: 'text' }), `${at}[0].text`, /is required$/],
   [part({ text: 'x' }), `${at}[0].type`, /is required$/],
   [part({ type: 'picture', file_id: 'x' }), `${at}[0].type`, /^must be one of text, image, file$/],
-  [part({ type: 'image', url: 'http://example.com' }), `${at}[0].url`, /^is not of the right form: A `data:` URL/],
+  [
+    part({ type: 'image', url: 'http://example.com' }),
+    `${at}[0].url`,
+    /^does not have the right format: A `data:` URL/,
+  ],
   [part({ type: 'file', url: 'data:x' }), `${at}[0].file_id`, /is required$/],
 ]
 

@@ -85,7 +85,7 @@ export function checkStructure(body: unknown): Issue | undefined {
     if (typeof value === 'string' && !isCleanText(value))
       return { field: path || 'body', message: 'must be well-formed Unicode without U+0000', code: 'invalid_format' }
     if (overflowed(value))
-      return { field: path || 'body', message: 'is not a number that can be kept', code: 'out_of_range' }
+      return { field: path || 'body', message: 'is not a number that can be stored', code: 'out_of_range' }
     if (typeof value !== 'object' || value === null) continue
     if (depth >= bounds.nesting)
       return {

@@ -146,7 +146,7 @@ describe('a temperature', () => {
     assert.equal(warnings.length, 1, warnings.join())
     assert.match(
       warnings[0]!,
-      /^temperature: claude-opus-4-6 takes a temperature of at most 1; 1\.5 is lowered to that\.$/,
+      /^temperature: claude-opus-4-6 accepts a temperature of at most 1; 1\.5 is lowered to 1\.$/,
     )
   })
 })

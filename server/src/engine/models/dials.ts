@@ -93,7 +93,7 @@ function setEffort(
   // An agent stored by an older version may have any value here.
   const wanted = asked !== undefined && efforts.includes(asked) ? asked : undefined
   if (!facts.reasons) {
-    if (wanted !== undefined && wanted !== 'none') warn('effort', `${model} does not reason; effort is left out.`)
+    if (wanted !== undefined && wanted !== 'none') warn('effort', `${model} does not reason; effort is omitted.`)
     return undefined
   }
   const isChat = kind === 'openai' && protocol === 'chat'
@@ -108,7 +108,7 @@ function setEffort(
   if (known === undefined) return wanted
   if (known.length === 0) {
     if (facts.thinking === 'budget') return wanted === 'none' ? undefined : wanted
-    warn('effort', `${model} takes no effort; it is left out.`)
+    warn('effort', `${model} does not accept an effort; it is omitted.`)
     return undefined
   }
   const nearest = nearestEffort(wanted, known)
@@ -148,7 +148,7 @@ function setTemperature(
     return max
   }
   const when = facts.temperature === 'never' ? '' : ' while it reasons'
-  warn('temperature', `${model} does not take a temperature${when}; it is left out.`)
+  warn('temperature', `${model} does not accept a temperature${when}; it is omitted.`)
   return undefined
 }
 
@@ -171,6 +171,6 @@ function setServiceTier(
       ? false
       : service_tier === 'default' || kind !== 'openai' || (known?.includes(service_tier) ?? true))
   if (isThere) return service_tier
-  warn('service_tier', `${kind === 'anthropic' ? name : model} has no service tier ${service_tier}; it is left out.`)
+  warn('service_tier', `${kind === 'anthropic' ? name : model} has no service tier ${service_tier}; it is omitted.`)
   return undefined
 }

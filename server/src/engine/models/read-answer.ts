@@ -247,7 +247,7 @@ function readWarning(warning: Warning) {
   const details = 'details' in warning ? warning.details : 'message' in warning ? warning.message : undefined
   return {
     feature,
-    message: (details ?? `${feature} is not supported by the model; it is left out.`).slice(0, warningMax),
+    message: (details ?? `${feature} is not supported by the model; it is omitted.`).slice(0, warningMax),
   }
 }
 

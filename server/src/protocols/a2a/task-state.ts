@@ -42,7 +42,7 @@ export function artifact(artifactId: 'answer' | 'data', parts: Part[]): Artifact
 
 /** Why a task goes on later, where its client cannot answer. */
 const waitTexts: Record<string, string> = {
-  budget: 'A budget is spent. The task goes on when there is room.',
+  budget: 'A budget is exhausted. The task goes on when there is room.',
   provider: 'The model is not available. The task goes on when it is.',
   agent_paused: 'The agent is paused.',
   agent_stopped: 'The agent is stopped.',

@@ -113,7 +113,7 @@ class StrictServer extends Server {
 function hidden({ log }: Context, error: unknown): unknown {
   if (error instanceof ProtocolError) return error
   log.error({ err: error }, 'MCP call failed')
-  return new ProtocolError(ProtocolErrorCode.InternalError, 'Something went wrong on our side.')
+  return new ProtocolError(ProtocolErrorCode.InternalError, 'An unexpected error occurred in the service.')
 }
 
 function listed({ scope: _scope, agent: _agent, ...tool }: DoorTool) {

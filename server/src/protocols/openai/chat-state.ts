@@ -83,7 +83,7 @@ export class ChatState {
             429,
             'insufficient_quota',
             'insufficient_quota',
-            `A budget is spent; task ${this.#of.task_id} waits for it.`,
+            `A budget is exhausted; task ${this.#of.task_id} waits for it.`,
           )
         return []
       case 'end':

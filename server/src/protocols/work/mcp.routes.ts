@@ -98,7 +98,7 @@ function serverOf({ engine, log, version }: Context, { authInfo }: McpRequestCon
     if (error instanceof Problem)
       return new ProtocolError(ProtocolErrorCode.InvalidParams, error.message, { code: error.kind })
     log.error({ err: error }, 'MCP call of a worker failed')
-    return new ProtocolError(ProtocolErrorCode.InternalError, 'Something went wrong on our side.')
+    return new ProtocolError(ProtocolErrorCode.InternalError, 'An unexpected error occurred in the service.')
   }
   server.setRequestHandler('tools/list', async () => {
     const tools = await engine.work.tools(of.lease).catch((error: unknown) => Promise.reject(failureOf(error)))
