@@ -9,7 +9,8 @@ drop index door_request_age;
 alter table door_request drop constraint door_request_pkey;
 alter table door_request add primary key (credential_id, hash, id);
 
--- Projects are not deleted, and a response goes with its task. Each check locks the project's row.
+-- A response goes with its task: a project is deleted only after its agents, and the purge of an agent takes its tasks. The check of the key
+-- locks the project's row.
 alter table door_response drop constraint door_response_project_id_fkey;
 drop index door_response_project;
 
