@@ -379,7 +379,7 @@ test(
     await checkScreen(page, 'granted-apps')
     await page.getByRole('button', { name: 'End the access of Dashboard EU' }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'End access' }).click()
-    await page.getByText('No app acts for you').waitFor()
+    await page.getByText('You have allowed no app').waitFor()
 
     await page.getByRole('link', { name: 'Registered' }).click()
     await page.getByRole('table').getByRole('link', { name: 'Dashboard EU' }).click()

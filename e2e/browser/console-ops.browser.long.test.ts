@@ -484,7 +484,7 @@ test('usage, limits, budgets and sessions say what they are about', inBrowser, a
   await page.getByText('this one').waitFor()
   await checkScreen(page, 'sessions')
   await page.goto('/settings/apps?tab=granted')
-  await page.getByText('No app acts for you').waitFor()
+  await page.getByText('You have allowed no app').waitFor()
   await checkScreen(page, 'apps')
   await page.context().close()
 })

@@ -26,7 +26,15 @@ const SessionListItem = Named(
     is_current: Type.Boolean(),
     last_activity: Timestamp,
     app: Nullable({
-      ...Type.Object({ client_id: Type.String(), name: Type.String(), scopes: Type.Array(Choice(scopes)) }),
+      ...Type.Object({
+        client_id: Type.String(),
+        name: Type.String(),
+        scopes: Type.Array(Choice(scopes)),
+        resource: Nullable({
+          ...Type.String(),
+          description: 'The address that its access is for, such as an MCP endpoint; null for the API.',
+        }),
+      }),
       description: 'The OAuth app with access, and its scopes; null for a session of the user.',
     }),
   }),

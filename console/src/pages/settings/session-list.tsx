@@ -1,5 +1,6 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import type { ReactNode } from 'react'
+import { serviceUrl } from '../../agents/snippets.tsx'
 import { api } from '../../api/client.ts'
 import { Button } from '../../ui/button.tsx'
 import { CopyId } from '../../ui/copy.tsx'
@@ -20,13 +21,13 @@ type Session = Operations['listSessions']['result']['sessions'][number]
 const texts = {
   browsers: {
     title: 'Sessions',
-    lead: 'Every browser in which you are signed in.',
-    none: 'You are signed in by other means than a browser.',
+    lead: 'Browsers in which you are signed in.',
+    none: 'No browser is signed in to your account.',
   },
   apps: {
     title: 'OAuth apps',
-    lead: 'Every app that you let act for you by OAuth.',
-    none: 'No app acts for you. When you allow one, such as the command line by “cadre login” or an editor, it appears here with its last activity, and can be revoked.',
+    lead: 'Apps that you allowed to act for you.',
+    none: 'An app that you allow appears here, with its access and last activity: the command line after “cadre login”, or an editor. You can end its access at any time.',
   },
 } as const
 
@@ -85,7 +86,7 @@ export function SessionList({
       {sessions.isPending && <Skeleton label="Loading sessions" />}
       <ErrorBox error={sessions.error} retry={() => void sessions.refetch()} />
       {sessions.data && shown.length === 0 && (
-        <EmptyState title={kind === 'apps' ? 'No apps' : 'No sessions'}>
+        <EmptyState title={kind === 'apps' ? 'You have allowed no app' : 'No sessions'}>
           <p>{texts[kind].none}</p>
         </EmptyState>
       )}
@@ -157,7 +158,8 @@ function Item({
         </div>
         {app && (
           <p className="mt-0.5 text-sm text-soft">
-            May {app.scopes.map((scope) => lowered(scopeWords[scope])).join('; ')}
+            May {app.scopes.map((scope) => lowered(scopeWords[scope])).join('; ')}. Access to{' '}
+            <code>{app.resource ?? `${serviceUrl()}/api/v1`}</code>
           </p>
         )}
         <CopyId id={id} />

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { Problem } from '#contract/core/problems.ts'
+import { Problem, problems } from '#contract/core/problems.ts'
 import type { FormTokens } from './form-token.ts'
 import { html } from './html.ts'
 import { toProblem } from '../errors.ts'
@@ -131,16 +131,28 @@ function problemPage(problem: Problem, request_id: string): Page {
     500: 'Something went wrong',
     503: 'Not available right now',
   }
-  return errorPage(titles[problem.status] ?? 'This did not work', problem.message, request_id)
+  return errorPage(titles[problem.status] ?? 'This did not work', problem.message, {
+    code: codeOf(problem),
+    request_id,
+  })
 }
 
-/** A page that says what went wrong, and by what it can be found in the log. */
-export function errorPage(title: string, message: string, request_id: string): Page {
+/** The code of a problem, as the API gives it. */
+export function codeOf({ kind }: Problem): string {
+  return problems[kind].agents
+}
+
+/** A page that says what went wrong, by which code, and by what it can be found in the log. */
+export function errorPage(
+  title: string,
+  message: string,
+  { code, request_id }: { code: string; request_id: string },
+): Page {
   return {
     title,
     content: html`
       <h1>${title}</h1>
       <p class="lead" role="alert">${message}</p>
-      <p class="foot">Request <code>${request_id}</code></p>`,
+      <p class="foot">Error <code>${code}</code><br>Request <code>${request_id}</code></p>`,
   }
 }

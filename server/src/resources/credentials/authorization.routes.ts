@@ -14,7 +14,7 @@ import { actorOf } from '../../http/access/actor.ts'
 import { handle, type Loading } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
 import { html } from '../../http/pages/html.ts'
-import { answerBrowsersWithPages, errorPage } from '../../http/pages/forms.ts'
+import { answerBrowsersWithPages, codeOf, errorPage } from '../../http/pages/forms.ts'
 import { sendPage, type Page } from '../../http/pages/page.ts'
 import { findSignedInUser, type SignedInUser } from '../users/sessions/sessions.queries.ts'
 import {
@@ -88,8 +88,8 @@ export function authorizationRoutes(
   })
 
   app.register(async (scope) => {
-    answerBrowsersWithPages(scope, context.onInternalError, ({ message }, { id }) =>
-      errorPage('The credential is not connected', message, id),
+    answerBrowsersWithPages(scope, context.onInternalError, (problem, { id }) =>
+      errorPage('The credential is not connected', problem.message, { code: codeOf(problem), request_id: id }),
     )
     handle(scope, http, operations.finishCredentialAuthorization, {
       run: async ({ request, query: { state = '' } }) => {

@@ -194,7 +194,8 @@ test('a person sees a page where a program sees JSON, and neither runs anything'
   assert.match(page.headers.get('content-type') ?? '', /^text\/html/)
   assert.match(page.headers.get('content-security-policy') ?? '', /default-src 'none'.*frame-ancestors 'none'/)
   assert.ok(!page.html.includes('<script'))
-  assert.match(page.html, /Request <code>req_/)
+  assert.match(page.html, /Error <code>invalid_redirect_uri<\/code><br>Request <code>req_/)
+  assert.match(page.html, /It got no access/)
 })
 
 test('parameters that OAuth does not know are ignored, a response mode too', async () => {

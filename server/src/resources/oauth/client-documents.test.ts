@@ -113,7 +113,7 @@ describe('an app whose client_id is the address of its metadata document', () =>
     assert.equal(reads, 1)
     const granted = (await service.send('GET', '/api/v1/auth/sessions', { cookie: await signIn() })).body
     const app = granted.sessions.map((session: { app: unknown }) => session.app).find(Boolean)
-    assert.deepEqual([app.client_id, app.name], [client.client_id, 'Code Helper'])
+    assert.deepEqual([app.client_id, app.name, app.resource], [client.client_id, 'Code Helper', mcp()])
   })
 
   it('an app whose client_id is the address of its metadata document is read again only when its document is no longer fresh, and then by what it says', async () => {

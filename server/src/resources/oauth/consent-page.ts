@@ -19,6 +19,8 @@ export interface ConsentView {
   sends_to: string | { user_code: string; ip: string; user_agent: string }
   /** The address under which this service is known. */
   public_url: string
+  /** The address that the access is for; null for the API. */
+  resource: string | null
   user: SignedInUser
   /** To choose from; one is not asked about. */
   organizations: Membership[]
@@ -35,7 +37,7 @@ export function consentPage(view: ConsentView): Page {
     ...(typeof sends_to === 'string' && { form_redirects_to: sends_to }),
     content: html`
       <h1>Allow ${client.name}?</h1>
-      <p class="lead">${isUnregistered(client) ? `The app of ${publisher.name}` : 'It'} asks for access to your account on ${new URL(public_url).host}.</p>
+      <p class="lead">${isUnregistered(client) ? `The app of ${publisher.name}` : client.name} asks for access to your account on ${new URL(public_url).host}.</p>
       ${isUnregistered(client) ? unregisteredWarning(client, publisher, sends_to) : !publisher.is_own && strangerWarning(publisher)}
       ${warning(sends_to)}
       <div class="account">
@@ -56,7 +58,7 @@ export function consentPage(view: ConsentView): Page {
           <dt>Publisher</dt><dd>${publisher.name}${publisher.is_own ? ' (your organization)' : ' (unverified)'}</dd>
           <dt>Publisher host</dt><dd>${publisherHosts(client)}</dd>
           ${destination(sends_to)}
-          <dt>Access to</dt><dd>${public_url}/api/v1</dd>
+          <dt>Access to</dt><dd>${view.resource ?? `${public_url}/api/v1`}</dd>
           <dt>App ID</dt><dd>${client.client_id}</dd>
         </dl>
         <div class="actions">
@@ -64,7 +66,7 @@ export function consentPage(view: ConsentView): Page {
           <button class="primary" name="decision" value="allow">Allow</button>
         </div>
       </form>
-      <p class="foot">Never more than you may do yourself. You can end this at any time, under OAuth apps in the console.</p>`,
+      <p class="foot">The app can never do more than you can. You can end its access at any time, under OAuth apps in the console.</p>`,
   }
 }
 
@@ -108,7 +110,7 @@ function warning(sends_to: ConsentView['sends_to']): Html | false {
 
 function destination(sends_to: ConsentView['sends_to']): Html {
   if (typeof sends_to === 'string') return html`<dt>Sends you to</dt><dd>${URL.parse(sends_to)?.host ?? sends_to}</dd>`
-  return html`<dt>Code</dt><dd>${sends_to.user_code}</dd><dt>Asked from</dt><dd>${sends_to.ip}</dd><dt>Program</dt><dd>${sends_to.user_agent || 'not said'}</dd>`
+  return html`<dt>Code</dt><dd>${sends_to.user_code}</dd><dt>Requested from</dt><dd>${sends_to.ip}</dd><dt>Program</dt><dd>${sends_to.user_agent || 'unknown'}</dd>`
 }
 
 function organizationChoice({ organizations, org_id }: ConsentView): Html {

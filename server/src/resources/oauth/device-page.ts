@@ -7,7 +7,7 @@ export function deviceCodePage(shown: { service: string; typed?: string; fault?:
     title: 'Connect a device',
     content: html`
       <h1>Connect a device</h1>
-      <p class="lead">Type the code that it shows. It will then ask for access to your account on ${shown.service}.</p>
+      <p class="lead">Enter the code that your device shows. The next page says which access to your account on ${shown.service} it asks for.</p>
       ${shown.fault !== undefined && html`<p class="notice bad" role="alert" id="fault">${shown.fault}</p>`}
       <form method="get" action="/device">
         <div class="field">
@@ -19,7 +19,7 @@ export function deviceCodePage(shown: { service: string; typed?: string; fault?:
         </div>
         <div class="actions"><button class="primary">Continue</button></div>
       </form>
-      <p class="foot">You have no such device, or did not start this? Close this page, and nothing happens.</p>`,
+      <p class="foot">If you did not start this, close this page. Nothing will be connected.</p>`,
   }
 }
 
@@ -32,7 +32,7 @@ export function deviceDonePage(name: string, isAllowed: boolean): Page {
       <h1>${title}</h1>
       <p class="lead">${
         isAllowed
-          ? html`${name} continues on its own. You can close this page.`
+          ? html`${name} now has access. You can close this page and go back to your device.`
           : html`${name} has no access. You can close this page.`
       }</p>`,
   }

@@ -23,7 +23,8 @@ interface Shown {
   user_code: string
 }
 
-const expiredText = 'No device waits with this code. Codes work for ten minutes, and once: look at your device again.'
+const expiredText =
+  'No device is waiting with this code. A code works once, for ten minutes. Check the code on your device.'
 
 /**
  * Where a person lets in a device that has no browser (RFC 8628 §3.3): they type what it shows, or follow its link. Every look
@@ -82,6 +83,7 @@ async function showDevice(
     scopes: device.scopes,
     sends_to: { ...device, user_code: shown.user_code },
     public_url,
+    resource: device.resource,
     user,
     organizations,
     org_id: organizations.find(({ id }) => id === client.org_id)?.id,

@@ -69,7 +69,7 @@ test('a device gets access by a code typed in any case, and works until its gran
   const { browser, page } = await open(device.verification_uri)
   const typed = device.user_code.toLowerCase().replace('-', ' ')
   const consent = await browser.get(`/device?${new URLSearchParams({ user_code: typed })}`)
-  assert.match(page.html, /Type the code/)
+  assert.match(page.html, /Enter the code/)
   for (const text of ['The terminal app', device.user_code, '127.0.0.1', 'bob@example.com'])
     assert.ok(consent.html.includes(text), text)
   assert.equal(await poll(device), 'authorization_pending', 'looking is not allowing')
@@ -130,7 +130,7 @@ test('an expired or unknown code gives an error page', async () => {
   await service.sql`update oauth_artifact set expires_at = now() - interval '1 second' where kind = 'DeviceCode'`
   const late = await browser.get(device.verification_uri_complete!)
   assert.equal(late.status, 400)
-  assert.match(late.html, /No device waits with this code/)
+  assert.match(late.html, /No device is waiting with this code/)
   assert.equal(await poll(device), 'expired_token')
   assert.equal((await browser.get('/device?user_code=BBBB-BBBB')).status, 400)
 })

@@ -113,6 +113,7 @@ async function showInteraction(
     scopes,
     sends_to: waiting.redirect_uri,
     public_url: context.public_url(),
+    resource: resourceOf(interaction),
     user,
     organizations,
     org_id: consent?.org_id ?? organizations.find(({ id }) => id === client.org_id)?.id,
@@ -163,7 +164,7 @@ async function allow(
   return server.store.transaction(async (tx) => {
     const grant_id = await grantConsent(tx, request, {
       ...{ user, client_id: client.client_id, org_id, scopes },
-      resource: parameter(interaction, 'resource') || null,
+      resource: resourceOf(interaction),
     })
     return server.provider.interactionResult(request.raw, reply.raw, {
       login: { accountId: user.user_id, remember: false },
@@ -186,6 +187,11 @@ function onlyRegistered(): Problem {
 function signInPath({ interaction, path }: Waiting): string {
   const email = parameter(interaction, 'login_hint')
   return `/login?${new URLSearchParams({ return_to: path, ...(email === '' ? {} : { email }) })}`
+}
+
+/** The address that the app asks access to; null where it names none, which is the API. */
+function resourceOf(interaction: Interaction): string | null {
+  return parameter(interaction, 'resource') || null
 }
 
 /** A parameter of the request that began an authorization; empty where it was not given. */

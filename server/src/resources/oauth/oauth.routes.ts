@@ -78,10 +78,11 @@ function withUsualScope(url: string): string | undefined {
 
 /** Answers an authorization whose app cannot be known: never by a redirect (decision D76). */
 async function refuseClient(request: FastifyRequest, reply: FastifyReply, reason: string): Promise<FastifyReply> {
+  const code = 'invalid_client'
   if (!wantsPage(request))
-    return reply.code(400).send({ error: 'invalid_client', error_description: `The app is not accepted: ${reason}.` })
-  const message = `The app that sent you here is not accepted: ${reason}. Nothing was given to it.`
-  return sendPage(reply, errorPage('This link does not work', message, request.id), 400)
+    return reply.code(400).send({ error: code, error_description: `The app is not accepted: ${reason}.` })
+  const message = `The app that sent you here is not accepted: ${reason}. It got no access.`
+  return sendPage(reply, errorPage('This link does not work', message, { code, request_id: request.id }), 400)
 }
 
 /** Which authorization server an API belongs to (RFC 9728): under the origin for itself, with a path for that resource. */

@@ -69,6 +69,8 @@ test('the page says which app asks, for what, as whom and where the answer goes'
     assert.ok(page.html.includes(text), text)
   }
   assert.equal(factsOf(page)['Access to'], `${service.url}/api/v1`)
+  const narrow = await asked(client, { scope: 'read', resource: `${service.url}/mcp` })
+  assert.equal(factsOf(narrow.page)['Access to'], `${service.url}/mcp`)
   assert.ok(!page.html.includes('your own machine'))
   const native = await driver.client('native', { redirect_uri: 'http://127.0.0.1/cb', native: true })
   const machine = (await asked(native)).page

@@ -1,14 +1,14 @@
 import type { ErrorOut, KoaContextWithOIDC } from 'oidc-provider'
 import type { Problem } from '#contract/core/problems.ts'
 import { renderProblem } from '../../../http/error-formats.ts'
-import { errorPage } from '../../../http/pages/forms.ts'
+import { codeOf, errorPage } from '../../../http/pages/forms.ts'
 import { pageHeaders, renderPage } from '../../../http/pages/page.ts'
 import { providerRequestOf } from './provider-bridge.ts'
 
 /** A fault of the request that must not redirect, for a person as a page, for a program as JSON (decisions O4, D76). */
 export function renderError(ctx: KoaContextWithOIDC, { error, error_description, scope, state }: ErrorOut): void {
-  const message = `The app that sent you here made a request that cannot be answered: ${error_description ?? error}. Nothing was given to it.`
-  answer(ctx, { error, error_description, scope, state }, 'This link does not work', message)
+  const message = `The app that sent you here made an invalid request: ${error_description ?? error}. It got no access. Go back to the app and try again; if that fails, show this page to its developer.`
+  answer(ctx, { error, error_description, scope, state }, { title: 'This link does not work', message, code: error })
 }
 
 /** An internal error: 503 where the database is unreachable, 500 otherwise (decision D29). */
@@ -17,15 +17,19 @@ export function renderFailure(ctx: KoaContextWithOIDC, problem: Problem): void {
   ctx.status = status
   ctx.set(headers)
   const title = problem.status === 503 ? 'Not available right now' : 'Something went wrong'
-  answer(ctx, body, title, problem.message)
+  answer(ctx, body, { title, message: problem.message, code: codeOf(problem) })
 }
 
-function answer(ctx: KoaContextWithOIDC, json: unknown, title: string, message: string): void {
+function answer(
+  ctx: KoaContextWithOIDC,
+  json: unknown,
+  { title, message, code }: { title: string; message: string; code: string },
+): void {
   if (ctx.method !== 'GET' || ctx.accepts('json', 'html') !== 'html') {
     ctx.type = 'json'
     ctx.body = json
     return
   }
   ctx.set({ ...pageHeaders })
-  ctx.body = renderPage(errorPage(title, message, providerRequestOf(ctx.req).request_id))
+  ctx.body = renderPage(errorPage(title, message, { code, request_id: providerRequestOf(ctx.req).request_id }))
 }

@@ -77,7 +77,7 @@ export async function endSessionOfCookie(tx: Sql, secret: string): Promise<void>
 
 /** A session, with the app whose grant it is. */
 export interface ListedSession extends SessionRow {
-  app: { client_id: string; name: string; scopes: string[] } | null
+  app: { client_id: string; name: string; scopes: string[]; resource: string | null } | null
 }
 
 /** Everything a user is signed in with, cookies and grants, the latest activity first. */
@@ -91,7 +91,7 @@ export async function listSessions(
     where user_id = ${user_id} and expires_at > now() and idle_expires_at > now()
     union all
     select g.id, g.user_id, g.created_at, g.expires_at, g.last_activity, g.ip, g.user_agent,
-      jsonb_build_object('client_id', c.client_id, 'name', c.name, 'scopes', g.scopes)
+      jsonb_build_object('client_id', c.client_id, 'name', c.name, 'scopes', g.scopes, 'resource', g.resource)
     from oauth_grant g join oauth_client c using (client_id) where g.user_id = ${user_id} and g.expires_at > now()
     order by last_activity desc, id limit ${limit ?? null} offset ${offset}`
 }

@@ -69,7 +69,7 @@ test('sign-ins and apps are both sessions, the current one marked', async () => 
   assert.equal(mine.is_current, true)
   assert.equal(mine.app, null)
   const { app } = sessions.find(({ id }: { id: string }) => id === grant.id)
-  assert.deepEqual([app.client_id, app.scopes], [web.client_id, ['read', 'write']])
+  assert.deepEqual([app.client_id, app.scopes, app.resource], [web.client_id, ['read', 'write'], null])
   assert.equal(mine.user_agent, 'browser of ada@example.com')
   assert.equal(mine.ip_address, '127.0.0.1')
 })
