@@ -10,7 +10,6 @@ let project: string
 let agent: string
 let done: string
 let other: string
-let failed: string
 
 /** Shifts of the layout that no user caused, summed up as browsers do. Up to 0.1 counts as good for users; a fifth of that is ours. */
 const shiftMax = 0.02
@@ -25,7 +24,7 @@ before(async () => {
   const bad = await post(`/api/v1/projects/${project}/agents`, { name: 'lame', config: { model: 'openai/gpt-5' } })
   done = await run(agent, 'What time is it?', 'completed')
   other = await run(agent, 'What time is it now?', 'completed')
-  failed = await run(bad.id, 'Read this.', 'failed')
+  await run(bad.id, 'Read this.', 'failed')
 })
 
 after(() => cadre?.stop())
@@ -129,12 +128,15 @@ test(
     await page.getByText('Arguments and result').first().click()
     await page.getByRole('region', { name: 'Result of current_time' }).getByText('time_zone').waitFor()
     await checkScreen(page, 'task-answer')
-    await page.goto(`/p/${project}/tasks/${failed}`)
+    await page.goto(`/p/${project}`)
+    await page.getByRole('link', { name: '1 failed task of lame with provider_not_configured' }).click()
+    await page.getByRole('search').getByText('provider_not_configured').waitFor()
+    await page.getByRole('link', { name: 'Read this.' }).click()
     await page.getByText('What to do:').waitFor()
     assert.equal(await page.getByText('is not configured').count(), 1)
     await checkScreen(page, 'task-failed')
-    await page.getByRole('region', { name: 'Answer' }).getByRole('link', { name: 'Edit the agent' }).click()
-    await page.waitForURL(/\/edit$/)
+    await page.getByRole('region', { name: 'Answer' }).getByRole('link', { name: 'Model providers' }).click()
+    await page.getByRole('heading', { level: 1, name: 'Model providers' }).waitFor()
     await page.context().close()
   },
 )

@@ -449,6 +449,13 @@ export const waitSeconds = Type.Optional(
 
 const listQuery = offsetQuery({
   status: Type.Optional(Choice(taskStates, { description: 'Only tasks in this state.' })),
+  error_code: Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: 100,
+      description: 'Only tasks that failed with this code, as `error.code` says.',
+    }),
+  ),
   thread_id: Type.Optional(Type.String({ maxLength: 100, description: 'Only tasks of this thread.' })),
   created_after: Type.Optional(TimestampInput),
   created_before: Type.Optional(TimestampInput),

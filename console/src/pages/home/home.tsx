@@ -194,15 +194,22 @@ function Failures({ project_id, failures }: { project_id: string; failures: Metr
             data-row={`${group.agent_id} ${group.code}`}
             className="flex items-start gap-3 border-b border-line px-4 py-2.5 last:border-0"
           >
-            <Link
-              {...paths.tasks(project_id, { status: 'failed', since: '24h', agent: group.agent_id })}
-              className="min-w-7 shrink-0 text-right text-lg leading-6 font-semibold text-bad tabular-nums no-underline"
-              aria-label={`${formatCount(group.count)} failed tasks of ${group.agent_name} with ${group.code}`}
-            >
+            <span className="min-w-7 shrink-0 text-right text-lg leading-6 font-semibold text-bad tabular-nums">
               {formatCount(group.count)}
-            </Link>
+            </span>
             <div className="min-w-0 flex-1">
-              <p className="truncate font-medium first-letter:uppercase">{asText(group.code)}</p>
+              <Link
+                {...paths.tasks(project_id, {
+                  // A task that waited too long has expired, and has no error.
+                  ...(group.code === 'expired' ? { status: 'expired' } : { status: 'failed', error: group.code }),
+                  since: '24h',
+                  agent: group.agent_id,
+                })}
+                aria-label={`${formatCount(group.count)} failed ${group.count === 1 ? 'task' : 'tasks'} of ${group.agent_name} with ${group.code}`}
+                className="block truncate font-medium text-text no-underline first-letter:uppercase hover:underline"
+              >
+                {asText(group.code)}
+              </Link>
               <p className="line-clamp-2 text-sm break-words text-soft">{group.message}</p>
               <p className="mt-0.5 text-sm text-soft">
                 <Link {...paths.agent(project_id, group.agent_id)}>{group.agent_name}</Link> ·{' '}

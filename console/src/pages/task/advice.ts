@@ -20,6 +20,7 @@ export function adviceFor(
 ): Advice | undefined {
   const edit = { label: 'Edit the agent', to: paths.editAgent(project_id, agent_id) }
   const usage = { label: 'Budgets', to: paths.usage(project_id, { tab: 'budgets' }) }
+  const providers = { label: 'Model providers', to: paths.modelProviders() }
   const provider = providerOf(model)
   if (status === 'expired')
     return {
@@ -29,13 +30,13 @@ export function adviceFor(
   switch (error?.code) {
     case 'provider_not_configured':
       return {
-        text: `Give the service a key for ${provider} (its operator sets it), or choose a model of another provider. Then retry.`,
-        link: edit,
+        text: `Add ${provider} with a key, or choose a model of another provider for the agent. Then retry.`,
+        link: providers,
       }
     case 'provider_credentials_refused':
       return {
-        text: `The key of ${provider} is missing, wrong or may not use this model. Its operator sets it.`,
-        link: edit,
+        text: `The key of ${provider} is missing, wrong or may not use this model. Replace it. Then retry.`,
+        link: providers,
       }
     case 'provider_rate_limited':
       return {
@@ -64,8 +65,12 @@ export function adviceFor(
     case 'task_timeout':
       return { text: 'Raise the time limit of the task or of the agent.', link: edit }
     case 'budget_exceeded':
+      return { text: 'Raise the budget, or wait until its period ends. Then retry.', link: usage }
     case 'price_unknown':
-      return { text: 'Raise the budget, or choose a model whose price is known.', link: usage }
+      return {
+        text: `Set the price of ${model ?? 'the model'}, or choose a model whose price is known.`,
+        link: providers,
+      }
     case 'output_invalid':
       return {
         text: 'The answer did not have the form that was asked for. Simplify the schema, or choose a stronger model.',

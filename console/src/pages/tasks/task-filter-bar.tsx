@@ -1,4 +1,5 @@
 import { X } from 'lucide-react'
+import type { ReactNode } from 'react'
 import { AgentPicker } from '../../agents/agent-picker.tsx'
 import { IconButton } from '../../ui/button.tsx'
 import { FilterSelect } from '../../ui/field.tsx'
@@ -17,7 +18,7 @@ interface TaskFilterBar {
 
 /** Which tasks are shown: common views as links, and single filters. */
 export function TaskFilterBar({ project, filter }: TaskFilterBar) {
-  const { agent, status, door, since, from, until, isOldestFirst, choose } = filter
+  const { agent, status, door, error, since, from, until, isOldestFirst, choose } = filter
   const [zone] = usePreference('time_zone')
   return (
     <>
@@ -85,21 +86,33 @@ export function TaskFilterBar({ project, filter }: TaskFilterBar) {
           <option value="">Newest first</option>
           <option value="created_at">Oldest first</option>
         </FilterSelect>
+        {error !== undefined && (
+          <Chip remove="Tasks with any error" onRemove={() => choose({ error: undefined })}>
+            Error <code>{error}</code>
+          </Chip>
+        )}
         {(from ?? until) !== undefined && (
-          <span className="col-span-2 inline-flex min-h-8 items-center gap-1 rounded-md border border-line bg-accent-soft pl-2.5 text-sm">
-            <span>
-              Created {from !== undefined && `from ${exactTime(from, zone)} `}
-              {until !== undefined && `until ${exactTime(until, zone)}`}
-            </span>
-            <IconButton
-              label="Tasks of any time"
-              onClick={() => choose({ created_after: undefined, created_before: undefined })}
-            >
-              <X size={14} aria-hidden />
-            </IconButton>
-          </span>
+          <Chip
+            remove="Tasks of any time"
+            onRemove={() => choose({ created_after: undefined, created_before: undefined })}
+          >
+            Created {from !== undefined && `from ${exactTime(from, zone)} `}
+            {until !== undefined && `until ${exactTime(until, zone)}`}
+          </Chip>
         )}
       </div>
     </>
+  )
+}
+
+/** A filter that a link leads to, and that is only taken away here. */
+function Chip({ children, remove, onRemove }: { children: ReactNode; remove: string; onRemove: () => void }) {
+  return (
+    <span className="col-span-2 inline-flex min-h-8 items-center gap-1 rounded-md border border-line bg-accent-soft pl-2.5 text-sm">
+      <span className="min-w-0 break-words">{children}</span>
+      <IconButton label={remove} onClick={onRemove}>
+        <X size={14} aria-hidden />
+      </IconButton>
+    </span>
   )
 }

@@ -16,6 +16,8 @@ export interface TaskWords extends Search {
   since: Period
   /** `metadata.door.kind`: by which protocol, or which trigger. */
   door: string
+  /** `error.code` of failed tasks. */
+  error: string
   /** Moments, as a point of a chart leads here: the first inclusive, the second exclusive. */
   created_after: string
   created_before: string
@@ -31,6 +33,7 @@ export function useTaskFilter(project: string) {
   const agent = typeof params.agent === 'string' ? params.agent : undefined
   const status = states.find((state) => state === params.status)
   const door = typeof params.door === 'string' && params.door !== '' ? params.door : undefined
+  const error = typeof params.error === 'string' && params.error !== '' ? params.error : undefined
   const from = momentOf(params.created_after)
   const until = momentOf(params.created_before)
   const search = params.q === undefined || params.q === '' ? undefined : String(params.q).slice(0, searchMax)
@@ -43,6 +46,7 @@ export function useTaskFilter(project: string) {
   const query = {
     ...(status ? { status } : {}),
     ...(door === undefined ? {} : { door }),
+    ...(error === undefined ? {} : { error_code: error }),
     ...(created_after ? { created_after } : {}),
     ...(until ? { created_before: until } : {}),
     ...(search === undefined ? {} : { search }),
@@ -52,6 +56,7 @@ export function useTaskFilter(project: string) {
     agent,
     status,
     door,
+    error,
     since,
     from,
     until,
@@ -64,7 +69,7 @@ export function useTaskFilter(project: string) {
     /** The path of the API that answers it. */
     path: `/api/v1/projects/${project}${agent === undefined ? '' : `/agents/${agent}`}/tasks`,
     isFiltered:
-      [status, door, since, agent].some((word) => word !== undefined) || (from ?? until ?? search) !== undefined,
+      [status, door, error, since, agent].some((word) => word !== undefined) || (from ?? until ?? search) !== undefined,
     read: (page: { limit: number; offset?: number }) =>
       agent === undefined
         ? api.tasks.list(project, { ...query, ...page })
@@ -81,6 +86,7 @@ export const anyTask = {
   status: undefined,
   agent: undefined,
   door: undefined,
+  error: undefined,
   since: undefined,
   created_after: undefined,
   created_before: undefined,

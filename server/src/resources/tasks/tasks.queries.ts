@@ -80,6 +80,8 @@ export interface TaskFilter {
   project_id: number
   agent_id?: string | undefined
   status?: TaskState | undefined
+  /** Of `error.code`. */
+  error_code?: string | undefined
   thread_id?: string | undefined
   root_task_id?: string | undefined
   parent_task_id?: string | undefined
@@ -107,12 +109,12 @@ export interface TaskFilter {
 export async function listTasks(sql: Sql, filter: TaskFilter): Promise<{ tasks: TaskRow[]; total: number }> {
   const { fragment } = sql
   const { project_id, agent_id, status, thread_id, created_after, created_before, limit, offset } = filter
-  const { root_task_id, parent_task_id, schedule_id, roots, door } = filter
+  const { root_task_id, parent_task_id, schedule_id, roots, door, error_code } = filter
   const conditions = [agent_id ? fragment`agent_id = ${agent_id}` : fragment`project_id = ${project_id}`]
   if (status) conditions.push(fragment`status = ${status}`)
   if (thread_id) conditions.push(fragment`thread_id = ${thread_id}`)
   // Without a kept total: these are counted.
-  const isCounted = [thread_id, root_task_id, parent_task_id, schedule_id, roots || undefined, door].some(
+  const isCounted = [thread_id, root_task_id, parent_task_id, schedule_id, roots || undefined, door, error_code].some(
     (one) => one !== undefined,
   )
   if (root_task_id !== undefined) conditions.push(fragment`(root_task_id = ${root_task_id} or id = ${root_task_id})`)
@@ -120,6 +122,7 @@ export async function listTasks(sql: Sql, filter: TaskFilter): Promise<{ tasks: 
   if (schedule_id !== undefined) conditions.push(fragment`schedule_id = ${schedule_id}`)
   if (roots) conditions.push(fragment`parent_task_id is null`)
   if (door !== undefined) conditions.push(fragment`metadata #>> '{door,kind}' = ${door}`)
+  if (error_code !== undefined) conditions.push(fragment`error ->> 'code' = ${error_code}`)
   if (created_after) conditions.push(fragment`created_at >= ${created_after}::timestamptz`)
   if (created_before) conditions.push(fragment`created_at < ${created_before}::timestamptz`)
   const matching = () => conditions.reduce((all, one) => fragment`${all} and ${one}`)

@@ -544,6 +544,14 @@ describe('tasks', () => {
       const { body: task } = await give(agent, script({ text: 'again' }, tool), {}, 10)
       assert.deepEqual([task.status, task.error.code, task.output.content], ['failed', 'max_steps_reached', 'again'])
       assert.equal((await call('GET', `/tasks/${task.id}/steps`)).body.pagination.total, 5)
+      for (const [code, total] of [
+        ['max_steps_reached', 1],
+        ['provider_unavailable', 0],
+      ] as const)
+        assert.equal(
+          (await call('GET', `${agent}/tasks?status=failed&error_code=${code}`)).body.pagination.total,
+          total,
+        )
     })
 
     it('a wait ends when its time is over, with the task as it is', async () => {
