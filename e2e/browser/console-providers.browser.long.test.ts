@@ -78,6 +78,19 @@ test(
     await dialog.getByRole('button', { name: 'Save' }).click()
     await own.getByText('shop', { exact: true }).waitFor()
 
+    await press('Prices')
+    await dialog.getByLabel('Model', { exact: true }).fill('large')
+    await dialog.getByLabel('Input', { exact: true }).fill('0.1')
+    const save = dialog.getByRole('button', { name: 'Save prices' })
+    assert.equal(await save.getAttribute('title'), 'Enter the price of large: output')
+    await dialog.getByLabel('Output').fill('0.4')
+    await checkScreen(page, 'model-provider-prices')
+    await save.click()
+    await own.getByText('$0.10 in, $0.40 out').waitFor()
+    const { body: list } = await cadre.send('GET', '/api/v1/model-providers')
+    const { prices } = list.model_providers.find(({ name }: { name: string }) => name === 'acme').own
+    assert.deepEqual(prices, { large: { input: 0.1, output: 0.4 } })
+
     await press('Remove key')
     await dialog.getByText('New calls carry no key.').waitFor()
     await dialog.getByRole('button', { name: 'Remove key' }).click()

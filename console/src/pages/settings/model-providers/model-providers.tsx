@@ -3,24 +3,28 @@ import { Link } from '@tanstack/react-router'
 import { projectId } from '#contract/core/project-id.ts'
 import { nativeProviders } from '#contract/models/native-providers.ts'
 import type { ModelProvider, NewModelProvider } from '#sdk/types.ts'
-import { api } from '../../api/client.ts'
-import { permissionsQuery, projectsQuery } from '../../api/queries.ts'
-import { formatCount } from '../../format.ts'
-import { paths } from '../../paths.ts'
-import { useSearchText } from '../../search-state.ts'
-import { Button } from '../../ui/button.tsx'
-import { CodeBlock, CopyButton } from '../../ui/copy.tsx'
-import { Dialog } from '../../ui/dialog.tsx'
-import { ErrorBox } from '../../ui/error-box.tsx'
-import { Facts, Panel } from '../../ui/page.tsx'
-import { Skeleton } from '../../ui/skeleton.tsx'
-import { Badge, Status } from '../../ui/status.tsx'
-import { Time } from '../../ui/time.tsx'
-import { tell } from '../../ui/toast.tsx'
-import { useDisabledReason } from '../../api/disabled-reason.ts'
-import { PageFrame } from '../parts/page-frame.tsx'
+import { api } from '../../../api/client.ts'
+import { permissionsQuery, projectsQuery } from '../../../api/queries.ts'
+import { formatCost, formatCount } from '../../../format.ts'
+import { paths } from '../../../paths.ts'
+import { useSearchText } from '../../../search-state.ts'
+import { Button } from '../../../ui/button.tsx'
+import { CodeBlock, CopyButton } from '../../../ui/copy.tsx'
+import { Dialog } from '../../../ui/dialog.tsx'
+import { ErrorBox } from '../../../ui/error-box.tsx'
+import { Facts, Panel } from '../../../ui/page.tsx'
+import { Skeleton } from '../../../ui/skeleton.tsx'
+import { Badge, Status } from '../../../ui/status.tsx'
+import { Time } from '../../../ui/time.tsx'
+import { tell } from '../../../ui/toast.tsx'
+import { useDisabledReason } from '../../../api/disabled-reason.ts'
+import { PageFrame } from '../../parts/page-frame.tsx'
 import { OwnProviderActions } from './own-provider.tsx'
 import { ProviderForm } from './provider-form.tsx'
+
+type Own = NonNullable<ModelProvider['own']>
+
+const shownPrices = 3
 
 function kindName(kind: ModelProvider['kind']): string {
   if (kind === 'builtin') return 'Built in, for tests'
@@ -119,6 +123,23 @@ function Projects({ ids }: { ids: readonly string[] | null }) {
   return ids.map((id) => data?.items.find((project) => projectId(project.id) === id)?.name ?? id).join(', ')
 }
 
+/** What an organization says that models cost, the first few; the dialog has all. */
+function Prices({ of }: { of: Own['prices'] }) {
+  const all = Object.entries(of)
+  if (all.length === 0) return <span className="text-soft">built-in, where known</span>
+  const more = all.length - shownPrices
+  return (
+    <>
+      {all.slice(0, shownPrices).map(([model, { input, output }]) => (
+        <span key={model} className="block">
+          <code className="break-all">{model}</code> {formatCost(input)} in, {formatCost(output)} out
+        </span>
+      ))}
+      <span className="text-sm text-soft">{more > 0 && `and ${formatCount(more)} more, `}per million tokens</span>
+    </>
+  )
+}
+
 function Provider({ provider, refused }: { provider: ModelProvider; refused: string | undefined }) {
   const { name, own, kind, is_default, has_key, status, error, models, checked_at } = provider
   const { agents, agents_total, last_failure } = provider
@@ -151,6 +172,10 @@ function Provider({ provider, refused }: { provider: ModelProvider; refused: str
               <dt>Projects</dt>
               <dd>
                 <Projects ids={own.projects} />
+              </dd>
+              <dt>Prices</dt>
+              <dd>
+                <Prices of={own.prices} />
               </dd>
             </>
           )}
@@ -191,10 +216,18 @@ function Provider({ provider, refused }: { provider: ModelProvider; refused: str
           </dd>
         </Facts>
         <div className="min-w-0 space-y-4">
-          {own && <OwnProviderActions own={own} refused={refused} />}
+          {own && (
+            <OwnProviderActions
+              own={own}
+              models={models.map((model) => model.slice(name.length + 1))}
+              refused={refused}
+            />
+          )}
           <div>
             <p className="mb-1 font-medium">
-              {models.length === 0 ? 'No models listed' : `${formatCount(models.length)} models`}
+              {models.length === 0
+                ? 'No models listed'
+                : `${formatCount(models.length)} ${models.length === 1 ? 'model' : 'models'}`}
             </p>
             {models.length === 0 ? (
               <p className="text-soft">

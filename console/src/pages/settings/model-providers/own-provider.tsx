@@ -1,20 +1,30 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import type { ModelProvider } from '#sdk/types.ts'
-import { api } from '../../api/client.ts'
-import { Button } from '../../ui/button.tsx'
-import { ConfirmDialog } from '../../ui/confirm-dialog.tsx'
-import { Dialog } from '../../ui/dialog.tsx'
-import { ErrorBox } from '../../ui/error-box.tsx'
-import { TextInput, Field } from '../../ui/field.tsx'
-import { tell } from '../../ui/toast.tsx'
+import { api } from '../../../api/client.ts'
+import { Button } from '../../../ui/button.tsx'
+import { ConfirmDialog } from '../../../ui/confirm-dialog.tsx'
+import { Dialog } from '../../../ui/dialog.tsx'
+import { ErrorBox } from '../../../ui/error-box.tsx'
+import { TextInput, Field } from '../../../ui/field.tsx'
+import { tell } from '../../../ui/toast.tsx'
+import { PricesForm } from './prices-form.tsx'
 import { EnableForm, RotateForm } from './provider-form.tsx'
 
 type Own = NonNullable<ModelProvider['own']>
 
 /** What can be done with a provider of the organization. */
-export function OwnProviderActions({ own, refused }: { own: Own; refused: string | undefined }) {
-  const [open, setOpen] = useState<'test' | 'rotate' | 'remove-key' | 'projects' | 'delete'>()
+export function OwnProviderActions({
+  own,
+  models,
+  refused,
+}: {
+  own: Own
+  /** The provider's names of the models that it lists. */
+  models: readonly string[]
+  refused: string | undefined
+}) {
+  const [open, setOpen] = useState<'test' | 'rotate' | 'remove-key' | 'projects' | 'prices' | 'delete'>()
   const queries = useQueryClient()
   const again = () => queries.invalidateQueries({ queryKey: ['model-providers'] })
   const save = useMutation({
@@ -57,6 +67,9 @@ export function OwnProviderActions({ own, refused }: { own: Own; refused: string
       <Button size="small" reason={refused} onClick={() => setOpen('projects')}>
         Projects
       </Button>
+      <Button size="small" reason={refused} onClick={() => setOpen('prices')}>
+        Prices
+      </Button>
       <Button size="small" kind="danger" reason={refused} onClick={() => setOpen('delete')}>
         Delete
       </Button>
@@ -89,6 +102,21 @@ export function OwnProviderActions({ own, refused }: { own: Own; refused: string
       <Dialog title={`Projects of ${own.name}`} isOpen={open === 'projects'} close={close} refused={refused}>
         <ErrorBox error={save.error} />
         <EnableForm own={own} isBusy={save.isPending} submit={(projects) => save.mutate({ projects })} />
+      </Dialog>
+      <Dialog
+        title={`Prices of ${own.name}`}
+        width="max-w-3xl"
+        isOpen={open === 'prices'}
+        close={close}
+        refused={refused}
+      >
+        <ErrorBox error={save.error} />
+        <PricesForm
+          prices={own.prices}
+          models={models}
+          isBusy={save.isPending}
+          submit={(prices) => save.mutate({ prices })}
+        />
       </Dialog>
       <ConfirmDialog
         title={`Delete the provider ${own.name}`}
@@ -138,7 +166,7 @@ function TestPanel({ own }: { own: Own }) {
       <p role="status" className={data?.ok ? 'text-good' : 'text-bad'}>
         {data &&
           (data.ok
-            ? `It answered in ${data.duration_ms} ms.${data.models.length > 0 ? ` It lists ${data.models.length} models.` : ''}`
+            ? `It answered in ${data.duration_ms} ms.${data.models.length > 0 ? ` It lists ${data.models.length} ${data.models.length === 1 ? 'model' : 'models'}.` : ''}`
             : data.error)}
       </p>
       <div className="flex justify-end">
