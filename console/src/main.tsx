@@ -20,8 +20,11 @@ const queries = new QueryClient({
     onSuccess: (_, { queryKey }) => queryKey[0] !== 'status' && noteAnswer(),
   }),
   mutationCache: new MutationCache({ onError: noteFailure }),
-  // The SDK retries what is safe to retry.
-  defaultOptions: { queries: { retry: false, staleTime: 5_000 } },
+  defaultOptions: {
+    // The SDK retries what is safe to retry. A machine without a network may run the service itself: requests are made all the same.
+    queries: { retry: false, staleTime: 5_000, networkMode: 'always' },
+    mutations: { networkMode: 'always' },
+  },
 })
 const router = makeRouter(queries)
 

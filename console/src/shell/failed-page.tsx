@@ -23,6 +23,9 @@ export function MissingPage() {
             Try again
           </Button>
           <ButtonLink to="/">Go home</ButtonLink>
+          <CopyButton text={() => `Page not found\npage ${location.href}`} label="Copy details">
+            Copy details
+          </CopyButton>
         </>
       }
     >

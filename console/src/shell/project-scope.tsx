@@ -15,7 +15,7 @@ export const lastProjectKey = 'cadre.project'
 /** Everything below one project that there is: its stream, and that it is the one to come back to. */
 export function ProjectScope() {
   const project_id = useProjectId()
-  const { data, error } = useQuery(projectQuery(project_id))
+  const { data, error, refetch } = useQuery(projectQuery(project_id))
   const isThere = data !== undefined
   useEffect(() => {
     if (isThere) localStorage.setItem(lastProjectKey, project_id)
@@ -28,7 +28,7 @@ export function ProjectScope() {
         actions={<ButtonLink {...paths.projects()}>All projects</ButtonLink>}
       >
         <p>It may have been deleted, or belong to another organization.</p>
-        <ErrorBox error={error} />
+        <ErrorBox error={error} retry={() => void refetch()} />
       </EmptyState>
     )
   return (

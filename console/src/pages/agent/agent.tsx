@@ -63,7 +63,7 @@ export default function AgentPage() {
         actions={<ButtonLink {...paths.agents(project_id)}>All agents</ButtonLink>}
       >
         <p>It may have been deleted, or belong to another project.</p>
-        <ErrorBox error={error} />
+        <ErrorBox error={error} retry={() => void refetch()} />
       </EmptyState>
     )
   if (!data) return error ? <ErrorBox error={error} retry={() => void refetch()} /> : <Skeleton />

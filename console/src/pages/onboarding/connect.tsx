@@ -122,7 +122,9 @@ function Install({ url }: { url: string }) {
   return (
     <Panel title="SDK and command line">
       <div className="space-y-3 p-4">
-        <p className="text-soft">Every release has these files. They read the key from CADRE_API_KEY.</p>
+        <p className="text-soft">
+          Each release includes these files. The SDKs and the command line read the key from CADRE_API_KEY.
+        </p>
         <Choice name="TypeScript" text={`npm install ./cadre-sdk-${version}.tgz`} />
         <Choice name="Python" text={`pip install ./cadre_sdk-${version}-py3-none-any.whl`} />
         <Choice

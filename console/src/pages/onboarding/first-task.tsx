@@ -34,7 +34,7 @@ export function FirstTask({ project_id, agent }: { project_id: string; agent: Ag
         send.mutate()
       }}
     >
-      <Field label={`What ${agent.name} is asked`}>
+      <Field label={`Message to ${agent.name}`}>
         <TextInput value={input} onChange={(event) => setInput(event.target.value)} required />
       </Field>
       <Button kind="primary" type="submit" disabled={send.isPending || input.trim() === ''}>
@@ -45,7 +45,7 @@ export function FirstTask({ project_id, agent }: { project_id: string; agent: Ag
         <div role="status" className="space-y-2 rounded-md border border-line bg-quiet p-3">
           <p className="flex flex-wrap items-center gap-2">
             <Status state={data.status} />
-            <Link {...paths.task(project_id, data.id)}>Watch it</Link>
+            <Link {...paths.task(project_id, data.id)}>Open the task</Link>
           </p>
           {data.output && <p className="break-words whitespace-pre-wrap">{data.output.content}</p>}
           {data.error && (

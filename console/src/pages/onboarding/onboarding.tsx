@@ -116,11 +116,11 @@ function FromProgram({ project_id, project, agent }: { project_id: string; proje
   return (
     <>
       <p className="text-soft">
-        The key is read from the environment: <code>export CADRE_API_KEY=cadre_…</code>.{' '}
+        Set the key first: <code>export CADRE_API_KEY=…</code> To install the SDK or the command line, see{' '}
         <Link {...paths.connect(project_id)} className="underline">
           Connect
-        </Link>{' '}
-        says how to install the SDK and the command line. curl needs neither.
+        </Link>
+        . curl needs neither.
       </p>
       <Snippets
         texts={{

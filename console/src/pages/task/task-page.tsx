@@ -100,7 +100,7 @@ export function TaskPage() {
               actions={<ButtonLink {...paths.tasks(project)}>All tasks</ButtonLink>}
             >
               <p>It may have been removed with its agent, or belong to another project.</p>
-              <ErrorBox error={live.error} />
+              <ErrorBox error={live.error} retry={() => window.location.reload()} />
             </EmptyState>
           ) : live.error !== undefined ? (
             <ErrorBox error={live.error} retry={() => window.location.reload()} />

@@ -1,6 +1,8 @@
 import { formatCost, formatCount, formatShort } from '../../format.ts'
 import { useMutation, useQuery } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
 import { api } from '../../api/client.ts'
+import { paths } from '../../paths.ts'
 import { Button } from '../../ui/button.tsx'
 import { CopyId } from '../../ui/copy.tsx'
 import { EmptyState } from '../../ui/empty-state.tsx'
@@ -107,7 +109,15 @@ export function UsageTable({ project }: { project: string }) {
       header: titles[group],
       cell: (row) => (
         <>
-          <span className="break-all">{nameOf(row)}</span>
+          <span className="break-all">
+            {row.agent_id ? (
+              <Link {...paths.agent(project, row.agent_id)}>{nameOf(row)}</Link>
+            ) : row.api_key_id ? (
+              <Link {...paths.keys({ panel: row.api_key_id })}>{nameOf(row)}</Link>
+            ) : (
+              nameOf(row)
+            )}
+          </span>
           {(group === 'agent' || group === 'api_key') && idOf(row) !== '' && (
             <div className="text-xs text-soft">
               <CopyId id={idOf(row)} short />
