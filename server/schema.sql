@@ -1658,8 +1658,6 @@ begin
     union all select * from task_rollup r where r.agent_id = agent and r.seconds = 86400 and r.bucket >= d_lo and r.bucket < d_hi;
 end $function$;
 
-alter table agent add constraint agent_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id);
-alter table agent_version add constraint agent_version_agent_id_fkey FOREIGN KEY (agent_id) REFERENCES agent(id) ON DELETE CASCADE;
 alter table api_key add constraint api_key_org_id_fkey FOREIGN KEY (org_id) REFERENCES organization(id) ON DELETE CASCADE;
 alter table api_key add constraint api_key_user_id_fkey FOREIGN KEY (user_id) REFERENCES app_user(id) ON DELETE CASCADE;
 alter table api_key_call add constraint api_key_call_key_id_fkey FOREIGN KEY (key_id) REFERENCES api_key(id) ON DELETE CASCADE;
@@ -1709,7 +1707,7 @@ CREATE INDEX agent_models ON agent USING btree (project_id, name) INCLUDE (id, c
 CREATE UNIQUE INDEX agent_name ON agent USING btree (project_id, name);
 CREATE INDEX agent_status_created ON agent USING btree (project_id, status, created_at, id);
 CREATE INDEX agent_status_name ON agent USING btree (project_id, status, name, id);
-CREATE INDEX agent_tags ON agent USING gin ((metadata -> 'tags'::text) jsonb_path_ops);
+CREATE INDEX agent_tagged ON agent USING gin ((metadata -> 'tags'::text) jsonb_path_ops) WHERE (metadata -> 'tags'::text) IS NOT NULL;
 CREATE INDEX agent_text_parts ON agent USING gin (name trigrams.gin_trgm_ops, description trigrams.gin_trgm_ops) WITH (fastupdate='on', gin_pending_list_limit='256');
 CREATE INDEX agent_unsettled ON agent USING btree (updated_at) WHERE status = ANY (ARRAY['creating'::text, 'updating'::text]);
 CREATE INDEX agent_log_agent ON agent_log USING btree (agent_id, "timestamp" DESC, id DESC);

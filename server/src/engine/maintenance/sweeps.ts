@@ -102,7 +102,7 @@ export async function markDue(sql: Sql): Promise<{ limitKeys: LimitKey[]; more: 
 }
 
 /**
- * Deletes what is left of deleted agents: tasks with their rows, threads, logs and usage, one batch per statement.
+ * Deletes what is left of deleted agents: tasks with their rows, threads, logs, usage and, where an earlier build deleted it, versions, one batch per statement.
  * Without their agent, no caller sees them.
  */
 export async function purgeRemovedAgents(sql: Sql, queue: Queue): Promise<void> {
@@ -115,6 +115,7 @@ export async function purgeRemovedAgents(sql: Sql, queue: Queue): Promise<void> 
     while (await purgeTasks(sql, queue, agent_id)) continue
     while ((await purgeThreads(sql, agent_id)) === purgeBatch) continue
     while ((await purgeLogs(sql, agent_id)) === purgeBatch) continue
+    await sql`delete from agent_version where agent_id = ${agent_id}`
     await sql`delete from agent_usage where agent_id = ${agent_id}`
     await sql`delete from model_warning where agent_id = ${agent_id}`
     await sql`delete from task_rollup where agent_id = ${agent_id}`

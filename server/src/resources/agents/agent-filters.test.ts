@@ -52,4 +52,13 @@ describe('a list of agents', () => {
     assert.deepEqual(await found({ tag: 'eu', status: 'stopped' }), [])
     assert.deepEqual(await found({ tag: 'e' }), [])
   })
+
+  it('agents with a tag are found by an index that has no others', async () => {
+    const plan = await service.sql.begin(async (tx) => {
+      await tx`set local enable_seqscan = off`
+      await tx`set local enable_indexscan = off`
+      return tx`explain select from agent where metadata -> 'tags' @> '["eu"]'`
+    })
+    assert.match(JSON.stringify(plan), /agent_tagged/)
+  })
 })

@@ -221,7 +221,7 @@ export async function insertAgents(
       from jsonb_to_recordset(${jsonb(asked)}::jsonb) as a(nth int, id text, org_id text, project_id bigint, name text, description text,
         config jsonb, environment text, metadata jsonb, created_by text, token_subject text)
     ), held as materialized (
-      -- Held as the foreign key will hold them: one that is being deleted is waited for, and then not there.
+      -- One that is being deleted is waited for, and then not there. No other one is deleted before the agents are stored.
       select p.id, p.org_id from project p where p.id in (select project_id from given) for key share
     ), asked as materialized (
       select g.*, exists (select from held h where h.id = g.project_id and h.org_id = g.org_id) as is_there from given g
@@ -331,7 +331,9 @@ export async function listUnprovisioned(sql: Sql, limit: number): Promise<{ id: 
  * `cancelTasks`, purges them in batches, so that no caller waits for a large agent (decision D45).
  */
 export async function deleteAgent(tx: Sql, id: string): Promise<void> {
-  await tx`delete from agent where id = ${id}`
+  await tx`
+    with versions as (delete from agent_version where agent_id = ${id})
+    delete from agent where id = ${id}`
 }
 
 /** Adds up what the connections of all processes have counted of agents; gives how many rows went. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { makeKey, makePerson, ownerOf, type Person } from '../../../test/actors.ts'
-import { type TestService } from '../../../test/harness.ts'
+import { eventually, type TestService } from '../../../test/harness.ts'
 import { shareTestService } from '../../../test/shared-service.ts'
 
 let test: TestService
@@ -344,6 +344,25 @@ describe('reading, renaming and deleting a project (decision D100)', () => {
       const reply = await test.send('DELETE', `/api/v1/projects/${project.id}`, { key })
       assert.deepEqual([reply.status, reply.body.error?.code], [status, status === 403 ? 'FORBIDDEN' : undefined])
     }
+  })
+
+  it('an agent that is created while its project is being deleted waits, and is not there afterwards', async () => {
+    const { key } = await newOrganization()
+    const { body: project } = await create('going', key)
+    let creating: ReturnType<TestService['send']> | undefined
+    await test.sql.begin(async (tx) => {
+      await tx`delete from project where id = ${project.id}`
+      creating = test.send('POST', `/api/v1/projects/${project.id}/agents`, { key, body: { name: 'late' } })
+      await eventually(async () => {
+        const waiting = await test.sql`
+          select from pg_stat_activity
+          where datname = current_database() and wait_event_type = 'Lock' and query like '%from project p%'`
+        return waiting.length > 0
+      })
+    })
+    const { status, body } = await creating!
+    assert.equal(status, 404, JSON.stringify(body))
+    assert.deepEqual(await test.sql`select id from agent where project_id = ${project.id}`, [])
   })
 
   it('reading, renaming and deleting a project of a deletion and the creation of agents at once never leaves an agent without its project', async () => {
