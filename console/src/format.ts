@@ -136,6 +136,12 @@ export function formatSize(bytes: number): string {
   return `${number(bytes / 1000 ** power, { maximumFractionDigits: power === 0 ? 0 : 1 })} ${sizes[power]}`
 }
 
+/** All tokens that a model read and wrote, as a list or a line shows them. */
+export function totalTokens(usage: Partial<Record<string, unknown>>): string {
+  const count = Number(usage.input_tokens ?? 0) + Number(usage.output_tokens ?? 0)
+  return `${formatShort(count)} ${count === 1 ? 'token' : 'tokens'}`
+}
+
 /** Tokens that a model read and wrote, with what of them was cached and what was reasoning. */
 export function formatTokens(usage: Partial<Record<string, unknown>>): { in: string; out: string } {
   const count = (name: string): number => (typeof usage[name] === 'number' ? usage[name] : 0)

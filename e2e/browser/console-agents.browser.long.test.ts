@@ -332,8 +332,8 @@ test('an agent is exported to a file, and made from it in another project', inBr
   await page.getByText('list.json is no agent').first().waitFor()
   await input.setInputFiles({ name: 'traveller.json', mimeType: 'application/json', buffer: file })
   await page.getByText('Environment variables are not copied').waitFor()
-  await page.getByRole('button', { name: 'Create agent' }).click()
-  await page.waitForURL((url) => !url.pathname.endsWith('/new'))
+  await page.getByRole('button', { name: 'Create and try' }).click()
+  await page.getByRole('button', { name: 'Try', exact: true }).waitFor()
   const { body: list } = await cadre.send('GET', `${abroad.path}/agents`)
   const { body: made } = await cadre.send('GET', `${abroad.path}/agents/${list.agents[0].id}`)
   assert.deepEqual(

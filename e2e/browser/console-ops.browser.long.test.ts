@@ -92,7 +92,7 @@ test('a key is shown once, works, is rotated while the old one goes on, and is r
   assert.ok(!(await page.content()).includes(secret))
   await page.reload()
   await page.getByRole('link', { name: 'billing' }).click()
-  await page.getByText('Something uses it').waitFor()
+  await page.getByText('In use: ').waitFor()
   await dialog(page).getByText('from 127.0.0.1').waitFor()
   // What would break is said before a scope is taken away.
   await page.getByText('2 operations were called').waitFor()
@@ -111,6 +111,7 @@ test('a key is shown once, works, is rotated while the old one goes on, and is r
   await checkScreen(page, 'keys')
   await page.getByRole('link', { name: 'billing' }).click()
   await button(page, 'Revoke key').click()
+  await page.getByRole('dialog', { name: 'Revoke the key billing' }).getByRole('button', { name: 'Revoke key' }).click()
   await page.getByText('The key is revoked').waitFor()
   for (const key of [secret, next]) assert.equal((await cadre.send('GET', '/api/v1/hello', { key })).status, 401)
   checkPage(page)

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { formatTokens } from '../format.ts'
+import { formatTokens, totalTokens } from '../format.ts'
 import { compactionWords, stepTitle } from './step-labels.ts'
 
 test('a compaction says how many steps its summary stands for, also while it goes on and where it failed', () => {
@@ -15,6 +15,8 @@ test('a compaction says how many steps its summary stands for, also while it goe
 })
 
 test('tokens tell what was cached and what was reasoning, where something was', () => {
+  assert.equal(totalTokens({ input_tokens: 12, output_tokens: 9, cached_tokens: 4 }), '21 tokens')
+  assert.equal(totalTokens({ input_tokens: 1 }), '1 token')
   assert.deepEqual(formatTokens({ input_tokens: 12, output_tokens: 9, cached_tokens: 0 }), { in: '12', out: '9' })
   assert.deepEqual(formatTokens({ input_tokens: 12, cached_tokens: 4, output_tokens: 9, reasoning_tokens: 5 }), {
     in: '12 (4 cached)',

@@ -1,5 +1,5 @@
 import { useNavigate, type LinkProps } from '@tanstack/react-router'
-import { useRef, useState, type FormEvent, type ReactNode } from 'react'
+import { useRef, useState, type ReactNode } from 'react'
 import { isObject } from '#contract/core/merge-patch.ts'
 import { APIError } from '#sdk/errors.ts'
 import { differences } from '../../agents/config-diff.ts'
@@ -27,6 +27,7 @@ export function AgentForm({
   action,
   textsOf,
   save,
+  saveAndTry,
   saved,
 }: {
   project_id: string
@@ -38,6 +39,8 @@ export function AgentForm({
   textsOf: (draft: Draft) => SnippetTexts
   /** Saves it, and gives where to go then. */
   save: (draft: Draft) => Promise<LinkProps>
+  /** Saves an agent that is new, and gives where it can be tried beside its form. */
+  saveAndTry?: (draft: Draft) => Promise<LinkProps>
   /** The agent that is changed, which can be tried. */
   saved?: {
     agent_id: string
@@ -116,11 +119,10 @@ export function AgentForm({
               : saved && !isChanged
                 ? 'No changes to save'
                 : undefined)
-  const submit = async (event: FormEvent): Promise<void> => {
-    event.preventDefault()
+  const leaveBy = async (act: (draft: Draft) => Promise<LinkProps>): Promise<void> => {
     if (reason !== undefined || isBusy) return
     await run(async (draft) => {
-      const to = await save(draft)
+      const to = await act(draft)
       isSaved.current = true
       await navigate(to as never)
     })
@@ -136,7 +138,10 @@ export function AgentForm({
   return (
     <form
       className="grid grid-cols-[minmax(0,1fr)] items-start gap-4 xl:grid-cols-[minmax(0,3fr)_minmax(0,2fr)]"
-      onSubmit={(event) => void submit(event)}
+      onSubmit={(event) => {
+        event.preventDefault()
+        void leaveBy(save)
+      }}
     >
       <UnsavedGuard
         isUnsaved={() =>
@@ -236,6 +241,16 @@ export function AgentForm({
               return isSaved
             }}
           />
+        )}
+        {saveAndTry && (
+          <Panel title="Try it">
+            <div className="space-y-3 p-4">
+              <p className="text-soft">Create the agent, then try it here while you go on with its settings.</p>
+              <Button disabled={isBusy} reason={reason} onClick={() => void leaveBy(saveAndTry)}>
+                Create and try
+              </Button>
+            </div>
+          </Panel>
         )}
         <Panel title="What changes">
           <div className="p-4">

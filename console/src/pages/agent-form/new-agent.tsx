@@ -29,6 +29,13 @@ export default function NewAgentPage() {
   const agent = copied.data?.agent
   const before = imported ?? (agent ? { ...draftOf(agent), name: `${agent.name} copy` } : emptyDraft)
   const path = `/api/v1/projects/${project_id}/agents`
+  const create = async (draft: Draft): Promise<string> => {
+    // What the form holds is what the API takes; what is wrong with it the API says, at its field.
+    const { id } = await api.agents.create(project_id, bodyOfNew(draft))
+    await queries.invalidateQueries({ queryKey: ['project', project_id, 'agents'] })
+    tell('Agent created')
+    return id
+  }
   return (
     <>
       <PageHeader
@@ -54,13 +61,8 @@ export default function NewAgentPage() {
             sdk: `const agent = await cadre.agents.create('${project_id}', ${JSON.stringify(body, undefined, 2)})`,
           })
         }}
-        save={async (draft) => {
-          // What the form holds is what the API takes; what is wrong with it the API says, at its field.
-          const { id } = await api.agents.create(project_id, bodyOfNew(draft))
-          await queries.invalidateQueries({ queryKey: ['project', project_id, 'agents'] })
-          tell('Agent created')
-          return paths.agent(project_id, id)
-        }}
+        save={async (draft) => paths.agent(project_id, await create(draft))}
+        saveAndTry={async (draft) => paths.editAgent(project_id, await create(draft))}
       />
     </>
   )

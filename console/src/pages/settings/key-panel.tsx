@@ -3,6 +3,7 @@ import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { api } from '../../api/client.ts'
 import { Button } from '../../ui/button.tsx'
+import { ConfirmDialog } from '../../ui/confirm-dialog.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
 import { Field, SelectInput } from '../../ui/field.tsx'
@@ -35,6 +36,7 @@ export function KeyPanel({
   const key = useQuery({ queryKey: ['api-keys', id], queryFn: () => api.apiKeys.get(id), refetchInterval: 10_000 })
   const activity = useKeyActivity(id)
   const [overlap, setOverlap] = useState('86400')
+  const [isRevoking, setRevoking] = useState(false)
   const done = () => queries.invalidateQueries({ queryKey: ['api-keys'] })
   const save = useMutation({
     mutationFn: (body: Parameters<typeof api.apiKeys.update>[1]) => api.apiKeys.update(id, body),
@@ -52,15 +54,13 @@ export function KeyPanel({
       return done()
     },
   })
-  const revoke = useMutation({
-    mutationFn: () => api.apiKeys.delete(id),
-    onSuccess: () => {
-      tell('The key is revoked')
-      close()
-      // All but the key itself, which is no more.
-      return queries.invalidateQueries({ queryKey: ['api-keys'], predicate: ({ queryKey }) => queryKey[1] !== id })
-    },
-  })
+  const revoke = async () => {
+    await api.apiKeys.delete(id)
+    tell('The key is revoked')
+    close()
+    // All but the key itself, which is no more.
+    await queries.invalidateQueries({ queryKey: ['api-keys'], predicate: ({ queryKey }) => queryKey[1] !== id })
+  }
   const stats = key.data?.usage_stats
   return (
     <Dialog width="max-w-2xl" title={key.data?.name ?? 'API key'} isOpen close={close}>
@@ -114,11 +114,11 @@ export function KeyPanel({
           <hr className="my-4 border-line" />
           <h3 className="mb-1 text-sm font-semibold">Rotate</h3>
           <p className="mb-2 text-sm text-soft">
-            The key keeps its name, scopes and usage, and gets a new secret. The old one works on for a while, so that
-            programs can be changed one by one.
+            The key gets a new secret, and keeps its name, scopes and usage. The old secret keeps working for a while,
+            so you can update programs one by one.
           </p>
           {rotate.isError && <ErrorBox error={rotate.error} />}
-          <Field label="The old secret works for another">
+          <Field label="Keep the old secret working for">
             <SelectInput value={overlap} onChange={(event) => setOverlap(event.target.value)}>
               <Options of={overlaps} />
             </SelectInput>
@@ -131,9 +131,9 @@ export function KeyPanel({
           <p className="mb-2 text-sm">
             {stats.requests_last_24h > 0 ? (
               <strong>
-                Something uses it: {formatCount(stats.requests_last_24h)} request
+                In use: {formatCount(stats.requests_last_24h)} request
                 {stats.requests_last_24h === 1 ? '' : 's'} in the last 24 hours, the latest{' '}
-                <Time at={key.data.last_used} />. Those will be refused with 401 from the next one on.
+                <Time at={key.data.last_used} />. Its requests will fail with 401 at once.
               </strong>
             ) : stats.requests_last_30d > 0 ? (
               <>
@@ -141,9 +141,9 @@ export function KeyPanel({
                 runs now and then may need it. Last used <Time at={key.data.last_used} />.
               </>
             ) : (
-              'Nothing used it in the last 30 days: nothing should break.'
+              'Not used in the last 30 days: nothing should break.'
             )}{' '}
-            It cannot be undone.
+            This cannot be undone.
             {activity.data && activity.data.calls.length > 0 && (
               <>
                 {' '}
@@ -152,10 +152,23 @@ export function KeyPanel({
               </>
             )}
           </p>
-          {revoke.isError && <ErrorBox error={revoke.error} />}
-          <Button kind="danger" onClick={() => revoke.mutate()} disabled={revoke.isPending}>
+          <Button kind="danger" onClick={() => setRevoking(true)}>
             Revoke key
           </Button>
+          <ConfirmDialog
+            title={`Revoke the key ${key.data.name}`}
+            action="Revoke key"
+            isOpen={isRevoking}
+            close={() => setRevoking(false)}
+            run={revoke}
+          >
+            <p>
+              {stats.requests_last_24h > 0
+                ? `It made ${formatCount(stats.requests_last_24h)} ${stats.requests_last_24h === 1 ? 'request' : 'requests'} in the last 24 hours. `
+                : ''}
+              Its next request fails with 401. This cannot be undone.
+            </p>
+          </ConfirmDialog>
         </>
       )}
     </Dialog>

@@ -6,7 +6,7 @@ import { useDisabledReason } from '../../api/disabled-reason.ts'
 import { paths } from '../../paths.ts'
 import { copyCurl, curlOf } from '../../ui/copy-as-curl.tsx'
 import { saveFile } from '../../ui/save-file.ts'
-import { formatCost, formatCount, formatDuration, formatShort, formatTokens } from '../../format.ts'
+import { formatCost, formatCount, formatDuration, formatTokens, totalTokens } from '../../format.ts'
 import { versionWords } from '../../agents/version-text.ts'
 import { Time } from '../../ui/time.tsx'
 import { titleOf } from '../../task-parts/input-text.ts'
@@ -148,9 +148,7 @@ export function TaskHeader({
           </Truth>
           <Truth>{formatCost(task.usage.cost_usd)}</Truth>
           <Truth>
-            <span title={`${tokens.in} in, ${tokens.out} out`}>
-              {formatShort((task.usage.input_tokens ?? 0) + (task.usage.output_tokens ?? 0))} tokens
-            </span>
+            <span title={`${tokens.in} in, ${tokens.out} out`}>{totalTokens(task.usage)}</span>
           </Truth>
           {model !== undefined && (
             <Truth>

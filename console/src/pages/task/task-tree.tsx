@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
-import { formatCost, formatDuration, formatShort } from '../../format.ts'
+import { formatCost, formatDuration, totalTokens } from '../../format.ts'
 import { api } from '../../api/client.ts'
 import { paths } from '../../paths.ts'
 import { TaskBadge } from '../../task-parts/task-parts.tsx'
@@ -64,9 +64,8 @@ function Bar({ task, from, to }: { task: Task; from: number; to: number }) {
           style={{ left: `${place(begin)}%`, width: `${place(endOf(task)) - place(begin)}%` }}
         />
       </span>
-      <span className="w-40 shrink-0 text-right font-mono text-xs text-soft tabular-nums">
-        {formatShort(task.usage.input_tokens + task.usage.output_tokens)} tok · {formatCost(task.usage.cost_usd)} ·{' '}
-        {formatDuration(endOf(task) - begin)}
+      <span className="w-52 shrink-0 text-right font-mono text-xs text-soft tabular-nums">
+        {totalTokens(task.usage)} · {formatCost(task.usage.cost_usd)} · {formatDuration(endOf(task) - begin)}
       </span>
     </>
   )

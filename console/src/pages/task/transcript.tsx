@@ -7,7 +7,7 @@ import { adviceFor } from './advice.ts'
 import { DataTree } from '../../ui/texts/data-tree.tsx'
 import { Answer } from '../../task-parts/answer.tsx'
 import { CancelReceipt } from './cancel-receipt.tsx'
-import { formatCost, formatDuration, stepDuration_ms } from '../../format.ts'
+import { formatCost, formatDuration, stepDuration_ms, totalTokens } from '../../format.ts'
 import { Time } from '../../ui/time.tsx'
 import type { TaskLive } from './task-live.ts'
 import { Artifacts, InputFiles, StepFiles } from '../../task-parts/files.tsx'
@@ -199,7 +199,7 @@ function StepEntry({
   const error = step.error && step.error.message !== taskError ? step.error : undefined
   const facts = (
     <span className="ml-auto shrink-0 font-mono text-xs whitespace-nowrap text-soft tabular-nums">
-      {step.usage && `${tokensOf(step.usage.output_tokens)} · ${formatCost(step.usage.cost_usd as number | null)} · `}
+      {step.usage && `${totalTokens(step.usage)} · ${formatCost(step.usage.cost_usd as number | null)} · `}
       {formatDuration(stepDuration_ms(step))}
     </span>
   )
@@ -330,10 +330,6 @@ function CompactionLines({ step }: { step: Step }) {
       )}
     </div>
   )
-}
-
-function tokensOf(count: unknown): string {
-  return count === 1 ? '1 token' : `${typeof count === 'number' ? count : 0} tokens`
 }
 
 const ends: Partial<Record<Task['status'], string>> = {

@@ -65,7 +65,7 @@ export function WaterfallAxis({ axis, onSpan }: { axis: TimeAxis; onSpan: (span:
           </span>
         ))}
       </span>
-      <span className="w-28 shrink-0 text-right max-lg:hidden">Tokens · cost</span>
+      <span className="w-40 shrink-0 text-right max-lg:hidden">Tokens · cost</span>
       <span className="w-20 shrink-0 px-3 text-right">Duration</span>
     </div>
   )

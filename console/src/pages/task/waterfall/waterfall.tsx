@@ -1,7 +1,7 @@
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { useEffect, useMemo, useRef } from 'react'
 import { criticalPath } from './critical-path.ts'
-import { formatCost, formatDuration, formatShort, stepDuration_ms, timesOf, asText } from '../../../format.ts'
+import { formatCost, formatDuration, stepDuration_ms, timesOf, asText, totalTokens } from '../../../format.ts'
 import { stepTitle } from '../../../task-parts/step-labels.ts'
 import { FollowBar, StepIcon } from '../../../task-parts/task-parts.tsx'
 import type { TaskLive } from '../task-live.ts'
@@ -113,11 +113,6 @@ export function Waterfall({
   )
 }
 
-function tokensIn({ usage }: Step): number {
-  const count = (name: string): number => Number(usage?.[name] ?? 0)
-  return count('input_tokens') + count('output_tokens')
-}
-
 const bars: Record<string, string> = {
   model_call: 'bg-accent',
   tool_call: 'bg-(--series-2)',
@@ -176,8 +171,8 @@ function Row({
           />
         )}
       </span>
-      <span className="w-28 shrink-0 text-right font-mono text-xs text-soft tabular-nums max-lg:hidden">
-        {step.usage && `${formatShort(tokensIn(step))} tok · ${formatCost(step.usage.cost_usd as number | null)}`}
+      <span className="w-40 shrink-0 text-right font-mono text-xs text-soft tabular-nums max-lg:hidden">
+        {step.usage && `${totalTokens(step.usage)} · ${formatCost(step.usage.cost_usd as number | null)}`}
       </span>
       <span className="w-20 shrink-0 px-3 text-right font-mono text-xs tabular-nums text-soft">
         {formatDuration(stepDuration_ms(step, now))}
