@@ -75,17 +75,18 @@ describe('hostile schemas at once', () => {
 
   it('many hostile schemas at once of one project do not hold up that of another for longer than one takes, and too many are refused', async () => {
     const party = { org_id: 'org_1', project_id: 1 }
+    let judged = 0
     // One more than may wait.
-    const greedy = Array.from({ length: 65 }, () => judgeSchemas([alternatives(70)], party))
-    const began = performance.now()
+    const greedy = Array.from({ length: 65 }, () => judgeSchemas([alternatives(70)], party).then(() => (judged += 1)))
     const last = alternatives(70)
     await judgeSchemas([last], party)
     assert.match(schemaError(last) ?? '', /too many others wait/)
     assert.equal(knownSchema(last), undefined, 'asked again, it is judged')
+    const before = judged
     await judgeSchemas([{ type: 'object', properties: { b: { pattern: '^b$' } } }], { org_id: 'org_2', project_id: 2 })
-    const waited = performance.now() - began
+    const ahead = judged - before
     await Promise.all(greedy)
-    const all = performance.now() - began
-    assert.ok(waited < all / 4, `${waited} of ${all} ms`)
+    // Counted instead of timed: the one in work, and one that ends while the answer is on its way.
+    assert.ok(ahead <= 2, `${ahead} of ${greedy.length} came first`)
   })
 })
