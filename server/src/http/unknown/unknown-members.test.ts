@@ -212,10 +212,10 @@ describe('unknown members by a schema', () => {
 
   it('unknown members by a schema are listed up to a bound, with names cut', () => {
     const many = Object.fromEntries(Array.from({ length: 5000 }, (_, i) => [`${'x'.repeat(200)}${i}`, 1]))
-    const began = performance.now()
+    const before = process.threadCpuUsage()
     const { issues } = unknownMembers(schema, many)
     unknownMembers(schema, { open: many })
-    assert.ok(performance.now() - began < 1000)
+    assert.ok(process.threadCpuUsage(before).user < 1_000_000)
     assert.ok(issues.length <= 100 && issues.every(({ field, message }) => field.length <= 100 && message.length < 200))
   })
 })
