@@ -375,9 +375,9 @@ test(
     select 'sess_' || repeat('0', 26), m.user_id, m.org_id, c.client_id, '{read}', now() + interval '1 day', '203.0.113.7', 'Dashboard/1'
     from member m join oauth_client c using (org_id) where c.name = 'Dashboard EU'`
     await page.getByRole('link', { name: 'Allowed by you' }).click()
-    await page.getByText('May see projects, agents and organizations').waitFor()
+    await page.getByText(`May see projects, agents and organizations. Access to ${cadre.url}/api/v1`).waitFor()
     await checkScreen(page, 'granted-apps')
-    await page.getByRole('button', { name: 'End the access of Dashboard EU' }).click()
+    await page.getByRole('button', { name: 'End access of Dashboard EU' }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'End access' }).click()
     await page.getByText('You have allowed no app').waitFor()
 

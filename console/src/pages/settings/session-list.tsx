@@ -72,13 +72,15 @@ export function SessionList({
       lead={texts[kind].lead}
       path="/api/v1/auth/sessions"
       actions={
-        <Button
-          kind="danger"
-          onClick={() => setUrl({ panel: 'others' })}
-          reason={others === 0 ? 'There is no other session, and no app' : undefined}
-        >
-          End all others
-        </Button>
+        kind === 'browsers' && (
+          <Button
+            kind="danger"
+            onClick={() => setUrl({ panel: 'others' })}
+            reason={others === 0 ? 'There is no other session, and no app' : undefined}
+          >
+            End all others
+          </Button>
+        )
       }
     >
       {tabs}
@@ -167,11 +169,9 @@ function Item({
       <Button
         data-open
         onClick={onEnd}
-        aria-label={
-          app ? `End the access of ${app.name}` : `End the session of ${deviceOf(user_agent)} at ${ip_address}`
-        }
+        aria-label={app ? `End access of ${app.name}` : `End the session of ${deviceOf(user_agent)} at ${ip_address}`}
       >
-        End
+        {app ? 'End access' : 'End'}
       </Button>
     </li>
   )
