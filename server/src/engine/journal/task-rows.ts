@@ -19,7 +19,7 @@ export const noUsage: TaskUsage = {
  */
 export async function lockTasks(tx: Sql, ids: readonly string[]): Promise<Map<string, LockedTask>> {
   if (ids.length === 0) return new Map()
-  const rows = await tx.run<LockedTask>(lockStatement(tx, ids, tx.fragment``))
+  const rows = await tx.run<LockedTask>(lockStatement(tx, { where: hasId(tx, ids), more: tx.fragment`` }))
   return new Map(rows.map((row) => [row.id, row]))
 }
 
@@ -28,20 +28,31 @@ export async function lockTasksWithWork(
   tx: Sql,
   ids: readonly string[],
 ): Promise<Map<string, LockedTask & { work: TaskWork }>> {
-  const more = tx.fragment`, t.input, t.output_schema, t.metadata, t.traceparent, t.caller, coalesce(v.config, a.config) as config,
-    case when v.agent_id is null then a.environment else v.environment end as environment`
-  const rows = await tx.run<LockedTask & TaskWork>(lockStatement(tx, ids, more))
-  return new Map(
-    rows.map(({ input, output_schema, metadata, traceparent, caller, config, environment, ...task }) => {
-      const { id, timeout_seconds, thread_id } = task
-      const work = {
-        ...{ id, input, output_schema, timeout_seconds, thread_id, metadata, traceparent, caller, environment },
-        // A deleted agent has none; its task is canceled.
-        config: config && withCaller(config, caller),
-      }
-      return [id, { ...task, work }]
-    }),
+  const rows = await tx.run<LockedRow>(
+    lockStatement(tx, { where: hasId(tx, ids), more: tx.fragment`, ${columnsOfWork(tx)}` }),
   )
+  return new Map(rows.map((row) => [row.id, withWork(row)]))
+}
+
+/** A row of `lockStatement` with `columnsOfWork`. */
+export type LockedRow = LockedTask & TaskWork
+
+/** What the run of a task needs, as columns for `lockStatement`. */
+export function columnsOfWork({ fragment }: Sql): Fragment {
+  return fragment`t.input, t.output_schema, t.metadata, t.traceparent, t.caller, coalesce(v.config, a.config) as config,
+    case when v.agent_id is null then a.environment else v.environment end as environment`
+}
+
+/** A locked task, with what its run needs in one member. */
+export function withWork(row: LockedRow): LockedTask & { work: TaskWork } {
+  const { input, output_schema, metadata, traceparent, caller, config, environment, ...task } = row
+  const { id, timeout_seconds, thread_id } = task
+  const work = {
+    ...{ id, input, output_schema, timeout_seconds, thread_id, metadata, traceparent, caller, environment },
+    // A deleted agent has none; its task is canceled.
+    config: config && withCaller(config, caller),
+  }
+  return { ...task, work }
 }
 
 /** The configuration that a task runs with: the agent's, changed by the caller's settings for this task. */
@@ -60,7 +71,12 @@ export function withCaller(config: AgentConfig, caller: Caller | null): AgentCon
   }
 }
 
-function lockStatement({ fragment }: Sql, ids: readonly string[], more: Fragment): Fragment {
+function hasId({ fragment }: Sql, ids: readonly string[]): Fragment {
+  return fragment`t.id = any(${[...ids]})`
+}
+
+/** Locks the tasks (`t`) of a condition in the order of their ids, and reads them with more columns. */
+export function lockStatement({ fragment }: Sql, { where, more }: { where: Fragment; more: Fragment }): Fragment {
   return fragment`
     select t.id, t.project_id, t.agent_id, t.agent_version, t.status, t.wait, t.usage, t.priority, t.attempt, t.writes, t.crashes,
       t.max_attempts, t.unseen, t.thread_id, t.parent_task_id, t.root_task_id, t.depth, t.retried_from, t.concurrency_key, t.credential_id, t.worker_id, t.job_id, t.job_attempt, t.slot, t.budget, t.hold, t.cancel, t.cancel_requested_at, t.last_sequence, t.timeout_seconds,
@@ -79,7 +95,7 @@ function lockStatement({ fragment }: Sql, ids: readonly string[], more: Fragment
     left join project p on p.id = t.project_id
     left join organization o on o.id = p.org_id
     left join token_usage u on u.subject = a.token_subject and u.hour = date_trunc('hour', now(), 'UTC')
-    where t.id = any(${[...ids]}) order by t.id for update of t`
+    where ${where} order by t.id for update of t`
 }
 
 /** The journals of tasks, each in the order of its steps. */

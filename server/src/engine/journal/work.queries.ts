@@ -1,7 +1,8 @@
-import type { LockedTask, Needs, NewWork, ReadMessage, Reservation, Step } from '../task.ts'
+import type { LockedTask, Needs, NewWork, ReadMessage, Reservation, Step, TaskWork } from '../task.ts'
 import { jsonb, type Sql } from '../../platform/postgres/database.ts'
 import { taskEnded } from './approvals.queries.ts'
 import { mayWork } from '../queue/concurrency-limits.ts'
+import { columnsOfWork, lockStatement, withWork, type LockedRow } from './task-rows.ts'
 
 /** The lease of a remote worker on a task, read under the lock of the task. */
 export interface WorkRow {
@@ -52,19 +53,28 @@ export async function listLateHolds(sql: Sql, after: string, limit: number): Pro
 }
 
 /**
- * Locks the offered task with the highest priority in these queues whose agent may work. Tasks that others have locked
- * are skipped.
+ * Locks the offered task with the highest priority in these queues whose agent may work, and reads what its run needs.
+ * Tasks that others have locked are skipped.
  */
 export async function lockOffered(
   tx: Sql,
   { project_id, queues }: { project_id: number; queues: readonly string[] },
-): Promise<{ id: string; queue: string } | undefined> {
-  const [row] = await tx.run<{ id: string; queue: string }>(tx.fragment`
-    select t.id, w.queue from work w join task t on t.id = w.task_id join agent a on a.id = w.agent_id
-    where w.project_id = ${project_id} and w.queue = any(${[...queues]}::text[]) and w.status = 'pending'
-      and t.status = 'waiting' and t.cancel_requested_at is null and ${mayWork(tx)}
-    order by w.priority desc, w.task_id limit 1 for update of t skip locked`)
-  return row
+): Promise<{ task: LockedTask & { work: TaskWork }; queue: string } | undefined> {
+  const { fragment } = tx
+  // One statement, because a claim waits for each round trip.
+  const [row] = await tx.run<LockedRow & { queue: string }>(fragment`
+    with offered as materialized (
+      select t.id, w.queue from work w join task t on t.id = w.task_id join agent a on a.id = w.agent_id
+      where w.project_id = ${project_id} and w.queue = any(${[...queues]}::text[]) and w.status = 'pending'
+        and t.status = 'waiting' and t.cancel_requested_at is null and ${mayWork(tx)}
+      order by w.priority desc, w.task_id limit 1 for update of t skip locked)
+    ${lockStatement(tx, {
+      where: fragment`t.id = (select id from offered)`,
+      more: fragment`, ${columnsOfWork(tx)}, (select queue from offered) as queue`,
+    })}`)
+  if (!row) return undefined
+  const { queue, ...task } = row
+  return { task: withWork(task), queue }
 }
 
 /** A new lease, with its holder. */

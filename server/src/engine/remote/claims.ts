@@ -6,7 +6,7 @@ import type { StoredMessage } from '../conversation/turns.ts'
 import { isOver, take } from '../run/claim.ts'
 import { agentsWithDeferred, applyChanges } from '../journal/task-changes.ts'
 import { inputOf } from '../journal/call-states.ts'
-import { listSteps, lockTasksWithWork } from '../journal/task-rows.ts'
+import { listSteps } from '../journal/task-rows.ts'
 import { leaseWork, listUnread, lockOffered } from '../journal/work.queries.ts'
 import type { LockedTask, ReadMessage, Step, TaskChange, TaskWork } from '../task.ts'
 import { prepareRun, runOf, type RemoteContext } from './lease.ts'
@@ -51,8 +51,8 @@ export async function claimWork(
   const claimed = await sql.begin(async (tx) => {
     const offered = await lockOffered(tx, { project_id, queues })
     if (!offered) return undefined
-    const { id: task_id } = offered
-    const task = (await lockTasksWithWork(tx, [task_id])).get(task_id)!
+    const { task } = offered
+    const { id: task_id } = task
     // The sweep of expired tasks will end it.
     if (isOver(task) || task.wait?.reason !== 'worker') return undefined
     const attempt = task.attempt + 1
