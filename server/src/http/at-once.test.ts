@@ -3,21 +3,21 @@ import { after, before, describe, it } from 'node:test'
 import { makeKey, ownerOf } from '../../test/actors.ts'
 import { eventually, startTestService, type TestService } from '../../test/harness.ts'
 
-describe('requests of one key at once', () => {
+describe('concurrent requests of one key', () => {
   let test: TestService
   before(async () => (test = await startTestService({ CADRE_RATE_LIMITS_SCALE: '1' })))
   after(() => test.stop())
 
   const hello = (key: string) => test.send('GET', '/api/v1/auth/user', { key })
-  /** As often at once, each with another number of requests left. */
+  /** Concurrent requests, each with a different number of requests left. */
   const atOnce = (key: string, count: number) => Promise.all(Array.from({ length: count }, () => hello(key)))
 
-  it('requests of one key at once are all counted in its windows and as its uses, and each gets its own rate limit headers', async () => {
+  it('concurrent requests of one key are all counted in its windows and as uses, and each gets separate rate limit headers', async () => {
     const { id, key } = await makeKey(test, ownerOf(test), ['admin'])
     const replies = await atOnce(key, 40)
     assert.deepEqual([...new Set(replies.map(({ status }) => status))], [200])
     const left = replies.map(({ headers }) => Number(headers.get('x-ratelimit-remaining')))
-    // Of two minutes where one ended meanwhile: then a number may come twice, but none is left out.
+    // If a minute ended meanwhile there are two counts: a number may occur twice, but none is missing.
     const [row] = await test.sql<{ minute: number; hour: number }>`
       select minute_used as minute, hour_used as hour from rate_window where subject = ${id} and bucket = 'user'`
     const max = Math.max(...left)
@@ -28,7 +28,7 @@ describe('requests of one key at once', () => {
     assert.equal(uses!.n, 40)
   })
 
-  it('requests of one key at once that do not all fit are admitted as many as fit, each refusal counted once', async () => {
+  it('of concurrent requests of one key as many are admitted as fit, and each refusal is counted once', async () => {
     const { id, key } = await makeKey(test, ownerOf(test), ['admin'])
     await test.sql`
       insert into rate_window (subject, bucket, hour_start, hour_used, minute_start, minute_used, admitted)
@@ -46,7 +46,7 @@ describe('requests of one key at once', () => {
     assert.equal(uses!.n, 40)
   })
 
-  it('requests of one key at once find it revoked with the next request, however many are on their way', async () => {
+  it('a revoked key is refused with the next request, however many of its requests are in flight', async () => {
     const { id, key } = await makeKey(test, ownerOf(test), ['admin'])
     let revoked = false
     const refusedAfter: number[] = []
@@ -72,7 +72,7 @@ describe('requests of one key at once', () => {
 
 describe('requests of one key while its statement fails', () => {
   let test: TestService
-  // A machine that stands still must not run into the bounds of locks and statements: they are no part of these promises.
+  // Long timeouts of locks and statements: a slow machine must not fail these tests.
   before(async () => (test = await startTestService({ CADRE_RATE_LIMITS_SCALE: '1' }, { timeoutMultiplier: 20 })))
   after(() => test.stop())
 
@@ -88,7 +88,7 @@ describe('requests of one key while its statement fails', () => {
     })
   const end = (pid: number) => test.sql`select pg_terminate_backend(${pid})`
 
-  it('one broken connection costs one request, and those of other keys nothing; none is counted twice', async () => {
+  it('a broken connection fails at most one request of its key and none of other keys, and none is counted twice', async () => {
     const { id, key } = await makeKey(test, ownerOf(test), ['admin'])
     await test.sql`
       insert into rate_window (subject, bucket, hour_start, hour_used, minute_start, minute_used, admitted)

@@ -5,7 +5,7 @@ import { type TestService } from '../../test/harness.ts'
 import { shareTestService } from '../../test/shared-service.ts'
 import { rawSend } from '../../test/raw-http.ts'
 
-/** A separate project for family A; projects themselves are family B. */
+/** A project, for requests with the error format of agents; that of projects is `control`. */
 let test: TestService
 let agents: string
 before(async () => {
@@ -27,7 +27,7 @@ const both: [string, () => string][] = [
   ['B', () => '/api/v1/projects'],
 ]
 
-/** How many things there are that a body could have made. */
+/** Number of rows that a body could have created. */
 async function things(): Promise<number> {
   const [row] = await test.sql<{
     count: number
@@ -35,7 +35,7 @@ async function things(): Promise<number> {
   return row!.count
 }
 
-/** The fault of a family A answer with exactly one. */
+/** The issue of an error that must have exactly one, in the format of agents. */
 function fault(body: any): any {
   assert.equal(body.error.details.length, 1, JSON.stringify(body.error))
   return body.error.details[0]
@@ -80,14 +80,14 @@ describe('a content type (decision D8)', () => {
     `${'a'.repeat(5000)}/json`,
   ]
   for (const type of taken) {
-    it(`${JSON.stringify(type)} is JSON`, async () => {
+    it(`the content type ${JSON.stringify(type)} is JSON`, async () => {
       for (const [, path] of both)
         assert.equal((await post(path(), JSON.stringify({ name: name() }), { 'content-type': type })).status, 201)
     })
   }
 
   for (const type of refused) {
-    it(`${JSON.stringify(type)?.slice(0, 40) ?? 'absent'} is refused, and nothing is made`, async () => {
+    it(`the content type ${JSON.stringify(type)?.slice(0, 40) ?? '(absent)'} is refused, and nothing is created`, async () => {
       const before = await things()
       const headers: Record<string, string> = type === undefined ? {} : { 'content-type': type }
       for (const [family, path] of both) {
@@ -106,7 +106,7 @@ describe('a content type (decision D8)', () => {
     })
   }
 
-  it('a content type is the first one where several are sent', async () => {
+  it('of several content types the first counts', async () => {
     const several = ['content-type', 'text/plain', 'content-type', 'application/json']
     const { status } = await rawSend(test.url, {
       method: 'POST',
@@ -117,7 +117,7 @@ describe('a content type (decision D8)', () => {
     assert.equal(status, 400)
   })
 
-  it('a content type with an encoding is refused the same way', async () => {
+  it('a body with a content encoding is refused', async () => {
     const body = gzipSync(JSON.stringify({ name: name() }))
     for (const encoding of ['gzip', 'deflate', 'br', 'identity']) {
       const answer = await post(agents, body, { 'content-type': 'application/json', 'content-encoding': encoding })
@@ -133,11 +133,11 @@ describe("a body's size (decision D9)", () => {
     return `${start}${' '.repeat(bytes - start.length - 1)}}`
   }
 
-  it("a body's size may be 1 MiB", async () => {
+  it('a body of 1 MiB is accepted', async () => {
     for (const [, path] of both) assert.equal((await post(path(), ofBytes(1_048_576))).status, 201)
   })
 
-  it("a body's size may not be a byte more, also in chunks, and nothing is made", async () => {
+  it('a body of one byte more than 1 MiB is refused, also in chunks, and nothing is created', async () => {
     const before = await things()
     for (const headers of [
       { 'content-type': 'application/json' },
@@ -160,7 +160,7 @@ describe("a body's size (decision D9)", () => {
     assert.equal(await things(), before)
   })
 
-  it("a body's size is looked at before who asks, and where no body is wanted too (decisions D3, D10)", async () => {
+  it('the size of a body is checked before the credential, also where no body is expected (decisions D3, D10)', async () => {
     for (const path of [agents, `${agents}/agent_1/start`]) {
       assert.equal((await rawSend(test.url, { method: 'POST', path, body: ofBytes(1_048_577) })).status, 400)
     }
@@ -172,7 +172,7 @@ describe("a body's size (decision D9)", () => {
 })
 
 describe('an absent body (decision D10)', () => {
-  it('an absent body is as good as an empty one: what it should have said is required, whatever the content type says', async () => {
+  it('an absent body is treated as an empty one with any content type: its fields are reported as required', async () => {
     const { body: agent } = await post(agents, JSON.stringify({ name: name() }))
     for (const headers of [{}, { 'content-type': 'application/json' }, { 'content-type': 'text/plain' }]) {
       const a = await post(agents, undefined, headers)
@@ -191,7 +191,7 @@ describe('an absent body (decision D10)', () => {
     }
   })
 
-  it('an absent body and any other is good enough for actions and DELETE', async () => {
+  it('actions and DELETE accept an absent body and any other', async () => {
     for (const [body, type] of [
       ['', 'application/json'],
       ['{', 'application/json'],
@@ -250,7 +250,7 @@ describe('JSON (decision D11)', () => {
     Buffer.from([0x1f, 0x8b, 8, 0]),
   ]
   for (const body of malformed) {
-    it(`${JSON.stringify(body.toString('latin1' as never)).slice(0, 60)} is refused as a body that is not JSON`, async () => {
+    it(`${JSON.stringify(body.toString('latin1' as never)).slice(0, 60)} is refused as invalid JSON`, async () => {
       const a = await post(agents, body)
       assert.deepEqual([a.status, a.body.error.code], [400, 'invalid_json'])
       const b = await post('/api/v1/projects', body)
@@ -260,7 +260,7 @@ describe('JSON (decision D11)', () => {
   }
 
   for (const body of ['null', '[]', '[{"name":"x"}]', '"x"', '1', 'true']) {
-    it(`${body} is refused as a body that is not an object`, async () => {
+    it(`the body ${body} is refused because it is not an object`, async () => {
       const a = await post(agents, body)
       assert.deepEqual(
         [a.status, a.body.error.code, fault(a.body).field, fault(a.body).code],
@@ -279,12 +279,12 @@ describe('JSON (decision D11)', () => {
     assert.equal((await post(agents, ` \r\n\t{ "name" : "${name()}" }\n `)).status, 201)
   })
 
-  it('JSON with a key twice means the last one', async () => {
+  it('of a repeated key in JSON the last value counts', async () => {
     const last = name()
     assert.equal((await post(agents, `{"name":"first","name":"${last}"}`)).body.name, last)
   })
 
-  it('JSON numbers that overflow are out of range, wherever they are', async () => {
+  it('a JSON number that overflows is out of range, wherever it is', async () => {
     for (const [body, field] of [
       ['{"name":"x","config":{"temperature":1e400}}', 'config.temperature'],
       ['{"name":"x","metadata":{"a":[-1e400]}}', 'metadata.a[0]'],
@@ -303,8 +303,8 @@ describe('JSON (decision D11)', () => {
 describe('structure (decisions D11, D15)', () => {
   const nested = (levels: number, open = '[', close = ']'): string => open.repeat(levels) + close.repeat(levels)
 
-  it('structure may be nested 32 levels', async () => {
-    // The body and metadata are two of them.
+  it('a body may be nested 32 levels', async () => {
+    // The body and `metadata` are two of the levels.
     assert.equal((await post(agents, `{"name":"${name()}","metadata":{"a":${nested(30)}}}`)).status, 201)
     const deep = '{"a":'.repeat(30) + '1' + '}'.repeat(30)
     const { status, body } = await post(agents, `{"name":"${name()}","metadata":{"a":${deep}}}`)
@@ -318,7 +318,7 @@ describe('structure (decisions D11, D15)', () => {
     ['100,000 unknown', `{"name":"x","u":${'{"a":'.repeat(100_000)}1${'}'.repeat(100_000)}}`],
     ['500,000', nested(500_000)],
   ] as const) {
-    it(`structure may not be nested ${levels} levels`, async () => {
+    it(`a body may not be nested ${levels} levels`, async () => {
       const a = await post(agents, text)
       assert.deepEqual(
         [a.status, a.body.error.code, fault(a.body).field, fault(a.body).code, fault(a.body).max],
@@ -345,13 +345,13 @@ describe('structure (decisions D11, D15)', () => {
           [400, field, 'invalid_format'],
         )
       }
-      // No such text keeps the naming rules of a project (spec 7.4).
+      // Such text is also an invalid project name, which has a special code (spec 7.4).
       assert.equal((await post('/api/v1/projects', `{"name":"${text}"}`)).body.error.code, 'INVALID_PROJECT_NAME')
       assert.equal((await post('/api/v1/projects', `{"name":"x1","a":"${text}"}`)).body.error.code, 'INVALID_REQUEST')
     })
   }
 
-  it('structure that reaches for a prototype is refused, and no prototype changes', async () => {
+  it('a body that sets a prototype is refused, and no prototype changes', async () => {
     for (const part of [
       '{"__proto__":{"x":1}}',
       '{"a":{"__proto__":{"x":1}}}',
@@ -373,7 +373,7 @@ describe('structure (decisions D11, D15)', () => {
     assert.equal(({} as Record<string, unknown>).x, undefined)
   })
 
-  it('structure may have members that are named like those of every object', async () => {
+  it('a body may have members with names that every object has', async () => {
     const metadata = { constructor: 'a', prototype: { x: 1 }, toString: [1], hasOwnProperty: 'b', valueOf: { y: 2 } }
     const { status, body } = await post(agents, JSON.stringify({ name: name(), metadata }))
     assert.equal(status, 201)
@@ -382,26 +382,22 @@ describe('structure (decisions D11, D15)', () => {
 })
 
 describe('faults without number', () => {
-  it(
-    'faults without number are not all listed: an answer has a hundred at most, within the usual time',
-    { timeout: 60_000 },
-    async () => {
-      const wrong = (count: number) => JSON.stringify({ name: name(), config: { tools: Array(count).fill(0) } })
-      const some = await post(agents, wrong(1000))
-      assert.equal(some.status, 400)
-      assert.equal(some.body.error.details.length, 100)
-      const first = await post(agents, wrong(500_000))
-      assert.equal(first.status, 400)
-      assert.deepEqual(
-        first.body.error.details.map(({ field, code }: any) => [field, code]),
-        [['config', 'too_long']],
-      )
-    },
-  )
+  it('an error lists at most a hundred issues, and is sent within the usual time', { timeout: 60_000 }, async () => {
+    const wrong = (count: number) => JSON.stringify({ name: name(), config: { tools: Array(count).fill(0) } })
+    const some = await post(agents, wrong(1000))
+    assert.equal(some.status, 400)
+    assert.equal(some.body.error.details.length, 100)
+    const first = await post(agents, wrong(500_000))
+    assert.equal(first.status, 400)
+    assert.deepEqual(
+      first.body.error.details.map(({ field, code }: any) => [field, code]),
+      [['config', 'too_long']],
+    )
+  })
 })
 
 describe('members', () => {
-  it("members that are the resource's and the service's to set are ignored (decision D14)", async () => {
+  it('read-only members are ignored (decision D14)', async () => {
     const own = {
       id: 'agent_00000000000000000000000000',
       status: 'error',
@@ -424,7 +420,7 @@ describe('members', () => {
     assert.notEqual(project.body.created_at, '2000-01-01T00:00:00.000Z')
   })
 
-  it('members that are unknown are refused, before anything is done (decision D14)', async () => {
+  it('unknown members are refused before any work (decision D14)', async () => {
     for (const member of ['created_by', 'revision', 'version', 'org_id', 'role', 'plan', 'scopes', 'settles_to']) {
       const { status, body } = await post(agents, JSON.stringify({ name: name(), [member]: 'x' }))
       assert.deepEqual([status, fault(body).field, fault(body).code], [400, member, 'unknown_field'])
@@ -434,7 +430,7 @@ describe('members', () => {
     assert.deepEqual(project.body.error.details, { field: 'org_id', issue: 'unknown member `org_id`' })
   })
 
-  it('members are not coerced to the type that they should have (decision D16)', async () => {
+  it('members are not coerced to the type of the schema (decision D16)', async () => {
     for (const [body, field] of [
       [{ name: 5 }, 'name'],
       [{ name: true }, 'name'],
@@ -457,7 +453,7 @@ describe('members', () => {
     assert.equal((await post(agents, `{"name":"${name()}","config":{"max_tokens":5.0}}`)).body.config.max_tokens, 5)
   })
 
-  it('members that are null are absent on creation (decision D17)', async () => {
+  it('members that are null on creation are treated as absent (decision D17)', async () => {
     const { status, body } = await post(
       agents,
       JSON.stringify({ name: name(), description: null, config: null, metadata: { a: null, b: 1 } }),

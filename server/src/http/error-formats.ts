@@ -6,24 +6,24 @@ import { mayPass, openaiError } from '#contract/doors/openai-errors.ts'
 import { operations } from '#contract/operations.ts'
 import { problems, summarize, type Issue, type Problem } from '#contract/core/problems.ts'
 
-/** An answer to a request that could not be served. */
+/** The response to a request that failed. */
 export interface ErrorAnswer {
   status: number
   headers: Record<string, string>
   body: unknown
 }
 
-/** The request that a problem answers, as far as error formats show it. */
+/** What error formats show of the request. */
 interface Refused {
   request_id: string
-  /** Whether its path is one of agents or tasks: they know one code for 401 (spec 7.3, decision D23). */
+  /** Paths of agents and tasks have a single code for 401 (spec 7.3, decision D23). */
   agentEndpoint: boolean
 }
 
-/** Renders problems as one kind of client reads them. */
+/** Renders a problem in one error format. */
 type Render = (problem: Problem, refused: Refused) => ErrorAnswer
 
-/** Error formats by name: the only place where the answers to problems differ. A protocol without one has that of agents. */
+/** Renderers by error format. A protocol without one uses that of `agents`. */
 const errorFormats: Partial<Record<ErrorFormat, Render>> = {
   agents: renderAgents,
   control: renderControl,
@@ -36,7 +36,7 @@ const errorFormats: Partial<Record<ErrorFormat, Render>> = {
     })
   },
   page: renderControl,
-  // Clients of the protocol decide by the status whether to repeat; a header says where that is of no use.
+  // Clients of OpenAI retry by status; `x-should-retry: false` stops retries that cannot succeed.
   openai: (problem) => {
     const headers = { ...problem.headers }
     const { status, error } = openaiError(problem)
@@ -45,7 +45,7 @@ const errorFormats: Partial<Record<ErrorFormat, Render>> = {
     if (Number.isFinite(seconds)) headers['retry-after-ms'] = String(seconds * 1000)
     return { status, headers, body: { error } }
   },
-  // A message that answers no other: the request was refused before it was read.
+  // The id is null because the request was refused before its JSON-RPC message was read.
   mcp: (problem, { request_id }) => {
     const { kind, message, status, details } = problem
     const data = { code: problems[kind].agents, ...(details === undefined ? {} : { details }), request_id }
@@ -62,7 +62,7 @@ const errorFormats: Partial<Record<ErrorFormat, Render>> = {
   },
 }
 
-/** The error formats of protocols, by the first part of their paths. */
+/** The first error format of each protocol, by the protocol's path. */
 const protocols: Readonly<Record<string, ErrorFormat>> = Object.fromEntries(
   Object.values(doors).map(({ path, error_formats }) => [path, Object.keys(error_formats)[0] as DoorErrorFormat]),
 )
@@ -77,7 +77,7 @@ export function renderProblem(
   return (errorFormats[format] ?? renderAgents)(problem, { request_id, agentEndpoint })
 }
 
-/** The error format of a request: of its operation, or of its path where no operation matched (decision D2). */
+/** The error format of a request's operation; that of its path if no operation matched (decision D2). */
 export function errorFormatOf(request: FastifyRequest): ErrorFormat {
   return request.routeOptions?.config?.operation?.error_format ?? errorFormatOfPath(request.url)
 }
@@ -89,7 +89,7 @@ export function errorFormatOfPath(url: string): ErrorFormat {
   return formatsByPlace.get(placeOf(path)) ?? protocols[placeOf(path)] ?? 'control'
 }
 
-/** What operations below it have in common: the resource, of the whole or of a project; the protocol. */
+/** The part of a path that decides the error format: a resource, a resource of a project, or a protocol's first segment. */
 function placeOf(path: string): string {
   const [first, version, resource, , ofProject] = path.split('/').slice(1)
   if (first !== 'api' || version !== 'v1') return `/${first}`
@@ -100,18 +100,17 @@ const formatsByPlace = new Map(
   operations.map(({ path, error_format }): [string, ErrorFormat] => [placeOf(path), error_format]),
 )
 
-/** Whether an error format is that of a protocol of others. */
+/** Whether an error format belongs to a protocol in `contract/src/core/doors.ts`. */
 export function isProtocol(format: ErrorFormat): boolean {
   return format in doorErrorFormats
 }
 
-/** Paths of agents and tasks know one code for 401 (spec 7.3, decision D23). */
 function renderAgents(problem: Problem, { request_id, agentEndpoint }: Refused): ErrorAnswer {
   const { agents: code } = problems[problem.status === 401 && agentEndpoint ? 'unauthorized' : problem.kind]
   return answer(problem, envelope(problem, code, problem.details, request_id))
 }
 
-/** `control` tells the first fault only, as `{field, issue}` (decision D27). */
+/** `control` reports only the first issue, as `{field, issue}` (decision D27). */
 function renderControl(problem: Problem, { request_id }: Refused): ErrorAnswer {
   const first = issuesOf(problem)?.[0]
   const message = first && problem.kind !== 'invalid_json' ? summarize([first]) : problem.message
@@ -119,7 +118,7 @@ function renderControl(problem: Problem, { request_id }: Refused): ErrorAnswer {
   return answer(problem, envelope(problem, problems[problem.kind].control, details, request_id, message))
 }
 
-/** An answer with the headers of its problem; a 401 names the scheme (RFC 6750 §3). */
+/** A response with the headers of its problem; a 401 also has `WWW-Authenticate` (RFC 6750 §3). */
 function answer(problem: Problem, body: unknown): ErrorAnswer {
   const headers = { ...problem.headers }
   if (problem.status === 401) {

@@ -16,7 +16,7 @@ after(() => test.stop())
 const absentAgent = 'agent_00000000000000000000000000'
 const webhook = { url: 'https://hooks.example.com/', events: ['agent.failed'], secret: 'a webhook secret' }
 
-/** Lets every new webhook fail in the database with this SQLSTATE while `work` runs. */
+/** Makes every insert of a webhook fail with this SQLSTATE while `work` runs. */
 async function whileFailingWith(state: string, work: () => Promise<void>): Promise<void> {
   await test.sql.script(`
     create function fail() returns trigger language plpgsql as $$
@@ -30,7 +30,7 @@ async function whileFailingWith(state: string, work: () => Promise<void>): Promi
 }
 
 describe('an error', () => {
-  it('an error has exactly the members of its envelope (decision D21)', async () => {
+  it('an error has exactly the members of its error format (decision D21)', async () => {
     const answers: [Reply, string[]][] = [
       [await test.send('GET', '/api/v1/auth/user', { key: null }), ['code', 'message', 'request_id', 'timestamp']],
       [await test.send('GET', '/api/v1/hello', { key: null }), ['code', 'message', 'request_id', 'timestamp']],
@@ -51,7 +51,7 @@ describe('an error', () => {
     }
   })
 
-  it('an error of something missing says what, as it was named (decision D24)', async () => {
+  it('a 404 names the kind and the id of the resource as sent (decision D24)', async () => {
     const missing: [string, string, string, object][] = [
       [
         'GET',
@@ -93,7 +93,7 @@ describe('an error', () => {
     )
   })
 
-  it('an error never repeats more of an identifier than a hundred characters', async () => {
+  it('an error repeats at most a hundred characters of an identifier', async () => {
     const { status, body } = await test.send('GET', `${agents}/${'a'.repeat(5000)}`)
     assert.equal(status, 404)
     assert.equal(body.error.details.resource_id.length, 100)
@@ -139,9 +139,9 @@ describe('identifiers of every wrong shape (decisions D7, D30)', () => {
     'toString',
     `agent_${'０'.repeat(26)}`,
   ]
-  it('name no agent, whatever is done to it', async () => {
+  it('an identifier of a wrong shape names no agent, for any operation', async () => {
     for (const each of wrong) {
-      // A dot segment never reaches the server: clients resolve it.
+      // Clients resolve a dot segment, so it does not reach the server.
       if (each === '..') continue
       for (const [method, path] of [
         ['GET', ''],
@@ -161,7 +161,7 @@ describe('identifiers of every wrong shape (decisions D7, D30)', () => {
     }
   })
 
-  it('name no API key', async () => {
+  it('an identifier of a wrong shape names no API key', async () => {
     for (const each of wrong) {
       if (each === '..' || each === `key_${id}`) continue
       for (const method of ['GET', 'PUT', 'DELETE']) {
@@ -175,7 +175,7 @@ describe('identifiers of every wrong shape (decisions D7, D30)', () => {
     }
   })
 
-  it('name no project: only its number does, with or without its prefix', async () => {
+  it('a project is named only by its number, with or without its prefix', async () => {
     for (const each of [project_id, `proj_${project_id}`]) {
       assert.equal((await test.send('GET', `/api/v1/projects/${each}`)).status, 200)
       assert.equal((await test.send('GET', `/api/v1/projects/${each}/agents`)).status, 200)
@@ -224,8 +224,8 @@ describe('identifiers of every wrong shape (decisions D7, D30)', () => {
   })
 })
 
-describe('faults of fields', () => {
-  it('faults of fields are listed together in family A, in the order of the contract, by dotted path (decision D26)', async () => {
+describe('invalid fields', () => {
+  it('the agents format lists all invalid fields by dotted path, in the order of the contract (decision D26)', async () => {
     const body = {
       metadata: [],
       config: {
@@ -261,7 +261,7 @@ describe('faults of fields', () => {
     for (const { message } of answer.error.details) assert.ok(typeof message === 'string' && message.length > 0)
   })
 
-  it('faults of fields repeat what was sent, cut at a hundred characters', async () => {
+  it('an issue repeats the value that was sent, cut at a hundred characters', async () => {
     const { body } = await test.send('POST', agents, {
       body: { name: '\u0007'.repeat(90), description: 'x'.repeat(3000), config: { temperature: 9 } },
     })
@@ -271,7 +271,7 @@ describe('faults of fields', () => {
     assert.equal(temperature.provided, 9)
   })
 
-  it('faults of fields never repeat a secret or the value of an environment variable', async () => {
+  it('an issue never repeats a secret or the value of an environment variable', async () => {
     const canary = 'canary-4711'
     const agent = (environment_variables: unknown) =>
       test.send('POST', agents, { body: { name: 'x', config: { environment_variables } } })
@@ -296,7 +296,7 @@ describe('faults of fields', () => {
     }
   })
 
-  it('faults of fields are returned one at a time in family B, as field and issue (decision D27)', async () => {
+  it('the control format returns the first invalid field, as field and issue (decision D27)', async () => {
     const answers: [object, string][] = [
       [{ url: 5, events: 'x', secret: '' }, 'url'],
       [{ ...webhook, events: ['agent.failed', 'nope'] }, 'events'],
@@ -316,7 +316,7 @@ describe('faults of fields', () => {
 
 describe('an internal error', () => {
   for (const state of ['08006', '53100', '53300', '57P01', '57P03', '57014', '55P03', '40P01', '40001']) {
-    it(`${state} of the database is 503, and says when to try again (decision D13)`, () =>
+    it(`the SQLSTATE ${state} is answered with 503 and Retry-After (decision D13)`, () =>
       whileFailingWith(state, async () => {
         const { status, headers, body } = await test.send('POST', '/api/v1/webhooks', { body: webhook })
         assert.deepEqual([status, body.error.code], [503, 'SERVICE_UNAVAILABLE'])
@@ -326,7 +326,7 @@ describe('an internal error', () => {
       }))
   }
 
-  it('an internal error is 500 without a word about the inside, and an event for the organization (decisions D21, D94)', () =>
+  it('an internal error is 500 without internal details, and an event of the organization (decisions D21, D94)', () =>
     whileFailingWith('22012', async () => {
       const { status, headers, body } = await test.send('POST', '/api/v1/webhooks', { body: webhook })
       assert.deepEqual([status, body.error.code, 'details' in body.error], [500, 'INTERNAL_ERROR', false])
@@ -350,7 +350,7 @@ describe('an internal error', () => {
       assert.equal(event.data.user_id, test.owner.user_id)
     }))
 
-  it('an internal error leaves nothing behind, and the next request is served', async () => {
+  it('an internal error is rolled back, and the next request succeeds', async () => {
     const [row] = await test.sql<{ count: number }>`select count(*) from webhook where org_id = ${test.owner.org_id}`
     assert.equal(row!.count, 0)
     assert.equal((await test.send('POST', '/api/v1/webhooks', { body: webhook })).status, 201)

@@ -2,12 +2,12 @@ import { Problem } from '#contract/core/problems.ts'
 import { isPlanStale, sqlState } from '../platform/postgres/database.ts'
 import { PasswordsBusy } from '../platform/crypto/passwords.ts'
 
-/** Seconds after which a caller may try again when the service is unavailable. */
+/** `Retry-After` of a 503. */
 const unavailableRetry_seconds = 1
 
 /**
- * Whatever was thrown, as a `Problem`: the database being out of reach, exhausted or too slow is 503, everything
- * unknown is 500 with its cause for the log alone.
+ * Turns any thrown value into a `Problem`: 503 if the database is unreachable, exhausted or too slow; 500 for an
+ * unknown error, whose cause is only logged.
  */
 export function toProblem(error: unknown): Problem {
   if (error instanceof Problem) return error
@@ -26,8 +26,8 @@ export function toProblem(error: unknown): Problem {
 }
 
 /**
- * Connection errors, shutdowns, timeouts and exhaustion of PostgreSQL and of the pool in front of it (decision D13), and
- * passwords that found no turn to be checked. Also a transaction in whose way a migration came.
+ * Whether the request may succeed later: connection errors, shutdown, timeouts and exhaustion of PostgreSQL and of the
+ * pool (decision D13), a full queue of password checks, or a statement whose plan a migration made stale.
  */
 function isUnavailable(error: unknown): boolean {
   if (error instanceof PasswordsBusy || isPlanStale(error)) return true

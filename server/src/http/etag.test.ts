@@ -27,7 +27,7 @@ function assertFailed({ status, body }: Reply, current: string): void {
 }
 
 describe('the revision of an agent (decision D99)', () => {
-  it('the revision of an agent is in the answers that show the agent, quoted', async () => {
+  it('every response with an agent has its revision as a quoted ETag', async () => {
     const { path, tag } = await makeAgent()
     assert.match(tag, /^"\d+"$/)
     assert.equal(tagOf(await test.send('GET', path)), tag)
@@ -35,7 +35,7 @@ describe('the revision of an agent (decision D99)', () => {
     assert.match(tagOf(await put(path)), /^"\d+"$/)
   })
 
-  it('the revision of an agent changes with every update and every action that moves it', async () => {
+  it('the revision of an agent changes with every update and every action that changes its status', async () => {
     const { path, tag } = await makeAgent()
     const seen = [tag, tagOf(await put(path)), tagOf(await put(path))]
     for (const action of ['pause', 'start', 'stop', 'start', 'restart']) {
@@ -47,7 +47,7 @@ describe('the revision of an agent (decision D99)', () => {
     assert.equal(tagOf(await test.send('GET', path)), seen.at(-1))
   })
 
-  it('the revision of an agent stays when nothing changes: by reading, by settling, by an action that finds the agent there', async () => {
+  it('the revision of an agent stays the same after a read, after provisioning, and after an action without effect', async () => {
     const { path, tag } = await makeAgent()
     await eventually(async () => (await test.send('GET', path)).body.status === 'running')
     assert.equal(tagOf(await test.send('GET', path)), tag)
@@ -57,7 +57,7 @@ describe('the revision of an agent (decision D99)', () => {
 })
 
 describe('If-Match', () => {
-  it('If-Match with the current revision lets updates, actions and deletion through', async () => {
+  it('If-Match with the current revision allows updates, actions and deletion', async () => {
     const { path, tag } = await makeAgent()
     const updated = await put(path, tag)
     assert.equal(updated.status, 200)
@@ -66,7 +66,7 @@ describe('If-Match', () => {
     assert.equal((await test.send('DELETE', path, { headers: { 'if-match': tagOf(stopped) } })).status, 200)
   })
 
-  it('If-Match with another one is 412, and nothing changes', async () => {
+  it('If-Match with another revision is 412, and nothing changes', async () => {
     const { path, tag } = await makeAgent()
     const current = tagOf(await put(path, undefined, { description: 'mine' }))
     assertFailed(await put(path, tag, { description: 'theirs' }), current)
@@ -77,7 +77,7 @@ describe('If-Match', () => {
     assert.deepEqual([body.description, body.metadata.version, headers.get('etag')], ['mine', '1.0.1', current])
   })
 
-  it('If-Match of any revision is a star; one of a list is enough; what is none never matches', async () => {
+  it('If-Match matches by a star or by any tag of its list, and never by text that is no tag', async () => {
     const { path, tag } = await makeAgent()
     assert.equal((await put(path, '*')).status, 200)
     const second = tagOf(await test.send('GET', path))
@@ -87,25 +87,25 @@ describe('If-Match', () => {
       assertFailed(await put(path, none), current)
   })
 
-  it('weakened by a proxy that compresses still names its revision', async () => {
+  it('an ETag that a compressing proxy made weak still matches', async () => {
     const { path, tag } = await makeAgent()
     assert.equal((await put(path, `W/${tag}`)).status, 200)
   })
 
-  it('If-Match is not needed: without it the last update wins', async () => {
+  it('without If-Match the last update wins', async () => {
     const { path } = await makeAgent()
     for (const description of ['a', 'b']) assert.equal((await put(path, undefined, { description })).status, 200)
     assert.equal((await test.send('GET', path)).body.description, 'b')
   })
 
-  it('If-Match is judged after the fields, and does not hide that an agent is gone', async () => {
+  it('If-Match is checked after the fields, and a deleted agent is still 404', async () => {
     const { path, tag } = await makeAgent()
     assert.equal((await put(path, '"999"', { config: { temperature: 3 } })).status, 400)
     await test.send('DELETE', path)
     assert.equal((await put(path, tag)).status, 404)
   })
 
-  it('If-Match lets exactly one of twenty updates at once through', async () => {
+  it('of twenty concurrent updates with the same If-Match exactly one succeeds', async () => {
     const { path, tag } = await makeAgent()
     const replies = await Promise.all(Array.from({ length: 20 }, (_, i) => put(path, tag, { description: `by ${i}` })))
     assert.deepEqual(

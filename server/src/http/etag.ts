@@ -1,11 +1,11 @@
 import { Problem } from '#contract/core/problems.ts'
 
-/** The tag of a revision (decision D99). */
+/** The entity tag of a revision (decision D99). */
 export function etag(revision: number): string {
   return `"${revision}"`
 }
 
-/** Whether `If-None-Match` names this tag, compared weakly (RFC 9110, 13.1.2): the answer is 304 then. */
+/** Whether `If-None-Match` names this tag, by weak comparison (RFC 9110 §13.1.2); if so, the response is 304. */
 export function isKnown(header: string | undefined, tag: string): boolean {
   if (header === undefined) return false
   return header.trim() === '*' || header.split(',').some((one) => withoutWeakness(one.trim()) === withoutWeakness(tag))
@@ -15,12 +15,15 @@ function withoutWeakness(tag: string): string {
   return tag.replace(/^W\//, '')
 }
 
-/** The revision of a row whose `updated_at` advances by a millisecond at least with every change. */
+/** The revision of a row whose `updated_at` advances by at least a millisecond with every change. */
 export function timeRevision({ created_at, updated_at }: { created_at: string; updated_at?: string | null }): number {
   return Date.parse(updated_at ?? created_at)
 }
 
-/** Throws 412 where `If-Match` names another revision than the current one; without the header nothing is checked. */
+/**
+ * Checks `If-Match` against the current revision; without the header every revision matches.
+ * @throws `precondition_failed`
+ */
 export function requireMatch(header: string | undefined, revision: number): void {
   if (header === undefined || header.trim() === '*') return
   const tags = header.split(',').map((tag) => withoutWeakness(tag.trim()))

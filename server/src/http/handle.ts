@@ -38,11 +38,11 @@ declare module 'fastify' {
     operation?: Operation
   }
   interface FastifyRequest {
-    /** The Content-Type as it was sent; the framework sees none (decision D8). */
+    /** The Content-Type as sent; it is hidden from the framework (decision D8). */
     content_type: string | undefined
     started_at: number
     principal: Principal | undefined
-    /** A stream or a wait: how long it takes says nothing of the service. */
+    /** A stream or a wait, whose duration does not measure the service. */
     is_long: boolean
   }
 }
@@ -69,17 +69,17 @@ export function handle<O extends Operation<any, any>, Loaded = undefined>(
   })
 }
 
-/** An operation with what it does. */
+/** An operation and its handlers. */
 export interface Served {
   // oxlint-disable-next-line typescript/no-explicit-any -- schemas of query and body vary with the operation
   operation: Operation<any, any>
-  // oxlint-disable-next-line typescript/no-explicit-any -- what is loaded too
+  // oxlint-disable-next-line typescript/no-explicit-any -- the loaded type varies with the operation
   handlers: Handlers<any, any>
 }
 
 /**
- * Registers a path that stands for several operations: `choose` finds by the request, of which nothing is known yet, which
- * one is meant. `url` is in the words of the router; `operation` stands in where none is chosen yet.
+ * Registers a path that several operations share. `choose` picks one before the request is authenticated or read. `url`
+ * is in the router's syntax. `operation` decides the error format and the body limit until one is chosen.
  */
 export function handleChosen(
   app: FastifyInstance,
@@ -99,7 +99,7 @@ export function handleChosen(
   })
 }
 
-/** How requests with Idempotency-Keys share the work of an operation. */
+/** Runs a request with an Idempotency-Key in a transaction that concurrent requests share. */
 type Share = (keyed: Keyed<unknown>) => Promise<StoredAnswer & { replayed: boolean }>
 
 function shareOf<O extends Operation, Loaded>(
@@ -221,7 +221,10 @@ async function serveAdmitted<O extends Operation, Loaded>(
   }
 }
 
-/** What the path names, read for whom the request's credential stood before; undefined where that has to wait. */
+/**
+ * Starts to load what the path names, for the principal that the credential recently had. Undefined if that principal is
+ * unknown or the operation does not allow it.
+ */
 function loadEarly<O extends Operation, Loaded>(
   { sql, recent_callers }: HttpContext,
   { load, loadsEarly }: Handlers<O, Loaded>,
@@ -232,12 +235,12 @@ function loadEarly<O extends Operation, Loaded>(
   if (!principal) return undefined
   const params = request.params as Record<string, string>
   const loaded = load({ params, principal, sql } as Loading)
-  // The handler that awaits it sees how it failed.
+  // Prevents an unhandled rejection; `steps` awaits the promise and sees the error.
   loaded.catch(() => {})
   return { principal, loaded }
 }
 
-/** A cookie may act in several organizations; what it did in one is not done in another. */
+/** A cookie may act in several organizations, so its Idempotency-Keys are separate for each. */
 function identified(request: FastifyRequest, principal: Principal, key: string, digest?: Buffer): IdempotentRequest {
   const { kind, credential_id, org_id } = principal
   const subject = kind === 'session' ? `${credential_id} ${org_id}` : credential_id
@@ -250,7 +253,7 @@ function identified(request: FastifyRequest, principal: Principal, key: string, 
   }
 }
 
-/** Whether a request was refused before anything was done for it: by its role or for what it says. */
+/** Whether a request was refused by its role or its fields, before any work. */
 function isBeforeWork({ status }: Problem): boolean {
   return status === 400 || status === 403 || status === 422
 }
@@ -261,18 +264,18 @@ interface KeyedRequest<O extends Operation, Loaded> {
   renderProblem: (problem: Problem) => StoredAnswer
   handlers: Handlers<O, Loaded>
   loading: Loading
-  /** Checks who asks and what is asked for. */
+  /** Checks the role and validates query and body. */
   check: (loaded: Loaded, loading: Loading) => Handling<O, Loaded>
   steps: (sql: Sql) => Promise<Done<O, Loaded>>
 }
 
 interface Done<O extends Operation, Loaded> {
   answer: Answer
-  /** Undefined of a problem that was kept. */
+  /** Undefined if the stored answer is a problem. */
   handling: Handling<O, Loaded> | undefined
 }
 
-/** The steps of a request with an Idempotency-Key: done once, its answer kept with its work. */
+/** Runs the steps of a request once for its Idempotency-Key, and stores the answer in the same transaction. */
 async function once<O extends Operation, Loaded>(
   context: HttpContext,
   { request, renderProblem, handlers, loading, check, steps }: KeyedRequest<O, Loaded>,
@@ -295,7 +298,10 @@ async function once<O extends Operation, Loaded>(
   return { answer: new Answer(stored.status, stored.body), handling }
 }
 
-/** The same in a transaction that requests share; undefined where this one has to be done alone, or has an answer that is a problem. */
+/**
+ * Like `once`, in a transaction that concurrent requests share. Undefined if this request must run alone: it was
+ * refused, or `prepare` cannot share it.
+ */
 async function onceShared<O extends Operation, Loaded>(
   share: Share,
   { request, renderProblem, handlers, loading, check }: KeyedRequest<O, Loaded>,
@@ -306,7 +312,7 @@ async function onceShared<O extends Operation, Loaded>(
     handling = check((await handlers.load?.(loading)) as Loaded, loading)
     item = await handlers.shared!.prepare(handling)
   } catch (error) {
-    // It may have been done before, when this did not stand in its way.
+    // The same request may have succeeded earlier; `once` then finds its stored answer.
     if (error instanceof Problem && error.status < 500) return undefined
     throw error
   }
@@ -316,14 +322,17 @@ async function onceShared<O extends Operation, Loaded>(
   return { answer: new Answer(stored.status, stored.body), handling }
 }
 
-/** A replayed error names the request that had it, in its header as in its body. */
+/** A replayed error has the first request's id in the header, as in the body. */
 function markReplayed({ header }: Loading, { body }: StoredAnswer): void {
   header('idempotency-replayed', 'true')
   const { error } = (body ?? {}) as { error?: { request_id?: unknown } }
   if (typeof error?.request_id === 'string') header('x-request-id', error.request_id)
 }
 
-/** Checks 4 to 6: authentication, rate limit, kind of credential and scope. Undefined for public operations. */
+/**
+ * Checks 4 to 6 of decision D3: authentication, rate limit, kind of credential and scope. Returns undefined for public
+ * operations.
+ */
 async function identify(
   context: HttpContext,
   operation: Operation,
@@ -363,7 +372,7 @@ async function identify(
   return principal
 }
 
-/** The error handler of the whole server. */
+/** Sends the response to any error. */
 export function answerProblem(
   context: HttpContext,
   error: unknown,
@@ -373,7 +382,7 @@ export function answerProblem(
 ): void {
   const problem = forOperator(toProblem(error), request.principal?.role)
   if (problem instanceof ForgedLease) context.onForgedLease?.(request)
-  // Those are many, and reported together.
+  // Overload refusals are many; admission logs them together.
   if (problem.status >= 500 && !(problem instanceof Overloaded)) {
     request.log.error({ err: problem.cause ?? problem, request_id: request.id, code: problem.kind }, 'request failed')
     if (problem.status === 500) context.onInternalError?.(problem, request)

@@ -4,30 +4,31 @@ import type { BodyOf, Operation, FilledQueryOf } from '#contract/core/operation.
 import type { Sql } from '../platform/postgres/database.ts'
 import type { Principal } from './access/principal.ts'
 
-/** A request on its way: who, and what its path names. */
+/** A request before validation: its caller, and the parameters of its path. */
 export interface Loading {
   params: Record<string, string>
-  /** Of a public operation there is none, and asking for it is a mistake that ends as 500. */
+  /** Undefined in public operations, which must not read it. */
   principal: Principal
-  /** The pool, or with an Idempotency-Key the one transaction that also keeps the answer. */
+  /** The pool; with an Idempotency-Key, the transaction that also stores the answer. */
   sql: Sql
-  /** Correlates answer, log, audit and events. */
+  /** Correlates response, log, audit log and events. */
   request_id: string
   request: FastifyRequest
-  /** Who asks and from where, for the audit log. */
+  /** The caller and its address, for the audit log. */
   actor: Actor
   /**
-   * Counts this request among the streams and waits that its credential has open, until it is answered. Throws 429 where
-   * there are too many. A stream is cut off when its credential or role no longer allows it.
+   * Counts this request as an open stream or wait of its credential until its connection closes. A stream is closed when
+   * its credential or role no longer allows it.
+   * @throws `rate_limit_exceeded` if the credential has too many open
    */
   occupy(): Promise<void>
-  /** Says that from here on this request waits for its client or another system: it is no work that others wait for. */
+  /** From now on the request waits for its client or another system, so admission control stops counting it as work. */
   waits(): void
-  /** Adds a header to the answer. */
+  /** Adds a header to the response. */
   header(name: string, value: string): void
 }
 
-/** A request that is known to be valid. */
+/** A valid request. */
 export interface Handling<O extends Operation, Loaded> extends Loading {
   query: FilledQueryOf<O>
   body: BodyOf<O>
@@ -44,53 +45,53 @@ export class Answer {
   }
 }
 
-/** What an operation does, in the order in which it happens (decision D3). */
+/** The handlers of an operation (decision D3). */
 export interface Handlers<O extends Operation, Loaded> {
-  /** Finds what the path names; throws 404 where it does not exist for this caller. Before validation. */
+  /** Finds what the path names, before validation; throws 404 if it does not exist for this caller. */
   load?: (loading: Loading) => Promise<Loaded>
   /**
-   * `load` only reads, by `params` and `principal` alone: it may begin while the caller's credential is looked up, for whom that
-   * credential stood before. What it gives is used where it stands for the same one still.
+   * `load` only reads, and only uses `params`, `principal` and `sql`. So it may start before authentication, for the
+   * principal that the credential recently had; the result is dropped if the principal is now another one.
    */
   loadsEarly?: true
   /**
-   * Instead of `load`, where `run` itself finds what the path names, by the statement that does the work, and throws 404. A
-   * request that is refused for another reason looks first whether it is there, because that 404 comes before.
+   * In place of `load` if the statement of `run` also finds what the path names. Runs only for a request that was refused
+   * with 400, 403 or 422, because a 404 takes precedence over these.
    */
   loadIfRefused?: (loading: Loading) => Promise<unknown>
   /**
-   * Before any transaction: takes what comes from a network, such as a body that is read as it comes, and has others judge what takes
-   * long. Finds what the path names and checks itself what has to be right for that; with an Idempotency-Key it is also done for a
-   * request that was done before. `given` is the body as it was sent.
+   * Runs before any transaction: reads a streamed body, and waits for other systems. It must find what the path names and
+   * call `validated` itself. With an Idempotency-Key it also runs for a repeated request. `given` is the parsed body before
+   * validation.
    */
   receive?: (
     loading: Loading,
     validated: () => { query: FilledQueryOf<O>; body: BodyOf<O> },
     given: unknown,
   ) => Promise<Received | undefined>
-  /** Does it, and gives the body or an `Answer`. */
+  /** Does the work, and returns the body or an `Answer`. */
   run: (handling: Handling<O, Loaded>) => Promise<unknown>
-  /** Where requests with Idempotency-Keys that come at the same time may be done in one transaction, with their kept answers. */
+  /** Present if concurrent requests with Idempotency-Keys may share a transaction, which also stores their answers. */
   shared?: SharedWork<O, Loaded>
   /**
-   * After the commit: waits, or takes over the connection (then it gives undefined). Also runs for a replayed answer.
+   * Runs after the commit, also for a replayed answer: waits, or takes over the connection and returns undefined.
    */
   finish?: (handling: Handling<O, Loaded>, answer: Answer, reply: FastifyReply) => Promise<Answer | undefined>
 }
 
-/** What was taken before the work of a request. */
+/** The result of `receive`. */
 export interface Received {
-  /** What tells its body from another one, where the body was not read whole. */
+  /** Identifies the body for the Idempotency-Key, if the framework did not read it. */
   digest?: Buffer
-  /** Called when the request is done with: removes what its work did not keep. */
+  /** Called at the end of the request: deletes what the work did not keep. */
   release(): Promise<void>
 }
 
-/** What `run` does, for several requests at once. */
+/** The work of `run` for several requests in one transaction. */
 export interface SharedWork<O extends Operation, Loaded> {
-  /** Reads and checks what `run` does, and gives what is to be done; undefined where it has to be done alone. */
+  /** Reads and checks like `run`, and returns the work to do; undefined if the request must run alone. */
   prepare: (handling: Handling<O, Loaded>) => Promise<unknown>
-  /** Does it for all, and gives the body of each or the problem for which nothing was done. */
-  // oxlint-disable-next-line typescript/no-explicit-any -- what `prepare` gave, of which only the operation knows
+  /** Does the work of all. Returns for each its body, or a problem if it changed nothing. */
+  // oxlint-disable-next-line typescript/no-explicit-any -- the items of `prepare` vary with the operation
   work: (tx: Sql, items: readonly any[]) => Promise<readonly unknown[]>
 }

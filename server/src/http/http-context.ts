@@ -9,10 +9,10 @@ import type { RecentCallers } from './access/recent-callers.ts'
 import type { Principal } from './access/principal.ts'
 import type { StreamRights } from './access/stream-rights.ts'
 
-/** A request that was answered 500: who sent it, and what it was about. */
+/** A request that was answered with 500. */
 export interface FailedRequest {
   id: string
-  /** Undefined where that is not known. */
+  /** Undefined if the request was not authenticated. */
   principal: Pick<Principal, 'org_id' | 'user_id'> | undefined
   /** The path parameters as sent. */
   params: unknown
@@ -24,7 +24,7 @@ export interface FailedRequest {
 export interface HttpContext {
   sql: Sql
   secrets: Secrets
-  /** How long a request waits for its turn in a transaction that it shares. */
+  /** How long a request waits for a shared transaction. */
   shareWait_ms: number
   /** Refuses requests that the process cannot serve in time. */
   admission: Admission
@@ -34,10 +34,10 @@ export interface HttpContext {
   stream_rights: StreamRights
   /** Scheme, host and port under which browsers know the service. */
   public_origin: () => string
-  /** Told about leases that this service never gave out. */
+  /** Called for a lease token that this service did not issue. */
   onForgedLease?: (request: FastifyRequest) => void
-  /** Looks through a body for what takes long to judge, before anything is done with it and outside of any transaction. */
+  /** Checks a body that takes long to check; runs before any work and outside of any transaction. */
   judgeBody?: (body: unknown, party: { org_id: string; project_id: string }) => Promise<void>
-  /** Told about every 500, to make it an event (decision D94). */
+  /** Called for every 500, which becomes an event (decision D94). */
   onInternalError?: (problem: Problem, request: FailedRequest) => void
 }

@@ -36,7 +36,7 @@ async function count(table: 'project' | 'agent' | 'webhook' | 'idempotency'): Pr
 }
 
 describe('a request that is repeated with its Idempotency-Key', () => {
-  it('a request that is repeated with its Idempotency-Key has the same answer, is marked as such, and happens once (decision D98)', async () => {
+  it('a repeated request with an Idempotency-Key gets the same answer, marked as replayed, and does its work once (decision D98)', async () => {
     const bodies: [string, unknown, 'project' | 'agent' | 'webhook'][] = [
       ['/api/v1/projects', { name: 'once' }, 'project'],
       [
@@ -65,7 +65,7 @@ describe('a request that is repeated with its Idempotency-Key', () => {
     }
   })
 
-  it('a request that is repeated with its Idempotency-Key has the request id of the first answer in header and body where that was an error', async () => {
+  it('a repeated request with an Idempotency-Key that gets an error has the id of the first request in header and body', async () => {
     const first = await post(agents, { name: '' })
     assert.equal(first.status, 400)
     assert.equal(first.headers.get('x-request-id'), first.body.error.request_id)
@@ -74,7 +74,7 @@ describe('a request that is repeated with its Idempotency-Key', () => {
     assert.equal(again.headers.get('x-request-id'), first.body.error.request_id)
   })
 
-  it('a request that is repeated with its Idempotency-Key does not repeat an action, whatever has become of the agent since', async () => {
+  it('a repeated action with an Idempotency-Key does nothing, even if the agent has changed since', async () => {
     const { body: agent } = await test.send('POST', agents, { body: { name: 'acted-on' } })
     const stopped = await post(`${agents}/${agent.id}/stop`)
     assert.deepEqual([stopped.status, stopped.body.status], [200, 'stopped'])
@@ -84,7 +84,7 @@ describe('a request that is repeated with its Idempotency-Key', () => {
     assert.equal((await test.send('GET', `${agents}/${agent.id}`)).body.status, 'running')
   })
 
-  it('a request that is repeated with its Idempotency-Key is answered by any process', async () => {
+  it('any process replays the answer to an Idempotency-Key', async () => {
     const first = await post('/api/v1/projects', { name: 'on-either' })
     const other = await startAnother(test)
     try {
@@ -98,7 +98,7 @@ describe('a request that is repeated with its Idempotency-Key', () => {
     }
   })
 
-  it('at the same time as itself happens once, however often', async () => {
+  it('of many concurrent requests with one Idempotency-Key a single one does its work', async () => {
     const before = await count('project')
     const replies = await Promise.all(Array.from({ length: 20 }, () => post('/api/v1/projects', { name: 'at-once' })))
     const made = replies.filter(({ status }) => status === 201)
@@ -111,7 +111,7 @@ describe('a request that is repeated with its Idempotency-Key', () => {
     assert.deepEqual((await post('/api/v1/projects', { name: 'at-once' })).body, made[0]!.body)
   })
 
-  it('a request that is repeated with its Idempotency-Key while the first one runs is a conflict in the code of its family, to be tried again in a second', async () => {
+  it('a repeated request is 409 with Retry-After while the first one runs, in its error format', async () => {
     const waiting = async (): Promise<boolean> => {
       const rows =
         await test.sql`select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query like '%insert into%'`
@@ -143,7 +143,7 @@ describe('a request that is repeated with its Idempotency-Key', () => {
 })
 
 describe('an Idempotency-Key', () => {
-  it('an Idempotency-Key with another payload is 422, in the code of its family, and the first answer stays', async () => {
+  it('an Idempotency-Key with another payload is 422 in its error format, and the first answer stays', async () => {
     const first = await post('/api/v1/projects', { name: 'payload' })
     const others: [string, unknown, string][] = [
       ['/api/v1/projects', { name: 'payload-2' }, 'IDEMPOTENCY_KEY_REUSED'],
@@ -158,7 +158,7 @@ describe('an Idempotency-Key', () => {
     assert.deepEqual((await post('/api/v1/projects', { name: 'payload' })).body, first.body)
   })
 
-  it("an Idempotency-Key is the credential's own", async () => {
+  it('equal Idempotency-Keys of two credentials are separate', async () => {
     const other = await makeKey(test, ownerOf(test), ['admin'])
     const one = await post('/api/v1/projects', { name: 'own-a' })
     const two = await post('/api/v1/projects', { name: 'own-b' }, { key: other.key })
@@ -200,7 +200,7 @@ describe('an Idempotency-Key', () => {
     }
   })
 
-  it('an Idempotency-Key is ignored where nothing is created twice: GET, PUT and DELETE', async () => {
+  it('an Idempotency-Key is ignored for GET, PUT and DELETE', async () => {
     const { body: project } = await post('/api/v1/projects', { name: 'ignored-here' })
     const headers = { 'idempotency-key': key }
     assert.equal((await test.send('GET', '/api/v1/hello', { headers })).status, 200)
@@ -212,7 +212,7 @@ describe('an Idempotency-Key', () => {
     assert.equal((await test.send('DELETE', `/api/v1/projects/${project.id}`, { headers })).status, 404)
   })
 
-  it('an Idempotency-Key is ignored by key creation, so that no secret is kept', async () => {
+  it('an Idempotency-Key is ignored when an API key is created, so that no secret is stored', async () => {
     const before = await count('idempotency')
     const made = [
       await post('/api/v1/auth/api-keys', { name: 'k', scopes: ['read'] }),
@@ -226,7 +226,7 @@ describe('an Idempotency-Key', () => {
     assert.equal(await count('idempotency'), before)
   })
 
-  it('an Idempotency-Key is free again after 24 hours, and not a moment before', async () => {
+  it('an Idempotency-Key can be used again after 24 hours, and not earlier', async () => {
     const make = () => post(agents, { name: 'kept-a-day' })
     const first = await make()
     await test.sql`update idempotency set created_at = now() - interval '24 hours' + interval '1 minute' where key = ${key}`
@@ -241,7 +241,7 @@ describe('an Idempotency-Key', () => {
 })
 
 describe('an answer', () => {
-  it('an answer of 4xx is kept, also when it would be another one now', async () => {
+  it('a stored 4xx answer is replayed even if the request would succeed now', async () => {
     await test.sql`delete from project where name = 'kept-fault'`
     const taken = await createProject(test.send, 'kept-fault')
     const first = await post('/api/v1/projects', { name: 'kept-fault' })
@@ -252,10 +252,10 @@ describe('an answer', () => {
   })
 
   for (const [what, status, path, body] of [
-    ['a fault of a field', 400, '/api/v1/projects', { name: 'x' }],
-    ['something missing', 404, '/api/v1/agents', { name: 'x', project_id: 999_999 }],
+    ['an invalid field', 400, '/api/v1/projects', { name: 'x' }],
+    ['a missing resource', 404, '/api/v1/agents', { name: 'x', project_id: 999_999 }],
   ] as const) {
-    it(`an answer of ${status} is kept: ${what}`, async () => {
+    it(`an answer of ${status} is stored: ${what}`, async () => {
       const first = await post(path, body)
       const again = await post(path, body)
       assert.deepEqual(
@@ -265,7 +265,7 @@ describe('an answer', () => {
     })
   }
 
-  it('an answer of 401, 403 and malformed JSON is not kept: nothing was done', async () => {
+  it('a 401, a 403 for a missing scope and a 400 for malformed JSON are not stored', async () => {
     const { key: reader } = await makeKey(test, ownerOf(test), ['read'])
     const before = await count('idempotency')
     assert.equal((await post('/api/v1/projects', { name: 'not-kept' }, { key: null })).status, 401)
@@ -279,7 +279,7 @@ describe('an answer', () => {
     [500, '22012'],
     [503, '57014'],
   ] as const) {
-    it(`an answer of ${status} is not kept: the same request may do it later`, async () => {
+    it(`an answer of ${status} is not stored, so the same request may succeed later`, async () => {
       const before = await count('project')
       await test.sql.script(`
         create function fail() returns trigger language plpgsql as $$ begin raise exception 'x' using errcode = '${state}'; end $$;
@@ -295,7 +295,7 @@ describe('an answer', () => {
     })
   }
 
-  it('an answer of 429 is not kept', async () => {
+  it('an answer of 429 is not stored', async () => {
     const { id, key: thirsty } = await makeKey(test, ownerOf(test), ['admin'])
     await test.sql`insert into token_usage (subject, hour, tokens) values (${id}, date_trunc('hour', now(), 'UTC'), 1000000)`
     const launch = () => post('/api/v1/agents', { name: 'later', project_id }, { key: thirsty })
@@ -305,7 +305,7 @@ describe('an answer', () => {
     assert.deepEqual([later.status, isReplay(later)], [201, false])
   })
 
-  it('an answer that is kept for an Idempotency-Key is encrypted', async () => {
+  it('the stored answer to an Idempotency-Key is encrypted', async () => {
     const { status } = await post(agents, {
       name: 'canary-name',
       config: { environment_variables: { A: 'canary-value' }, system_prompt: 'canary-prompt' },
@@ -319,7 +319,7 @@ describe('an answer', () => {
     assert.equal(row!.text.includes('canary'), false)
   })
 
-  it('an answer that is given again still costs a request, and needs a good credential', async () => {
+  it('a replayed answer still counts as a request, and needs a valid credential', async () => {
     const { id, key: own } = await makeKey(test, ownerOf(test), ['admin'])
     await post('/api/v1/projects', { name: 'counted-too' }, { key: own })
     const again = await post('/api/v1/projects', { name: 'counted-too' }, { key: own })
@@ -331,8 +331,8 @@ describe('an answer', () => {
   })
 })
 
-describe('a kept answer whose time is over', () => {
-  it('a kept answer whose time is over is left alone by the sweep where its key is used anew in the same moment', async () => {
+describe('the sweep of stored answers', () => {
+  it('the sweep keeps an expired answer whose key is used again at the same time', async () => {
     const { sql } = test
     await sql`
       insert into idempotency (subject, key, hash, status, body, created_at)

@@ -9,30 +9,33 @@ import { renderProblem, type ErrorAnswer } from './error-formats.ts'
 import type { Secrets } from '../platform/crypto/secrets.ts'
 import { secretLabels } from '../platform/crypto/secret-labels.ts'
 
-/** How long an answer is kept for its Idempotency-Key (decision D98). */
+/** How long the answer to an Idempotency-Key is stored (decision D98). */
 export const idempotencyRetention_hours = 24
 
-/** How many requests share a transaction at most, and how many such transactions there are at a time. */
+/** Maximum number of requests that share a transaction, and of such transactions at a time. */
 const groupMax = 64
 const concurrency = 2
 
-/** A JSON answer with its status: what is kept, and given again. */
+/** A JSON answer with its status, as stored and replayed. */
 export interface StoredAnswer {
   status: number
   body: unknown
 }
 
-/** What identifies a request: the credential, the key it sent, and everything it asked for. */
+/** What makes a request the same as an earlier one. */
 export interface IdempotentRequest {
   subject: string
   key: string
   method: string
-  /** With the query string: another wait is another request. */
+  /** With the query string: a request with another `wait` is another request. */
   url: string
   body: Buffer | undefined
 }
 
-/** Checks the header: 1 to 255 printable ASCII characters; undefined where there is none. */
+/**
+ * The checked header: 1 to 255 printable ASCII characters; undefined without the header.
+ * @throws `validation_error`
+ */
 export function idempotencyKey(header: string | string[] | undefined): string | undefined {
   if (header === undefined) return undefined
   if (typeof header === 'string' && header.length <= bounds.idempotency_key && /^[\x20-\x7e]+$/.test(header))
@@ -44,19 +47,20 @@ export function idempotencyKey(header: string | string[] | undefined): string | 
   })
 }
 
-/** What there is already for a request's key: its answer, or why it has none. */
+/** What is stored for a request's key: its answer, the problem of a conflict, or nothing. */
 type Known = StoredAnswer | Problem | undefined
 
-/** Where answers are kept, and what encrypts them. */
+/** Where answers are stored, and what encrypts them. */
 interface Store {
   sql: Sql
   secrets: Secrets
 }
 
 /**
- * Does `work` once for its Idempotency-Key and keeps the answer in the transaction of the work itself: after a crash
- * either both are there or neither. The same request again gets the kept answer; another payload is 422, one still
- * running 409. A problem of status 4xx is kept too, its work rolled back; 429 and 5xx are not (decision D98).
+ * Runs `work` once for its Idempotency-Key and stores the answer in the same transaction, so a crash leaves both or
+ * neither. A repeated request gets the stored answer. If `work` throws a problem with a 4xx status, the work is rolled
+ * back and the problem is stored; 429 and 5xx are not stored (decision D98).
+ * @throws `idempotency_key_reused` for another payload, `request_in_progress` while the first request runs
  */
 export async function idempotently(
   { sql, secrets }: Store,
@@ -77,7 +81,7 @@ export async function idempotently(
   })
 }
 
-/** A request of several that are done together: what it wants done, and how it tells a problem. */
+/** One of several requests in a shared transaction: its work, and how its problems are rendered. */
 export interface Keyed<Item> {
   request: IdempotentRequest
   item: Item
@@ -85,8 +89,9 @@ export interface Keyed<Item> {
 }
 
 /**
- * Does `idempotently` for requests that come at the same time: one transaction does the work of all and keeps their answers. `work`
- * gives of each, in their order, its answer or the problem that it has; it undoes nothing, so it does nothing for one that it refuses.
+ * Like `idempotently`, for concurrent requests: one transaction does their work and stores their answers. `work` returns,
+ * in the order of the items, an answer or a problem. Nothing rolls back a single item, so `work` must not write anything
+ * for an item that it refuses.
  */
 export function idempotentBatch<Item>(
   { sql, secrets, waitMax_ms }: Store & { waitMax_ms: number },
@@ -130,7 +135,7 @@ function answerOf<Item>({ renderProblem }: Keyed<Item>, result: StoredAnswer | P
   return isStored(result) ? renderProblem(result) : result
 }
 
-/** Whether a request that is repeated is refused for the same reason again, whatever has changed since. */
+/** Whether a problem is stored, so that a repeated request gets it again even if its reason is gone. */
 export function isStored(error: unknown): error is Problem {
   return error instanceof Problem && error.status < 500 && error.status !== 429
 }
@@ -147,8 +152,8 @@ function hashOf({ method, url, body }: IdempotentRequest): Buffer {
 }
 
 /**
- * Locks requests' keys until the transaction ends, and then looks for what was kept of each. In this order: what another
- * transaction kept before it let go of the lock is seen.
+ * Locks the keys of requests until the transaction ends, and then reads their stored answers: in this order, it sees what
+ * the previous holder of the lock stored.
  */
 async function lockAndFind(tx: Sql, secrets: Secrets, requests: readonly IdempotentRequest[]): Promise<Known[]> {
   const names = requests.map(nameOf)
@@ -164,7 +169,7 @@ async function lockAndFind(tx: Sql, secrets: Secrets, requests: readonly Idempot
   const byPlace = new Map(stored.map((row) => [row.nth - 1, row]))
   return requests.map((request, i) => {
     const conflict = { conflicting_field: 'Idempotency-Key', conflicting_value: request.key }
-    // A transaction that already has a lock gets it again, so its own requests are distinguished here.
+    // A transaction gets a lock that it already holds, so equal keys in one batch are found by comparison.
     if (!locks[i]!.is_free || names.indexOf(names[i]!) !== i)
       return new Problem('request_in_progress', conflict, { headers: { 'retry-after': '1' } })
     const row = byPlace.get(i)
@@ -196,8 +201,9 @@ async function keep(
 }
 
 /**
- * Takes what kept answers say of tasks that are erased in this transaction, which locks them: the same request again gets an error that
- * the task is gone, and creates none. Answers are kept in the transaction of what they tell of, so the same moment finds them.
+ * Removes erased tasks from stored answers: a repeated request gets an error that the task was erased, and creates none.
+ * The caller's transaction locks the tasks. An answer is stored by the transaction that it describes, so it is found by
+ * the same `created_at`.
  */
 export async function forgetAnswers(tx: Sql, secrets: Secrets, task_ids: readonly string[]): Promise<void> {
   const ids = [...task_ids]
@@ -219,7 +225,7 @@ export async function forgetAnswers(tx: Sql, secrets: Secrets, task_ids: readonl
   }
 }
 
-/** An answer without what it says of tasks; the same value where it says nothing, undefined where it is about one of them alone. */
+/** A value without its parts about the tasks: the same value if it has none, undefined if it is about one of them. */
 function withoutTasks(value: unknown, ids: ReadonlySet<string>): unknown {
   if (Array.isArray(value)) {
     const left = value.map((one) => withoutTasks(one, ids) ?? { erased: true })
@@ -237,9 +243,9 @@ function erasedAnswer(): ErrorAnswer {
   return renderProblem(new Problem('task_not_found', null, { message: 'The task was erased.' }), 'agents', newId('req'))
 }
 
-/** Removes answers whose time is over, in batches; gives how many went. */
+/** Deletes up to 1000 expired answers, and returns their number. */
 export async function sweepIdempotency(sql: Sql): Promise<number> {
-  // The age is asked again of the row itself: it may be in use anew since it was found.
+  // The age is checked again on the locked row, because its key may have been used again since the subquery read it.
   const old = sql.fragment`created_at <= now() - make_interval(hours => ${idempotencyRetention_hours})`
   const deleted = await sql.run(sql.fragment`
     delete from idempotency

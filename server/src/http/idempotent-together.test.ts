@@ -20,19 +20,19 @@ const post = (path: string, key: string, body: object = { input: 'hello' }) =>
 const isReplay = ({ headers }: Reply): boolean => headers.get('idempotency-replayed') === 'true'
 const outcome = (reply: Reply) => [reply.status, isReplay(reply), reply.body.error?.code]
 
-/** How many transactions kept the answers of these keys: rows of one have its identifier. */
+/** Number of transactions that stored the answers of these keys, by the `xmin` of the rows. */
 async function transactions(keys: readonly string[]): Promise<{ kept: number; transactions: number }> {
   const [row] = await test.sql<{ kept: number; transactions: number }>`
     select count(*) as kept, count(distinct xmin::text) as transactions from idempotency where key = any(${[...keys]})`
   return row!
 }
 
-describe('requests with Idempotency-Keys that come at the same time', () => {
+describe('concurrent requests with Idempotency-Keys', () => {
   for (const [what, path, bodyOf] of [
     ['tasks', () => tasks, (i: number) => ({ input: `task ${i}` })],
     ['agents', () => agents, (i: number) => ({ name: `agent-${i}`, config: { model: 'builtin/echo' } })],
   ] as const) {
-    it(`requests with Idempotency-Keys that come at the same time make ${what} in few transactions, each once, and each has its own answer again`, async () => {
+    it(`concurrent requests with Idempotency-Keys create ${what} in few transactions, each once, and replay the right answer`, async () => {
       const keys = Array.from({ length: 40 }, (_, i) => `${what} ${i}`)
       const all = () => Promise.all(keys.map((key, i) => post(path(), key, bodyOf(i))))
       const first = await all()
@@ -49,7 +49,7 @@ describe('requests with Idempotency-Keys that come at the same time', () => {
     })
   }
 
-  it('requests with Idempotency-Keys that come at the same time make one task where they are the same request, however many they are', async () => {
+  it('concurrent requests with the same Idempotency-Key create one task', async () => {
     const replies = await Promise.all(Array.from({ length: 20 }, () => post(tasks, 'the same')))
     const made = replies.filter(({ status }) => status === 201)
     assert.equal(made.filter((reply) => !isReplay(reply)).length, 1)
@@ -59,7 +59,7 @@ describe('requests with Idempotency-Keys that come at the same time', () => {
     assert.deepEqual((await post(tasks, 'the same')).body, made[0]!.body)
   })
 
-  it('requests with Idempotency-Keys that come at the same time are distinguished by their content: another payload is 422, beside others that succeed', async () => {
+  it('in a shared transaction a reused Idempotency-Key with another payload is 422 and the others succeed', async () => {
     await post(tasks, 'said', { input: 'first' })
     const [another, other] = await Promise.all([
       post(tasks, 'said', { input: 'second' }),
@@ -69,7 +69,7 @@ describe('requests with Idempotency-Keys that come at the same time', () => {
     assert.deepEqual(outcome(other), [201, false, undefined])
   })
 
-  it('requests with Idempotency-Keys that come at the same time keep the problem of one that is refused in the work of all: a name that is taken', async () => {
+  it('in a shared transaction a refused request stores its problem and the others succeed', async () => {
     const taken = { name: 'taken', config: { model: 'builtin/echo' } }
     await post(agents, 'takes it', taken)
     const ask = () =>
@@ -84,7 +84,7 @@ describe('requests with Idempotency-Keys that come at the same time', () => {
     assert.deepEqual([freeAgain.body, isReplay(freeAgain)], [free.body, true])
   })
 
-  it('requests with Idempotency-Keys that come at the same time take nothing with them where one cannot be stored', async () => {
+  it('a request that cannot be stored does not fail the others of its shared transaction', async () => {
     await test.sql.script(`
       create function refuse() returns trigger language plpgsql as $$ begin
         if new.input::text like '%poison%' then raise exception 'x' using errcode = '22012'; end if; return new; end $$;
@@ -105,7 +105,7 @@ describe('requests with Idempotency-Keys that come at the same time', () => {
 })
 
 describe('a task with an Idempotency-Key', () => {
-  it('a task with an Idempotency-Key has the same answer when its agent takes no tasks any more, until the agent is gone', async () => {
+  it('a task with an Idempotency-Key gets the same answer after its agent stopped, until the agent is deleted', async () => {
     const id = await agent('passing')
     const first = await post(`${agents}/${id}/tasks`, 'passing')
     assert.equal((await test.send('POST', `${agents}/${id}/stop`)).status, 200)
@@ -116,11 +116,11 @@ describe('a task with an Idempotency-Key', () => {
     const refusedAgain = await post(`${agents}/${id}/tasks`, 'too late')
     assert.deepEqual([outcome(refusedAgain), refusedAgain.body], [[409, true, 'agent_not_running'], refused.body])
     assert.equal((await test.send('DELETE', `${agents}/${id}`)).status, 200)
-    // Its tasks went with it, and what was answered of them.
+    // Its tasks and their stored answers were deleted with it.
     assert.equal((await post(`${agents}/${id}/tasks`, 'passing')).status, 404)
   })
 
-  it('a task with an Idempotency-Key is made once where it cannot share a transaction: in a thread, with a key, or large', async () => {
+  it('a task that cannot share a transaction is created once: in a thread, with a concurrency key, or large', async () => {
     const { body: thread } = await test.send('POST', tasks.replace(/tasks$/, 'threads'), { body: {} })
     for (const [key, body] of Object.entries({
       'in a thread': { input: 'x', thread_id: thread.id },

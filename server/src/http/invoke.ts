@@ -7,20 +7,20 @@ import { validate, withoutNulls } from './read-request.ts'
 
 // oxlint-disable-next-line typescript/no-explicit-any -- schemas of query and body vary with the operation
 type AnyOperation = Operation<any, any>
-// oxlint-disable-next-line typescript/no-explicit-any -- what is loaded too
+// oxlint-disable-next-line typescript/no-explicit-any -- the loaded type varies with the operation
 type AnyHandlers = Handlers<any, any>
 
 const registered = new WeakMap<HttpContext, Map<string, { operation: AnyOperation; handlers: AnyHandlers }>>()
 
-/** Notes what an operation does, so that doors can do the same. */
+/** Records the handlers of an operation, so that `invoke` can call them. */
 export function register(http: HttpContext, operation: AnyOperation, handlers: AnyHandlers): void {
   const all = registered.get(http) ?? new Map()
   registered.set(http, all.set(operation.id, { operation, handlers }))
 }
 
 /**
- * Does what an operation of the API does, for a request that came by another door: under the same scope, role, rate limit and
- * validation, and with the same records. Gives its body. `query` is as in an address; `body` as in JSON.
+ * Runs an operation of the API for a request of another protocol, with the same checks of scope, role, rate limit and
+ * fields, and the same audit records. Returns the body of the response. `query` has text values, as in a URL.
  */
 export async function invoke(
   http: HttpContext,
@@ -35,7 +35,7 @@ export async function invoke(
   authorizeScope(operation, principal)
   const { sql, rates } = http.authentication
   if (operation.bucket !== null) await countSubject(sql, rates, operation.bucket, principal.subject)
-  // Headers and conditions are those of the other request.
+  // Response headers belong to the outer request.
   const here: Loading = { ...loading, params: given.params, header: () => undefined }
   const loaded = await handlers.load?.(here)
   authorizeRole(operation, principal)

@@ -27,7 +27,7 @@ describe('every answer', () => {
     ['a probe', 'GET', '/livez'],
   ]
   for (const [what, method, path, options] of requests) {
-    it(`every answer to ${what} has a request id, a response time and guarding headers (decisions D4, D5)`, async () => {
+    it(`every response to ${what} has a request id, a response time and security headers (decisions D4, D5)`, async () => {
       const { status, headers, body } = await test.send(method, path, options)
       assert.match(headers.get('x-request-id') ?? '', /^req_[0-9a-hjkmnp-tv-z]{24}$/)
       assert.match(headers.get('x-response-time') ?? '', /^\d+ms$/)
@@ -39,7 +39,7 @@ describe('every answer', () => {
     })
   }
 
-  it("every answer has a new request id, never the caller's (decision D4)", async () => {
+  it("every response has a new request id, never the caller's (decision D4)", async () => {
     const sent = 'my-own-id'
     const ids = await Promise.all(
       Array.from({ length: 20 }, async () => {
@@ -51,12 +51,12 @@ describe('every answer', () => {
     assert.equal(ids.includes(sent), false)
   })
 
-  it('every answer must not be cached', async () => {
+  it('responses of the API have Cache-Control: no-store', async () => {
     assert.equal((await test.send('GET', '/api/v1/hello')).headers.get('cache-control'), 'no-store')
   })
 })
 
-describe('a path that nothing is at', () => {
+describe('an unknown path', () => {
   const families: [string, 'resource_not_found' | 'RESOURCE_NOT_FOUND'][] = [
     ['/api/v1/auth/nope', 'resource_not_found'],
     ['/api/v1/auth/', 'resource_not_found'],
@@ -86,7 +86,7 @@ describe('a path that nothing is at', () => {
     ['/api/v1/hello%3fname=x', 'RESOURCE_NOT_FOUND'],
   ]
   for (const [path, code] of families) {
-    it(`${path} is 404 ${code} without details, also without a credential (decisions D2, D19, D24)`, async () => {
+    it(`the unknown path ${path} is 404 ${code} without details, also without a credential (decisions D2, D19, D24)`, async () => {
       const { status, body } = await rawSend(test.url, { method: 'GET', path })
       assert.equal(status, 404)
       assert.equal(body.error.code, code)
@@ -94,7 +94,7 @@ describe('a path that nothing is at', () => {
     })
   }
 
-  it('a path that nothing is at is 404 before its body is looked at, however large, malformed or strange (decision D3)', async () => {
+  it('an unknown path is 404 before its body is checked, even if it is large or malformed (decision D3)', async () => {
     const bodies: [string, string][] = [
       ['{', 'application/json'],
       ['x', 'text/plain'],
@@ -138,7 +138,7 @@ describe('a path', () => {
     }
   })
 
-  it('a path has the errors of its error_format however it is written', async () => {
+  it('a path has the errors of its error format however it is encoded', async () => {
     const { status, body } = await rawSend(test.url, {
       method: 'GET',
       path: '/api/v1/%61uth/user',
@@ -158,7 +158,7 @@ describe('methods', () => {
     paths.set(path, known)
   }
 
-  it('a path does not know are 405 with those it knows, before anything else (decision D12)', async () => {
+  it('a method that a path does not have is 405 with the allowed ones, before any other check (decision D12)', async () => {
     const codes: Record<string, (body: any) => unknown> = {
       agents: (body) => body.error.code === 'method_not_allowed',
       control: (body) => body.error.code === 'METHOD_NOT_ALLOWED',
@@ -166,7 +166,7 @@ describe('methods', () => {
     }
     for (const [path, { error_format }] of paths) {
       const example = path.replaceAll(/\{\w+\}/g, 'x1')
-      // A word may stand where another path has a parameter: then its methods are known there too.
+      // A literal segment may match the parameter of another path, whose methods are then allowed too.
       const alike = [...paths].filter(([other]) =>
         new RegExp(`^${other.replaceAll('.', '\\.').replaceAll(/\{\w+\}/g, '[^/]+')}$`).test(example),
       )
@@ -186,7 +186,7 @@ describe('methods', () => {
     }
   })
 
-  it('HEAD is answered as GET, without a body', async () => {
+  it('HEAD is answered like GET, without a body', async () => {
     for (const path of ['/api/v1/hello?name=Ada', '/api/v1/projects', '/api/v1/status', '/api/v1/docs', '/livez']) {
       const get = await test.send('GET', path)
       const head = await test.send('HEAD', path)
@@ -198,7 +198,7 @@ describe('methods', () => {
     assert.equal((await test.send('HEAD', '/api/v1/hello', { key: null })).status, 401)
   })
 
-  it('methods are not overridden by headers', async () => {
+  it('a header does not override the method', async () => {
     for (const name of ['x-http-method-override', 'x-http-method', 'x-method-override']) {
       const { body } = await test.send('POST', '/api/v1/projects', { headers: { [name]: 'GET' }, body: {} })
       assert.equal(body.error.code, 'INVALID_REQUEST')

@@ -12,7 +12,7 @@ before(async () => {
 })
 after(() => test.stop())
 
-/** What was wrong with a query of family A: field and code of each fault. */
+/** Field and code of each issue of a query, in the agents format. */
 async function faultsA(path: string): Promise<string[]> {
   const { status, body } = await test.send('GET', path)
   if (status === 200) return []
@@ -20,7 +20,7 @@ async function faultsA(path: string): Promise<string[]> {
   return body.error.details.map(({ field, code }: { field: string; code: string }) => `${field} ${code}`)
 }
 
-/** What was wrong with a query of family B: the field of the first fault. */
+/** Field of the first issue of a query, in the control format. */
 async function faultB(path: string): Promise<string | undefined> {
   const { status, body } = await test.send('GET', path)
   if (status === 200) return undefined
@@ -50,7 +50,7 @@ describe('integers in a query (decisions D16, D51)', () => {
     '[]',
     'true',
   ]) {
-    it(`${value} is refused as a limit, an offset and a page`, async () => {
+    it(`the text ${value} is refused as a limit, an offset and a page`, async () => {
       assert.deepEqual(await faultsA(`${agents}?limit=${value}`), ['limit invalid_format'])
       assert.deepEqual(await faultsA(`${agents}?offset=${value}`), ['offset invalid_format'])
       assert.equal(await faultB(`/api/v1/projects?page=${value}`), 'page')
@@ -58,7 +58,7 @@ describe('integers in a query (decisions D16, D51)', () => {
     })
   }
 
-  it('outside their range are refused with the range, never clamped', async () => {
+  it('an integer outside its range is refused with the range, not clamped', async () => {
     for (const limit of ['0', '101', '-1', '9999999999']) {
       const { status, body } = await test.send('GET', `${agents}?limit=${limit}`)
       assert.equal(status, 400)
@@ -74,7 +74,7 @@ describe('integers in a query (decisions D16, D51)', () => {
     for (const page of ['0', '-1']) assert.equal(await faultB(`/api/v1/projects?page=${page}`), 'page')
   })
 
-  it('at the ends of their range are taken', async () => {
+  it('an integer at the ends of its range is accepted', async () => {
     for (const query of ['limit=1', 'limit=100', 'limit=007', 'offset=0', 'offset=2147483647'])
       assert.deepEqual(await faultsA(`${agents}?${query}`), [], query)
     for (const query of ['page=1', 'page=2147483647&limit=100', 'limit=100'])
@@ -83,7 +83,7 @@ describe('integers in a query (decisions D16, D51)', () => {
 })
 
 describe('booleans in a query', () => {
-  it('booleans in a query are true or false and nothing else', async () => {
+  it('a boolean in a query is only true or false', async () => {
     for (const value of ['true', 'false'])
       assert.deepEqual(await faultsA(`/api/v1/auth/api-keys?active_only=${value}`), [])
     for (const value of ['1', '0', 'TRUE', 'yes', 'no', 'on', 't', 'null', 'true%20']) {
@@ -97,7 +97,7 @@ describe('booleans in a query', () => {
 })
 
 describe('a query', () => {
-  it('parameter that is repeated is refused, whatever its values (decision D16)', async () => {
+  it('a repeated query parameter is refused, whatever its values (decision D16)', async () => {
     for (const query of [
       'limit=5&limit=5',
       'limit=5&limit=',
@@ -112,14 +112,14 @@ describe('a query', () => {
     assert.deepEqual(await faultsA(`${agents}?limit=1&limit=2&limit=3`), ['limit invalid_format'])
   })
 
-  it('parameter that is empty is absent', async () => {
+  it('an empty query parameter is absent', async () => {
     assert.deepEqual(await faultsA(`${agents}?limit=&offset=&status=&sort=`), [])
     assert.deepEqual(await faultsA(`${agents}?limit`), [])
     assert.equal(await faultB('/api/v1/projects?page=&limit=&search=&sort=&order=&created_after='), undefined)
     assert.equal((await test.send('GET', '/api/v1/hello?name=')).body.message, 'Hello, World!')
   })
 
-  it('an unknown parameter is refused, however odd (decision D14)', async () => {
+  it('an unknown query parameter is refused, whatever its name (decision D14)', async () => {
     for (const [query, field] of [
       ['unknown=1', 'unknown'],
       ['unknown=', 'unknown'],
@@ -145,7 +145,7 @@ describe('a query', () => {
     assert.equal(({} as Record<string, unknown>).x, undefined)
   })
 
-  it('a name that is nearly known is named', async () => {
+  it('the error of a misspelled query parameter names the nearest known one', async () => {
     const { body } = await test.send('GET', `${agents}?stauts=failed`)
     assert.deepEqual(body.error.details, [
       { field: 'stauts', message: 'unknown query parameter `stauts`; did you mean `status`?', code: 'unknown_field' },
@@ -161,7 +161,7 @@ describe('a query', () => {
     })
   })
 
-  it('a query of a path that takes none is refused', async () => {
+  it('a query parameter of an operation without any is refused', async () => {
     const user = await test.send('GET', '/api/v1/auth/user?limit=5')
     assert.deepEqual(
       [user.status, user.body.error.code, user.body.error.details[0].field],
@@ -171,7 +171,7 @@ describe('a query', () => {
     assert.deepEqual([status.status, status.body.error.code], [400, 'VALIDATION_ERROR'])
   })
 
-  it('text must be well-formed and without U+0000 (decision D15)', async () => {
+  it('text in a query must be well-formed and without U+0000 (decision D15)', async () => {
     assert.equal(await faultB('/api/v1/hello?name=a%00b'), 'name')
     for (const bytes of ['%ff', 'a%C3', '%C0%80', '%ED%A0%80', '%EF%BF%BD%80', '%zz%80'])
       assert.equal(await faultB(`/api/v1/hello?&&name=${bytes}`), 'name', bytes)
@@ -184,12 +184,12 @@ describe('a query', () => {
     assert.equal(await faultB('/api/v1/projects?search=%00'), 'search')
   })
 
-  it('a query is decoded once, a plus being a space', async () => {
+  it('a query is decoded once, and a plus is a space', async () => {
     assert.equal((await test.send('GET', '/api/v1/hello?name=A%2BB+C%20D%2525')).body.message, 'Hello, A+B C D%25!')
     assert.equal((await test.send('GET', '/api/v1/hello?n%61me=Ada')).body.message, 'Hello, Ada!')
   })
 
-  it('a query with several faults tells all of them in family A, in the order of the contract, and one in family B (decisions D26, D27)', async () => {
+  it('of several invalid parameters the agents format lists all, in the order of the contract, and the control format one (decisions D26, D27)', async () => {
     assert.deepEqual(await faultsA(`${agents}?sort=x&limit=0&status=gone&offset=x`), [
       'status invalid_choice',
       'sort invalid_choice',
@@ -199,7 +199,7 @@ describe('a query', () => {
     assert.equal(await faultB('/api/v1/projects?limit=0&page=x&sort=id'), 'sort')
   })
 
-  it('choice is one of those named, in their case', async () => {
+  it('a choice in a query is one of the listed values, in their case', async () => {
     for (const sort of ['id', 'NAME', 'name,-name', '-updated_at', 'created_at;drop table agent', "name'"])
       assert.deepEqual(await faultsA(`${agents}?sort=${encodeURIComponent(sort)}`), ['sort invalid_choice'])
     for (const status of ['Running', 'all', 'deleted'])
@@ -208,7 +208,7 @@ describe('a query', () => {
     for (const order of ['up', 'ASC', '1']) assert.equal(await faultB(`/api/v1/projects?order=${order}`), 'order')
   })
 
-  it('moment that is none is refused', async () => {
+  it('an invalid timestamp in a query is refused', async () => {
     for (const at of ['yesterday', '2026-02-30', '2026-11-20T25:00', '1763631015']) {
       for (const name of ['created_after', 'created_before', 'updated_after', 'updated_before'])
         assert.equal(await faultB(`/api/v1/projects?${name}=${at}`), name)
@@ -219,7 +219,7 @@ describe('a query', () => {
     )
   })
 
-  it('a query that is very long is answered quickly', async () => {
+  it('a very long query is answered quickly', async () => {
     const began = performance.now()
     assert.equal((await test.send('GET', `${agents}?${'a=1&'.repeat(3000)}`)).status, 400)
     assert.ok(performance.now() - began < 5000)

@@ -8,15 +8,15 @@ import { cursorIssues } from './lists/cursor.ts'
 import { unknownInBody, unknownInQuery } from './unknown/unknown-members.ts'
 import { checkStructure, check, checkQuery, readQuery } from './validation.ts'
 
-/** What a request says before it is known to be valid. */
+/** Query and body of a request, before validation. */
 export interface RawRequest {
   query: Record<string, string>
-  /** Faults of parameters that the operation does not know. */
+  /** Issues of query parameters that the operation does not know. */
   unknown: Issue[]
   body: unknown
 }
 
-/** Check 7: syntax of query and body. */
+/** Check 7 of decision D3: the syntax of query and body. */
 export function readRequest(operation: Operation, request: FastifyRequest): RawRequest {
   const search = request.url.indexOf('?')
   const query = readQuery(search < 0 ? '' : request.url.slice(search))
@@ -44,11 +44,11 @@ function readBody(operation: Operation, request: FastifyRequest): unknown {
   const issue = checkStructure(body)
   if (issue) throw nameProblem(operation, body, issue) ?? invalid(issue)
   if (!isObject(body)) throw invalid({ field: 'body', message: 'must be an object', code: 'invalid_format' })
-  // On creation null means absent; on update it clears, which the operation's schema says itself (decision D17).
+  // In a POST, null means absent. In an update, null clears a field, which the operation's schema allows (decision D17).
   return operation.method === 'POST' ? withoutNulls(operation, body) : body
 }
 
-/** Without members that are null, but for what is inside of a member marked `x-verbatim`: there null is a value. */
+/** A body without null members, except inside members marked `x-verbatim`, where null is a value. */
 export function withoutNulls(operation: Operation, body: Record<string, unknown>): Record<string, unknown> {
   const members = Object.entries(operation.body?.properties ?? {}) as [string, { 'x-verbatim'?: boolean }][]
   const verbatim = members.filter(([name, schema]) => schema['x-verbatim'] && Object.hasOwn(body, name))
@@ -64,12 +64,12 @@ function parseJson(bytes: Buffer): unknown {
   }
 }
 
-/** Check 10: fields. Family A reports all faults together, query before body (decision D26). */
+/** Check 10 of decision D3: the fields. The problem has all issues, those of the query first (decision D26). */
 export function validate(operation: Operation, raw: RawRequest): { query: unknown; body: unknown } {
   const query = operation.query ? checkQuery(operation.query, raw.query) : { value: {}, issues: [] }
   const { body, issues: bodyIssues } = validateBody(operation, raw.body)
   const queryIssues = [...raw.unknown, ...query.issues, ...cursorIssues(raw.query)]
-  // What is unknown first: a member that is misspelled often lacks too.
+  // Unknown members first: a misspelled member is often also reported as missing.
   const issues = [...queryIssues, ...unknownInBody(operation, body), ...bodyIssues].slice(0, bounds.issues)
   const [first] = issues
   if (!first) return { query: query.value, body }

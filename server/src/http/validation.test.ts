@@ -7,7 +7,7 @@ const content = (value: unknown): unknown => [{ role: 'user', content: value }]
 const part = (value: unknown): unknown => content([value])
 const at = 'input[0].content'
 
-/** Inputs of a task, which may have several forms, with what is wrong in the form that was meant. */
+/** Invalid inputs of a task, whose schema is a union, with the issue of the alternative that was meant. */
 const cases: readonly [unknown, string, RegExp][] = [
   [5, 'input', /^does not have the right format: The input: a text, messages, or an object/],
   [null, 'input', /^input is required$/],
@@ -31,9 +31,9 @@ const cases: readonly [unknown, string, RegExp][] = [
   [part({ type: 'file', url: 'data:x' }), `${at}[0].file_id`, /is required$/],
 ]
 
-describe('of a value that may have several forms', () => {
+describe('a value of a union', () => {
   for (const [input, field, message] of cases)
-    it(`of a value that may have several forms the one fault is that of the form that was meant: ${JSON.stringify(input)}`, () => {
+    it(`the issue of an invalid value of a union is that of the alternative that was meant: ${JSON.stringify(input)}`, () => {
       const issues = check(createTask.body, { input })
       assert.deepEqual(
         issues.map((issue) => issue.field),

@@ -22,7 +22,7 @@ function makeAjv(allErrors: boolean): Ajv {
   })
   ajv.addKeyword({
     keyword: 'x-future',
-    // A text that is no moment at all is the format's complaint.
+    // Text that is not a timestamp is an error of `format`.
     validate: (_: boolean, text: string) => !(Date.parse(parseTimestamp(text) ?? '9999-12-31') <= Date.now()),
   })
   for (const keyword of ['x-secret', 'x-name', 'x-ref', 'x-asked-without', 'x-made-by-command'])
@@ -38,9 +38,9 @@ function isHttpUrl(text: string): boolean {
 const compiled = { every: new WeakMap<object, ValidateFunction>(), first: new WeakMap<object, ValidateFunction>() }
 
 /**
- * Validates `value` against a schema of the contract and fills in defaults. Returns the errors, one for a field and
- * `bounds.issues` at most; none when it is valid. A value with more than `bounds.values_checked` parts is reported by
- * its first error only: half a million invalid values must not keep the process busy.
+ * Validates `value` against a schema of the contract and fills in defaults. Returns at most one issue per field and
+ * `bounds.issues` in total; none if the value is valid. For a value with more than `bounds.values_checked` parts only
+ * the first issue is returned: half a million invalid values must not keep the process busy.
  */
 export function check(schema: object, value: unknown): Issue[] {
   const kind = isSmall(value) ? 'every' : 'first'
@@ -48,16 +48,16 @@ export function check(schema: object, value: unknown): Issue[] {
   if (!validate) compiled[kind].set(schema, (validate = (kind === 'every' ? every : first).compile(schema)))
   if (validate(value)) return []
   const errors = validate.errors ?? []
-  // They hold what was sent, which is not needed any more.
+  // The errors reference the value, which must not stay in memory.
   validate.errors = null
   const byField = new Map<string, Issue>()
-  // One complaint a field is enough: an empty text breaks its least length and its pattern alike.
+  // One issue per field: empty text violates both `minLength` and `pattern`.
   for (const issue of meant(errors).map((error) => issueOf(error)))
     if (!byField.has(issue.field)) byField.set(issue.field, issue)
   return [...byField.values()].slice(0, bounds.issues)
 }
 
-/** Whether there are no more than `bounds.values_checked` values in it. */
+/** Whether a value contains at most `bounds.values_checked` values. */
 function isSmall(value: unknown): boolean {
   const open = [value]
   let count = 0
@@ -73,9 +73,9 @@ function isSmall(value: unknown): boolean {
 }
 
 /**
- * What is wrong with a parsed body whatever its fields mean (decisions D11, D15): nesting deeper than 32, a key that
- * reaches for a prototype, text with U+0000 or a lone surrogate, a number that overflowed. Walks without recursion:
- * `JSON.parse` accepts 100,000 levels, and whatever recurses dies between 2,000 and 5,000.
+ * The first error of a parsed body that does not depend on its schema (decisions D11, D15): nesting deeper than
+ * `bounds.nesting`, a key that sets a prototype, text with U+0000 or a lone surrogate, a number that overflowed. It does
+ * not recurse: `JSON.parse` accepts 100,000 levels, and recursive code overflows the stack between 2,000 and 5,000.
  */
 export function checkStructure(body: unknown): Issue | undefined {
   const open: { value: unknown; path: string; depth: number }[] = [{ value: body, path: '', depth: 0 }]
@@ -94,7 +94,7 @@ export function checkStructure(body: unknown): Issue | undefined {
         code: 'out_of_range',
         max: bounds.nesting,
       }
-    // Of half a million numbers none is worth a path.
+    // Building a path for each of half a million numbers would cost too much.
     if (Array.isArray(value) && value.every(isPlain)) continue
     for (const [key, member] of Object.entries(value)) {
       const field = Array.isArray(value) ? `${path}[${key}]` : path ? `${path}.${key}` : key
@@ -113,7 +113,7 @@ export function checkStructure(body: unknown): Issue | undefined {
   return undefined
 }
 
-/** A value with nothing in it that could be wrong. */
+/** Whether a value is null, a boolean or a finite number, which `checkStructure` always accepts. */
 function isPlain(value: unknown): boolean {
   return value === null || typeof value === 'boolean' || (typeof value === 'number' && Number.isFinite(value))
 }
@@ -124,8 +124,8 @@ export function isCleanText(text: string): boolean {
 }
 
 /**
- * The query string with its question mark, read once: empty parameters are absent, repeated ones are faults (decision D16). `names` are
- * all that it has.
+ * Parses a query string that begins with its question mark: empty parameters are absent, repeated ones are issues
+ * (decision D16). `names` includes the empty ones.
  */
 export function readQuery(search: string): { values: Record<string, string>; names: Set<string>; issues: Issue[] } {
   const values: Record<string, string> = Object.create(null)
@@ -147,7 +147,7 @@ export function readQuery(search: string): { values: Record<string, string>; nam
   return { values, names: seen, issues: [...issues.values()] }
 }
 
-/** A piece of a query, by its place as URLSearchParams divides it. */
+/** The raw text of the nth parameter, split as URLSearchParams does. */
 function pieceOf(search: string, nth: number): string {
   return search
     .slice(1)
@@ -155,7 +155,7 @@ function pieceOf(search: string, nth: number): string {
     .filter((piece) => piece !== '')[nth]!
 }
 
-/** Whether the bytes that a piece of a query encodes are UTF-8: URLSearchParams puts U+FFFD in the place of others. */
+/** Whether the percent-encoded bytes of a parameter are UTF-8; URLSearchParams replaces others by U+FFFD. */
 function isUtf8(piece: string): boolean {
   try {
     decodeURIComponent(piece.replaceAll(/%(?![0-9a-f]{2})/gi, '%25'))
@@ -165,7 +165,7 @@ function isUtf8(piece: string): boolean {
   }
 }
 
-/** Query parameters have text only: turns it into the types that the schema names, without guessing (decision D16). */
+/** Converts the text of query parameters to the types of the schema, strictly (decision D16), and validates them. */
 export function checkQuery(
   schema: object,
   values: Record<string, string>,

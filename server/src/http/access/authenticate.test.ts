@@ -30,7 +30,7 @@ before(async () => {
 })
 after(() => test.stop())
 
-/** How a credential is refused at the three kinds of endpoint: `/auth/*`, agents, family B (decision D23). */
+/** How a credential is refused by the three kinds of endpoint: `/auth/*`, agents, and those of `control` (decision D23). */
 async function refusals(options: SendOptions): Promise<{ codes: [string, string, string]; challenge: string | null }> {
   const codes: string[] = []
   let challenge: string | null = null
@@ -49,7 +49,7 @@ const bare = 'Bearer realm="cadre"'
 const withError = 'Bearer realm="cadre", error="invalid_token"'
 
 describe('a request without a good credential', () => {
-  it('a request without a good credential is unauthorized where none is sent (decisions D20, D23)', async () => {
+  it('a request without a credential is 401 (decisions D20, D23)', async () => {
     assert.deepEqual(await refusals({}), { codes: ['unauthorized', 'unauthorized', 'UNAUTHORIZED'], challenge: bare })
     assert.deepEqual(await refusals({ cookie: 'other=1; cadre_sessions=x' }), {
       codes: ['unauthorized', 'unauthorized', 'UNAUTHORIZED'],
@@ -98,7 +98,7 @@ describe('a request without a good credential', () => {
     ],
   ]
   for (const [what, make] of keys) {
-    it(`a request without a good credential gets the error that its key is not valid: ${what}`, async () => {
+    it(`an API key is refused as invalid: ${what}`, async () => {
       const expected = { codes: ['invalid_api_key', 'unauthorized', 'UNAUTHORIZED'], challenge: bare }
       assert.deepEqual(await refusals({ key: await make() }), expected)
     })
@@ -124,13 +124,13 @@ describe('a request without a good credential', () => {
     ],
   ]
   for (const [what, make] of authorizations) {
-    it(`a request without a good credential gets the error that its token is not valid: ${what}`, async () => {
+    it(`an Authorization header is refused as an invalid token: ${what}`, async () => {
       const expected = { codes: ['invalid_token', 'unauthorized', 'UNAUTHORIZED'], challenge: withError }
       assert.deepEqual(await refusals({ headers: { authorization: await make() } }), expected)
     })
   }
 
-  it('a request without a good credential gets the error that its token has expired', async () => {
+  it('an expired access token is refused as expired', async () => {
     const { token } = await makeToken(test, person, ['admin'], new Date(Date.now() - 1000).toISOString())
     assert.deepEqual(await refusals({ token }), {
       codes: ['expired_token', 'unauthorized', 'UNAUTHORIZED'],
@@ -171,7 +171,7 @@ describe('a request without a good credential', () => {
     ],
   ]
   for (const [what, make] of cookies) {
-    it(`a request without a good credential is unauthorized with a cookie that is ${what}`, async () => {
+    it(`a session cookie is refused: ${what}`, async () => {
       assert.deepEqual(await refusals({ cookie: await make() }), {
         codes: ['unauthorized', 'unauthorized', 'UNAUTHORIZED'],
         challenge: bare,
@@ -181,7 +181,7 @@ describe('a request without a good credential', () => {
 })
 
 describe('a good credential', () => {
-  it('a good credential of each kind is enough, the scheme in any case', async () => {
+  it('each kind of credential is accepted, with the Bearer scheme in any case', async () => {
     const each: SendOptions[] = [
       { key: good.key },
       { token: good.token },
@@ -195,7 +195,7 @@ describe('a good credential', () => {
       assert.equal((await test.send('GET', '/api/v1/auth/user', options)).status, 200, JSON.stringify(options))
   })
 
-  it('a good credential stops working with the request after it is revoked, everywhere', async () => {
+  it('a revoked API key is refused by every process with the next request', async () => {
     const { id, key } = await makeKey(test, person, ['admin'])
     assert.equal((await test.send('GET', '/api/v1/hello', { key })).status, 200)
     assert.equal((await test.send('DELETE', `/api/v1/auth/api-keys/${id}`, { key })).status, 200)
@@ -207,7 +207,7 @@ describe('an API key as a bearer', () => {
   const send = (authorization: string, headers: Record<string, string> = {}) =>
     test.send('GET', '/api/v1/auth/user', { key: null, headers: { authorization, ...headers } })
 
-  it('an API key as a bearer is refused as a key where it is wrong, cut or revoked', async () => {
+  it('an API key as a bearer that is wrong, cut or revoked gets the error of an invalid API key', async () => {
     const { id, key } = await makeKey(test, person, ['admin'])
     assert.equal((await send(`Bearer ${key}`)).status, 200)
     await test.send('DELETE', `/api/v1/auth/api-keys/${id}`, { key })
@@ -217,12 +217,12 @@ describe('an API key as a bearer', () => {
     }
   })
 
-  it('an API key as a bearer counts before another key in X-API-Key', async () => {
+  it('an API key as a bearer takes precedence over a key in X-API-Key', async () => {
     assert.equal((await send(`Bearer ${good.key}`, { 'x-api-key': 'cadre_wrong' })).status, 200)
     assert.equal((await send('Bearer cadre_wrong', { 'x-api-key': good.key })).status, 401)
   })
 
-  it('an API key as a bearer counts in the windows of the key', async () => {
+  it('requests with an API key as a bearer count in the rate windows of the key', async () => {
     const { key } = await makeKey(test, person, ['admin'])
     const remaining = async (headers: Record<string, string>) =>
       Number((await test.send('GET', '/api/v1/hello', { key: null, headers })).headers.get('x-ratelimit-remaining'))
@@ -232,7 +232,7 @@ describe('an API key as a bearer', () => {
 })
 
 describe('several credentials in one request', () => {
-  it('several credentials in one request are judged by the first of Authorization, X-API-Key and cookie, without falling back (decision D20)', async () => {
+  it('of several credentials in a request only the first of Authorization, X-API-Key and cookie counts (decision D20)', async () => {
     const bad = {
       authorization: `Bearer ${'x'.repeat(43)}`,
       'x-api-key': `cadre_${'0'.repeat(32)}`,
@@ -252,7 +252,7 @@ describe('several credentials in one request', () => {
     }
   })
 
-  it('several credentials in one request of one kind: of two Authorization headers the first counts, of two keys neither', async () => {
+  it('of two Authorization headers the first counts, and two X-API-Key headers are refused', async () => {
     const send = (...headers: string[]) =>
       rawSend(test.url, {
         method: 'GET',
@@ -266,7 +266,7 @@ describe('several credentials in one request', () => {
 })
 
 describe('scopes (decision D22)', () => {
-  it('scopes that are missing are named in both places, with those provided', async () => {
+  it('a missing scope is named in the error and in its details, with the scopes provided', async () => {
     const { key } = await makeKey(test, person, ['projects:read', 'api_keys:read'])
     const a = await test.send('POST', agents, { key, body: { name: 'x' } })
     assert.deepEqual([a.status, a.body.error.code], [403, 'insufficient_scope'])
@@ -284,13 +284,13 @@ describe('scopes (decision D22)', () => {
     })
   })
 
-  it('scopes of which any would do are one entry (decision D72)', async () => {
+  it('a requirement that any of several scopes meets is reported as one entry (decision D72)', async () => {
     const { key } = await makeKey(test, person, ['read'])
     const { status, body } = await test.send('PUT', '/api/v1/auth/user', { key, body: { name: 'x' } })
     assert.deepEqual([status, body.error.code, body.error.required_scopes], [403, 'insufficient_scope', ['write']])
   })
 
-  it('scopes of a token are those of the token, not of its grant', async () => {
+  it('an access token has its own scopes, not those of its grant', async () => {
     const { grant_id, token } = await makeToken(test, person, ['projects:read'])
     await test.sql`update oauth_grant set scopes = ${['admin']} where id = ${grant_id}`
     assert.equal((await test.send('POST', '/api/v1/projects', { token, body: { name: 'narrow' } })).status, 403)
@@ -298,7 +298,7 @@ describe('scopes (decision D22)', () => {
 })
 
 describe('kinds of credential (decision D60)', () => {
-  it('API keys have no session', async () => {
+  it('an API key is refused by operations on sessions', async () => {
     for (const [method, path] of [
       ['GET', '/api/v1/auth/session'],
       ['GET', '/api/v1/auth/sessions'],
@@ -319,7 +319,7 @@ describe('the order of checks (decision D3)', () => {
   const each = async (options: Credential & { body?: unknown }): Promise<number> =>
     (await test.send('PUT', stranger, options)).status
 
-  it('the order of checks is credential, scope, syntax, existence, role, fields', async () => {
+  it('requests are checked for credential, scope, syntax, existence, role and fields, in this order', async () => {
     const viewer = await makePerson(test, 'viewer', person.org_id)
     const { key: reader } = await makeKey(test, person, ['read'])
     const { key: tooLow } = await makeKey(test, viewer, ['admin'])
@@ -340,7 +340,7 @@ describe('the order of checks (decision D3)', () => {
 })
 
 describe('the organization of a cookie (decision D62)', () => {
-  it('the organization of a cookie is the one joined first, or the one that X-Organization-ID names', async () => {
+  it('a cookie acts in the organization that its user joined first, or the one in X-Organization-ID', async () => {
     const person = await makePerson(test)
     const second = await makePerson(test)
     await test.sql`insert into member (org_id, user_id, role, joined_at) values (${second.org_id}, ${person.user_id}, 'viewer', now() + interval '1 second')`
@@ -349,7 +349,7 @@ describe('the organization of a cookie (decision D62)', () => {
       test.send('POST', '/api/v1/projects', { cookie, headers, body: { name } })
     assert.equal((await create({}, 'first-org')).status, 201)
     assert.equal((await create({ 'x-organization-id': person.org_id }, 'first-too')).status, 201)
-    // Of the second they are a viewer.
+    // The user is a viewer of the second organization.
     assert.equal((await create({ 'x-organization-id': second.org_id }, 'second-org')).status, 403)
     const names = async (org_id: string) =>
       (await test.sql<{ name: string }>`select name from project where org_id = ${org_id} order by id`).map(
@@ -359,7 +359,7 @@ describe('the organization of a cookie (decision D62)', () => {
     assert.deepEqual(await names(second.org_id), [])
   })
 
-  it('the organization of a cookie does not exist where the user is no member, or it is none', async () => {
+  it('a cookie with an X-Organization-ID of which its user is no member, or that is no id, gets 404', async () => {
     for (const id of [(await makePerson(test)).org_id, 'org_00000000000000000000000000', 'x', '1', "' or 1=1"]) {
       const { status, body } = await test.send('GET', '/api/v1/auth/user', {
         cookie: good.cookie,
@@ -372,7 +372,7 @@ describe('the organization of a cookie (decision D62)', () => {
     }
   })
 
-  it('the organization of a cookie is not to be chosen by keys and tokens, which belong to one', async () => {
+  it('X-Organization-ID is ignored with a key or a token', async () => {
     const other = await makePerson(test)
     for (const credential of [{ key: good.key }, { token: good.token }]) {
       const { status, body } = await test.send('GET', '/api/v1/projects', {

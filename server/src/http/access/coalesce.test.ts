@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { makeCoalescer } from './coalesce.ts'
 
-describe('asking together', () => {
-  it('asking together never returns the answer to a query that was sent before the call', async () => {
+describe('coalesced queries', () => {
+  it('a coalesced query never returns the result of a query that was sent before the call', async () => {
     const coalesce = makeCoalescer({ waitMax_ms: 60_000 })
     const asked: { of: number; answer: (text: string) => void }[] = []
     const ask = (of: number) => new Promise<string>((answer) => asked.push({ of, answer }))
@@ -33,14 +33,14 @@ describe('asking together', () => {
     assert.deepEqual(await other, { answer: 'another', place: 0, of: 1 })
   })
 
-  it('asking together tells all who shared a question that it failed, and asks again for those who come later', async () => {
+  it('a failed query fails for all callers that shared it, and later callers get a new query', async () => {
     const coalesce = makeCoalescer({ waitMax_ms: 60_000 })
     const failing = () => Promise.reject(new Error('no database'))
     await Promise.all([1, 2, 3].map(() => assert.rejects(coalesce('key', failing), /no database/)))
     assert.equal((await coalesce('key', async () => 'back')).answer, 'back')
   })
 
-  it('asking together asks once more where the connection broke under several, and not twice', async () => {
+  it('a shared query whose connection broke is repeated once, and not twice', async () => {
     const coalesce = makeCoalescer({ waitMax_ms: 60_000 })
     const lost = () => Promise.reject(Object.assign(new Error('terminating connection'), { code: '57P01' }))
     for (const breaks of [1, 2]) {
@@ -60,7 +60,7 @@ describe('asking together', () => {
     await assert.rejects(coalesce('key', lost), /terminating/)
   })
 
-  it('asking together does not ask again what took too long', async () => {
+  it('a shared query that timed out is not repeated', async () => {
     const coalesce = makeCoalescer({ waitMax_ms: 60_000 })
     const asked: number[] = []
     const slow = (of: number) => {
@@ -72,7 +72,7 @@ describe('asking together', () => {
     assert.deepEqual(asked, [1, 2])
   })
 
-  it('asking together makes no caller wait longer than for a connection while a query hangs', async () => {
+  it('while a query hangs, a caller waits for the next one no longer than for a connection', async () => {
     const coalesce = makeCoalescer({ waitMax_ms: 20 })
     const hung = Promise.withResolvers<string>()
     const first = coalesce('key', () => hung.promise)
@@ -80,7 +80,7 @@ describe('asking together', () => {
     const start_ms = performance.now()
     await assert.rejects(
       coalesce('key', () => Promise.resolve('never')),
-      /timeout: no turn came within 20 ms/,
+      /timeout: the operation did not start within 20 ms/,
     )
     assert.ok(performance.now() - start_ms >= 19)
     hung.resolve('late')
@@ -89,7 +89,7 @@ describe('asking together', () => {
   })
 })
 
-/** Asks once, and while that is on its way so many times more. */
+/** Sends one query, and further ones while it is in flight. */
 async function oneAndThen<T>(more: number, ask: () => Promise<T>): Promise<PromiseSettledResult<T>[]> {
   const first = Promise.allSettled([ask()])
   await Promise.resolve()

@@ -17,7 +17,7 @@ after(() => test.stop())
 const absentAgent = 'agent_00000000000000000000000000'
 const absent = '/api/v1/projects/proj_999999'
 
-/** A request that each bucket of credentials counts; most of them fail, which changes nothing about being counted. */
+/** A request that each bucket of credentials counts. Most of them fail, and are counted all the same. */
 const requests: Partial<Record<BucketName, [method: string, path: string, status: number]>> = {
   general: ['GET', '/api/v1/hello', 200],
   'api_keys.create': ['POST', '/api/v1/auth/api-keys', 400],
@@ -49,8 +49,8 @@ async function newKey(): Promise<{ id: string; key: string }> {
 }
 
 /**
- * Puts both windows of a bucket a whole window ahead, where they count as running ones until then: no minute ends in the
- * middle of a test. `left` is how many requests remain in each.
+ * Moves both windows of a bucket one window into the future, where they stay current until then, so no minute ends in
+ * the middle of a test. `left` is the number of requests that remain in each.
  */
 async function hold(subject: string, bucket: BucketName, used: { hour?: number; minute?: number } = {}): Promise<void> {
   await test.sql`
@@ -71,7 +71,7 @@ const number = ({ headers }: Reply, name: string): number => Number(headers.get(
 const standing = (reply: Reply): number[] =>
   ['x-ratelimit-limit', 'x-ratelimit-remaining', 'x-ratelimit-reset'].map((name) => number(reply, name))
 
-/** Holds a refusal to decision D89, header by header. */
+/** Checks body and headers of a refusal (decision D89). */
 function assertRefused(reply: Reply, bucket: string, limit: number): void {
   const { status, headers, body } = reply
   assert.equal(status, 429)
@@ -90,7 +90,7 @@ function assertRefused(reply: Reply, bucket: string, limit: number): void {
 }
 
 describe('a 429', () => {
-  it('a 429 names the setting that raises the limit to owners and admins, and to no others', async () => {
+  it('a 429 names the setting that raises the limit only to owners and admins', async () => {
     for (const [role, hint] of [
       ['owner', true],
       ['admin', true],
@@ -110,7 +110,7 @@ describe('a 429', () => {
 describe('every bucket of a credential', () => {
   const ofCredential = (Object.entries(buckets) as [BucketName, Bucket][]).filter(([, { per }]) => per === 'credential')
   for (const [name, { hour, minute }] of ofCredential) {
-    it(`${name} serves its last request, refuses the next, and does not count it (decisions D85, D87, D89)`, async () => {
+    it(`the bucket ${name} serves its last request, refuses the next, and does not count it (decisions D85, D87, D89)`, async () => {
       const request = requests[name]
       assert.ok(request, 'no request is known that it counts')
       const [method, path, status] = request
@@ -135,7 +135,7 @@ describe('every bucket of a credential', () => {
     })
   }
 
-  it('every bucket of a credential is counted from its first request', async () => {
+  it('the first request of a credential is already counted', async () => {
     const { id, key } = await newKey()
     await hold(id, 'agents.create')
     const statuses: number[] = []
@@ -143,7 +143,7 @@ describe('every bucket of a credential', () => {
     assert.deepEqual(statuses, [...Array.from({ length: 10 }, () => 404), 429, 429])
   })
 
-  it('every bucket of a credential counts whatever comes of a request: success, fault, missing scope (decision D87)', async () => {
+  it('a request is counted whether it succeeds, is invalid or lacks a scope (decision D87)', async () => {
     const { id, key } = await makeKey(test, ownerOf(test), ['agents:write'])
     await hold(id, 'general')
     await hold(id, 'agents.create')
@@ -156,7 +156,7 @@ describe('every bucket of a credential', () => {
     assert.deepEqual(await used(id, 'agents.create'), { hour: 4, minute: 4 })
   })
 
-  it('every bucket of a credential does not count a request without a good credential', async () => {
+  it('a request with an invalid credential is not counted', async () => {
     const [before] = await test.sql<{ count: number }>`select count(*) from rate_window`
     for (const key of [null, 'cadre_', `cadre_${'0'.repeat(32)}`])
       assert.equal((await test.send('GET', '/api/v1/hello', { key })).status, 401)
@@ -164,7 +164,7 @@ describe('every bucket of a credential', () => {
     assert.deepEqual(after, before)
   })
 
-  it('every bucket of a credential is one for all four actions', async () => {
+  it('the four actions of an agent share one bucket', async () => {
     const { id, key } = await newKey()
     await hold(id, 'agents.action', { minute: 46 })
     for (const [action, status] of [
@@ -181,7 +181,7 @@ describe('every bucket of a credential', () => {
 })
 
 describe('the general limits', () => {
-  it('the general limits hold for the hour and the minute both, the one with less left speaking (decisions D85, D88)', async () => {
+  it('the general limits hold for hour and minute, and the headers show the one with less left (decisions D85, D88)', async () => {
     const { id, key } = await newKey()
     const hello = () => test.send('GET', '/api/v1/hello', { key })
     await hold(id, 'general', { hour: 500, minute: 10 })
@@ -196,7 +196,7 @@ describe('the general limits', () => {
     assert.deepEqual(await used(id, 'general'), { hour: 500, minute: 100 })
   })
 
-  it('the general limits say to come back after the hour where both are spent', async () => {
+  it('Retry-After is the end of the hour if hour and minute are both spent', async () => {
     const { id, key } = await newKey()
     await hold(id, 'general', { hour: 1000, minute: 100 })
     const reply = await test.send('GET', '/api/v1/hello', { key })
@@ -204,7 +204,7 @@ describe('the general limits', () => {
     assert.ok(Number(reply.headers.get('retry-after')) > 120)
   })
 
-  it('the general limits do not apply to an endpoint with its own limit, nor the other way round', async () => {
+  it('an endpoint with a limit does not count in the general limits, nor the other way round', async () => {
     const { id, key } = await newKey()
     await hold(id, 'general', { hour: 1000, minute: 100 })
     const reply = await test.send('GET', agents, { key })
@@ -218,7 +218,7 @@ describe('the general limits', () => {
 })
 
 describe('a window', () => {
-  it('a window is aligned to the minute or hour in UTC, and what was used ends with it', async () => {
+  it('a rate window is aligned to the minute or hour in UTC, and its count ends with it', async () => {
     const { id, key } = await newKey()
     const hello = () => test.send('GET', '/api/v1/hello', { key })
     const began = Math.floor(Date.now() / 1000)
@@ -251,7 +251,7 @@ describe('requests at once', () => {
   })
   after(() => other.stop())
 
-  it('requests at once on two processes are admitted exactly as many times as the limit says', async () => {
+  it('concurrent requests on two processes are admitted exactly as often as the limit allows', async () => {
     for (const [bucket, limit, count, method, path] of [
       ['agents.create', 10, 50, 'POST', `${absent}/agents`],
       ['agents.update', 20, 40, 'PUT', `${absent}/agents/${absentAgent}`],
@@ -265,18 +265,18 @@ describe('requests at once', () => {
       )
       const admitted = replies.filter(({ status }) => status !== 429)
       assert.equal(admitted.length, limit, bucket)
-      // Each got another number of remaining requests.
+      // Each response has a different number of remaining requests.
       assert.equal(new Set(admitted.map((reply) => number(reply, 'x-ratelimit-remaining'))).size, limit)
       assert.equal((await used(id, bucket))?.minute, limit)
     }
   })
 
-  it('requests at once that are the first of their credential are all counted', async () => {
+  it('concurrent first requests of a credential are all counted', async () => {
     const { id, key } = await newKey()
     const sends = [sender(test.url, key), sender(other.url, key)]
     await Promise.all(Array.from({ length: 20 }, (_, i) => sends[i % 2]!('GET', '/api/v1/hello')))
     const row = await used(id, 'general')
-    // An hour that ends in between begins anew.
+    // The count starts again if an hour ends in between.
     assert.ok(row!.hour === 20 || new Date().getMinutes() === 0, JSON.stringify(row))
   })
 })
@@ -284,14 +284,14 @@ describe('requests at once', () => {
 describe('who is counted together (decision D86)', () => {
   const hello = (credential: Credential) => test.send('GET', '/api/v1/hello', credential)
 
-  it('a key has its own bucket', async () => {
+  it('each API key has a separate bucket', async () => {
     const [one, other] = [await newKey(), await newKey()]
     await hold(one.id, 'general', { minute: 100 })
     assert.equal((await hello({ key: one.key })).status, 429)
     assert.equal((await hello({ key: other.key })).status, 200)
   })
 
-  it('all tokens of a grant', async () => {
+  it('all tokens of a grant share a bucket', async () => {
     const [one, other] = [
       await makeToken(test, ownerOf(test), ['admin']),
       await makeToken(test, ownerOf(test), ['admin']),
@@ -302,7 +302,7 @@ describe('who is counted together (decision D86)', () => {
     assert.equal((await hello({ token: other.token })).status, 429)
   })
 
-  it('all cookies of a user, with ten times the general limits and no more of the others', async () => {
+  it('all cookies of a user share a bucket, with ten times the general limits and the usual other limits', async () => {
     const person = await makePerson(test)
     const [one, other] = [await makeSession(test, person), await makeSession(test, person)]
     await hold(person.user_id, 'general', { minute: 998 })
@@ -322,7 +322,7 @@ describe('the headers of every answer to a credential (decision D88)', () => {
     `x-ratelimit-${name}-tokens`,
   ])
 
-  it('the headers of every answer to a credential are there whatever its status, and numbers', async () => {
+  it('every response to a credential has numeric rate limit headers, whatever its status', async () => {
     const { key } = await makeKey(test, ownerOf(test), ['read'])
     const spent = await newKey()
     await hold(spent.id, 'general', { minute: 100 })
@@ -346,7 +346,7 @@ describe('the headers of every answer to a credential (decision D88)', () => {
     }
   })
 
-  it('RateLimit-Policy and RateLimit tell the window that has less left, of a minute as burst and of an hour as hour', async () => {
+  it('RateLimit-Policy and RateLimit show the window with less left, named burst for a minute and hour for an hour', async () => {
     const { id, key } = await newKey()
     const told = async () => {
       const { headers } = await test.send('GET', '/api/v1/hello', { key })
@@ -361,7 +361,7 @@ describe('the headers of every answer to a credential (decision D88)', () => {
     assert.deepEqual(await told(), ['"hour";q=1000;w=3600', '"hour";r=49'])
   })
 
-  it('the headers of every answer to a credential tell the general hour, and the model tokens of the hour', async () => {
+  it('every response to a credential shows the general limit and the model tokens of the hour', async () => {
     const { id, key } = await newKey()
     await hold(id, 'general', { hour: 41 })
     await test.sql`insert into token_usage (subject, hour, tokens) values (${id}, date_trunc('hour', now(), 'UTC'), 250), (${id}, date_trunc('hour', now(), 'UTC') - interval '1 hour', 9000)`
@@ -378,7 +378,7 @@ describe('the headers of every answer to a credential (decision D88)', () => {
 })
 
 describe('model tokens (decision D90)', () => {
-  it('model tokens that are spent refuse start, restart and launch until the hour ends, and nothing else', async () => {
+  it('without model tokens left, only start, restart and launch are refused until the hour ends', async () => {
     const { id, key } = await newKey()
     const { body: agent } = await test.send('POST', agents, { key, body: { name: 'thirsty' } })
     const act = (action: string) => test.send('POST', `${agents}/${agent.id}/${action}`, { key })
@@ -399,7 +399,7 @@ describe('model tokens (decision D90)', () => {
 })
 
 describe('addresses', () => {
-  it('addresses have a separate bucket where no credential is needed', async () => {
+  it('an operation without credentials counts requests by address', async () => {
     await hold('ip:127.0.0.1', 'docs', { minute: 58 })
     const first = await test.send('GET', '/api/v1/docs', { key: null })
     assert.equal(first.status, 200)
@@ -411,7 +411,7 @@ describe('addresses', () => {
       assert.equal((await test.send('GET', '/api/v1/status', { key: null })).headers.get('x-ratelimit-limit'), null)
   })
 
-  it('addresses are those of the client behind a trusted proxy, IPv6 by its /64 (decision D86)', async () => {
+  it('behind a trusted proxy the address of the client is counted, IPv6 by its /64 (decision D86)', async () => {
     const behind = await startAnother(test, { CADRE_RATE_LIMITS_SCALE: '1', CADRE_TRUSTED_PROXIES: '127.0.0.1' })
     try {
       const docs = async (address: string) => {
@@ -431,7 +431,7 @@ describe('addresses', () => {
         [await docs('2001:db8:0:1::1'), await docs('2001:db8:0:1:ffff::2'), await docs('2001:db8:0:2::1')],
         [59, 58, 59],
       )
-      // Only the proxy's own word is believed, not what the client put before it.
+      // Only the address that the proxy added counts, not those that the client sent.
       assert.equal(await docs('198.51.100.1, 203.0.113.7'), 57)
     } finally {
       await behind.stop()
@@ -456,7 +456,7 @@ describe('addresses', () => {
 })
 
 describe('the operator (decision D91)', () => {
-  it('the operator may turn limits off: nothing is counted, and no header speaks of limits', async () => {
+  it('with rate limits off, nothing is counted and no response has rate limit headers', async () => {
     const off = await startAnother(test, { CADRE_RATE_LIMITS: 'off' })
     try {
       const { id, key } = await newKey()
@@ -480,7 +480,7 @@ describe('the operator (decision D91)', () => {
     }
   })
 
-  it('the operator may scale them, down to one request', () => {
+  it('rate limits can be scaled, down to one request', () => {
     const limits = (scale: number) => limitsOf('agents.create', { enabled: true, scale }).minute
     assert.deepEqual(
       [limits(1), limits(2), limits(0.5), limits(0.25), limits(0.001), limits(10_000)],
@@ -496,7 +496,7 @@ describe('the governing window', () => {
       { admitted: true, hour_used, minute_used, hour_reset: 3600, minute_reset: 60, now: 0 },
       { hour: 1000, minute: 100 },
     )
-  it('the governing window is the one with less left, and of two that are spent the one that lasts', () => {
+  it('the governing window is the one with less left; if both are spent, the hour', () => {
     const hour = { name: 'hour', seconds: 3600, limit: 1000, reset: 3600 }
     const minute = { name: 'burst', seconds: 60, limit: 100, reset: 60 }
     assert.deepEqual(at(1, 1), { ...minute, remaining: 99 })

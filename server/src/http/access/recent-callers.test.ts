@@ -21,7 +21,7 @@ describe('callers that are remembered', () => {
     callers.note({ authorization: 'Bearer b' }, caller('b'))
     callers.note({ cookie: 'cadre_session=c' }, caller('c'))
     assert.equal(callers.find({ 'x-api-key': 'a' })?.credential_id, 'key_a')
-    // The header that counts is the one that is remembered.
+    // The credential that counts is the one that is remembered.
     assert.equal(callers.find({ 'x-api-key': 'a', authorization: 'Bearer b' })?.credential_id, 'key_b')
     assert.equal(callers.find({ cookie: 'cadre_session=c' }), undefined)
     callers.note({ 'x-api-key': 'a' }, undefined)
@@ -35,7 +35,7 @@ describe('callers that are remembered', () => {
     assert.equal(callers.find({ 'x-api-key': '1000' })?.credential_id, 'key_1000')
   })
 
-  it('a caller whose organization, user or credential is another one is not the same', () => {
+  it('callers differ if their organization, user or credential differs', () => {
     assert.ok(isSameCaller(caller('a'), { ...caller('a'), role: 'viewer' }))
     for (const member of ['org_id', 'user_id', 'credential_id'] as const)
       assert.ok(!isSameCaller(caller('a'), { ...caller('a'), [member]: 'other' }), member)
@@ -54,7 +54,7 @@ describe('what is read before the caller is known', () => {
   })
   after(() => test.stop())
 
-  it('a key that was just used reads nothing more after it is revoked, and its agent is not in the answer', async () => {
+  it('a key that is revoked just after its use gets 401 without the agent in the response', async () => {
     const owner = ownerOf(test)
     const { id, key } = await makeKey(test, owner, ['read'])
     for (let i = 0; i < 3; i++) assert.equal((await test.send('GET', path, { key })).status, 200)
@@ -66,7 +66,7 @@ describe('what is read before the caller is known', () => {
     }
   })
 
-  it('a role that was just lowered, and a scope that is missing, refuse what is read before', async () => {
+  it('a lowered role and a missing scope refuse a request whose resource was already read', async () => {
     const member = await makePerson(test, 'member', ownerOf(test).org_id)
     const { key } = await makeKey(test, member, ['read', 'write'])
     const send = () => test.send('POST', `${path}/tasks`, { key, body: { input: 'Hello' } })
@@ -77,7 +77,7 @@ describe('what is read before the caller is known', () => {
     for (let i = 0; i < 2; i++) assert.equal((await test.send('GET', path, { key: narrow })).status, 403)
   })
 
-  it('an agent that is not there is 404 for a caller that is remembered, and 401 for one that is not known', async () => {
+  it('a missing agent is 404 for a remembered caller, and 401 for an unknown one', async () => {
     const missing = path.replace(/agent_.{4}/, 'agent_zzzz')
     for (let i = 0; i < 2; i++) assert.equal((await test.send('GET', missing)).status, 404)
     assert.equal((await test.send('GET', missing, { key: `cadre_${'0'.repeat(32)}` })).status, 401)

@@ -14,13 +14,13 @@ before(async () => {
 after(() => test.stop())
 
 interface Reading {
-  /** Resolves when the service ends the stream, by a cut. */
+  /** Resolves when the service closes the connection of the stream. */
   ended: Promise<void>
   isOpen: () => boolean
   leave: () => void
 }
 
-/** Opens the project's stream and has read the beginning of it. */
+/** Opens the project's stream and reads its beginning. */
 async function open(headers: Record<string, string>): Promise<Reading> {
   const leaving = new AbortController()
   const response = await fetch(new URL(path, test.url), { headers, signal: leaving.signal })
@@ -32,14 +32,14 @@ async function open(headers: Record<string, string>): Promise<Reading> {
     try {
       for (;;) if ((await reader.read()).done) break
     } catch {
-      // Cut off.
+      // The connection was closed.
     }
     isOpen = false
   })()
   return { ended, isOpen: () => isOpen, leave: () => leaving.abort() }
 }
 
-/** Credentials of a new member's, as headers. */
+/** Credentials of a new member, as headers. */
 async function member(): Promise<
   Person & { id: string; grant_id: string; session_id: string; headers: Record<string, string>[] }
 > {
@@ -51,7 +51,7 @@ async function member(): Promise<
   return { ...person, id, grant_id, session_id, headers }
 }
 
-/** Opens a stream with each credential, does `what`, and expects those named to be cut, while the others go on. */
+/** Opens a stream with each credential, runs `what`, and expects that only the marked streams are closed. */
 async function expectCut(
   made: Awaited<ReturnType<typeof member>>,
   cut: boolean[],
@@ -73,7 +73,7 @@ async function expectCut(
 }
 
 describe('a stream that is open is cut off', { timeout: 60_000, concurrency: true }, () => {
-  it('a stream that is open is cut off when its reader is removed from the organization, by whatever it was opened', async () => {
+  it('an open stream of any credential is closed when its user is removed from the organization', async () => {
     const made = await member()
     await expectCut(made, [true, true, true], () => test.send('DELETE', `/api/v1/auth/members/${made.user_id}`))
     for (const headers of made.headers) {
@@ -82,14 +82,14 @@ describe('a stream that is open is cut off', { timeout: 60_000, concurrency: tru
     }
   })
 
-  it('a stream that is open is cut off when the key is revoked, and no other credential of its user', async () => {
+  it('an open stream is closed when its key is revoked, and streams of the same user stay open', async () => {
     const made = await member()
     await expectCut(made, [true, false, false], () =>
       test.send('DELETE', `/api/v1/auth/organization/api-keys/${made.id}`),
     )
   })
 
-  it('a stream that is open is cut off when the key loses the scope', async () => {
+  it('an open stream is closed when its key loses the scope', async () => {
     const made = await member()
     await expectCut(
       made,
@@ -98,7 +98,7 @@ describe('a stream that is open is cut off', { timeout: 60_000, concurrency: tru
     )
   })
 
-  it('a stream that is open is cut off when the key expires', async () => {
+  it('an open stream is closed when its key expires', async () => {
     const made = await member()
     await expectCut(
       made,
@@ -107,7 +107,7 @@ describe('a stream that is open is cut off', { timeout: 60_000, concurrency: tru
     )
   })
 
-  it('a stream that is open is cut off when the app is shut out', async () => {
+  it('an open stream is closed when the grant of its app is revoked', async () => {
     const made = await member()
     const [, , cookie] = made.headers
     await expectCut(made, [false, true, false], () =>
@@ -115,7 +115,7 @@ describe('a stream that is open is cut off', { timeout: 60_000, concurrency: tru
     )
   })
 
-  it('a stream that is open is cut off when its user signs out', async () => {
+  it('an open stream is closed when its user signs out', async () => {
     const made = await member()
     const [, , cookie] = made.headers
     await expectCut(made, [false, false, true], () =>
@@ -123,7 +123,7 @@ describe('a stream that is open is cut off', { timeout: 60_000, concurrency: tru
     )
   })
 
-  it('a stream that is open is cut off when its user is disabled', async () => {
+  it('an open stream is closed when its user is disabled', async () => {
     const made = await member()
     await expectCut(
       made,
@@ -132,13 +132,13 @@ describe('a stream that is open is cut off', { timeout: 60_000, concurrency: tru
     )
   })
 
-  it('a stream that is open is not cut off when the key is rotated, or the role is lowered to one that may still read', async () => {
+  it('an open stream stays open when its key is rotated, or the role is lowered to one that may still read', async () => {
     const made = await member()
     const other = await member()
     const streams = await Promise.all(made.headers.map(open))
     await test.sql`update member set role = 'viewer' where user_id = ${made.user_id}`
     await test.sql`update api_key set hash = sha256('another'::bytea) where id = ${made.id}`
-    // One that is cut by the same look tells that the look was there.
+    // A stream that the same check closes shows that the check has run.
     await expectCut(other, [true, true, true], () => test.send('DELETE', `/api/v1/auth/members/${other.user_id}`))
     assert.deepEqual(
       streams.map(({ isOpen }) => isOpen()),

@@ -5,7 +5,7 @@ import { makeAdmission, Overloaded, type Place } from './admission.ts'
 interface Simulated {
   now_ms: number
   told: { refused: number }[]
-  /** A place, or undefined where the request is refused. */
+  /** A place, or undefined if the request is refused. */
   enter(): Place | undefined
   isFull(): boolean
 }
@@ -31,14 +31,14 @@ function simulate(): Simulated {
 }
 
 interface Load {
-  /** Requests that end in a second. */
+  /** Requests that end per second. */
   capacity: number
-  /** Requests that come in a second. */
+  /** Requests that arrive per second. */
   arrivals: number
   seconds: number
 }
 
-/** A process that serves one request after the other, each millisecond as many as it can. */
+/** Simulates a process that serves requests in sequence, each millisecond as many as it can. */
 function serve(world: Simulated, { capacity, arrivals, seconds }: Load) {
   const waiting: { place: Place; since_ms: number }[] = []
   const took_ms: number[] = []
@@ -64,7 +64,7 @@ function serve(world: Simulated, { capacity, arrivals, seconds }: Load) {
 
 describe('admission', () => {
   for (const capacity of [100, 500, 3000])
-    it(`serves ${capacity}/s within two seconds and refuses the rest where three times as many come`, () => {
+    it(`admission at three times the capacity of ${capacity}/s serves the capacity within two seconds and refuses the rest`, () => {
       const world = simulate()
       const { served, refused, waiting, p99_ms } = serve(world, { capacity, arrivals: 3 * capacity, seconds: 30 })
       assert.ok(p99_ms <= 2000, `p99 ${p99_ms} ms`)
@@ -73,17 +73,17 @@ describe('admission', () => {
       assert.ok(waiting.length <= Math.max(96, capacity), `${waiting.length} wait`)
     })
 
-  it('refuses nothing where no more come than are served, however many are served', () => {
+  it('admission refuses nothing while no more requests arrive than are served', () => {
     assert.equal(serve(simulate(), { capacity: 3000, arrivals: 2900, seconds: 10 }).refused, 0)
   })
 
-  it('takes a burst whole', () => {
+  it('admission serves a short burst completely', () => {
     const world = simulate()
     const places = Array.from({ length: 1500 }, () => world.enter())
     assert.ok(places.every((place) => place !== undefined))
   })
 
-  it('tells before a request is read whether it would be refused', () => {
+  it('admission shows before a request is read whether it would be refused', () => {
     const world = simulate()
     assert.equal(world.isFull(), false)
     const places = Array.from({ length: 100 }, () => world.enter()!)
@@ -94,7 +94,7 @@ describe('admission', () => {
     assert.equal(world.isFull(), false)
   })
 
-  it('takes every request again once the queue is gone', () => {
+  it('admission accepts every request again once the queue is empty', () => {
     const world = simulate()
     const { waiting, refused } = serve(world, { capacity: 500, arrivals: 1500, seconds: 5 })
     assert.ok(refused > 0)
@@ -103,7 +103,7 @@ describe('admission', () => {
     assert.ok(Array.from({ length: 1500 }, () => world.enter()).every((place) => place !== undefined))
   })
 
-  it('does not count requests that wait for something else for two seconds', () => {
+  it('admission does not count requests that are open for two seconds', () => {
     const world = simulate()
     const others = Array.from({ length: 150 }, () => world.enter())
     world.now_ms = 300
@@ -115,14 +115,14 @@ describe('admission', () => {
     assert.ok(world.enter())
   })
 
-  it('says in one line every ten seconds how many were refused', () => {
+  it('admission logs the number of refused requests at most every ten seconds', () => {
     const world = simulate()
     const { refused } = serve(world, { capacity: 500, arrivals: 1500, seconds: 25 })
     assert.equal(world.told.length, 3)
     assert.ok(world.told.reduce((sum, line) => sum + line.refused, 0) <= refused)
   })
 
-  it('counts a request that leaves twice once', () => {
+  it('admission counts a request that leaves twice only once', () => {
     const world = simulate()
     const places = Array.from({ length: 104 }, () => world.enter()!)
     for (const _ of [1, 2]) places[0]!.leave()

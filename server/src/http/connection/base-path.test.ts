@@ -14,7 +14,7 @@ let outside: string
 let app: TestClient
 let provider: IdentityProvider
 
-/** A proxy that has the service below a path, takes that path away, and has nothing else. */
+/** A proxy that serves the service below a path, and strips that path; everything else is 404. */
 before(async () => {
   proxy = createServer((from, to) => {
     const path = from.url?.startsWith(`${base}/`) ? from.url.slice(base.length) : wellKnown(from.url)
@@ -43,7 +43,7 @@ after(async () => {
   proxy.close()
 })
 
-/** Metadata of an issuer with a path is looked for before that path (RFC 8414 §3.1, RFC 9728 §3.1). */
+/** Clients look for the metadata of an issuer with a path in front of that path (RFC 8414 §3.1, RFC 9728 §3.1). */
 const wellKnown = (url: string | undefined): string | undefined =>
   url?.startsWith('/.well-known/oauth-') ? url : undefined
 
@@ -60,7 +60,7 @@ async function signedIn(): Promise<Browser> {
 }
 
 describe('below the path of CADRE_PUBLIC_URL', () => {
-  it('users sign in and out, and their cookies have that path only', async () => {
+  it('below a base path users sign in and out, with cookies of that path only', async () => {
     const browser = await signedIn()
     assert.deepEqual([...new Set(browser.cookies.map(({ path }) => path))], [base])
     const page = await browser.get(at('/login'))
@@ -72,7 +72,7 @@ describe('below the path of CADRE_PUBLIC_URL', () => {
     assert.equal((await browser.get(at('/api/v1/auth/user'))).status, 401)
   })
 
-  it('a user signs in with an identity provider, and the cookie until then has a name for that path', async () => {
+  it('below a base path a user signs in with an identity provider, with a temporary cookie named after the path', async () => {
     const browser = new Browser(outside)
     const begin = () => browser.get(at('/api/v1/auth/sso/okta?return_to=%2Fprojects'))
     const started = await begin()
@@ -98,7 +98,7 @@ describe('below the path of CADRE_PUBLIC_URL', () => {
     assert.ok(links.length > 0 && links.every((address) => address.startsWith(`${base}/`)), links.join(' '))
   })
 
-  it('an app is let in, by the addresses that the metadata name, and its token is good', async () => {
+  it('below a base path an app gets a valid token by the endpoints of the metadata', async () => {
     const metadata = await json(at('/.well-known/oauth-authorization-server'))
     assert.equal(metadata.issuer, `${outside}${base}`)
     assert.equal(metadata.authorization_endpoint, at('/oauth2/authorize'))
@@ -123,7 +123,7 @@ describe('below the path of CADRE_PUBLIC_URL', () => {
     assert.equal(hello.status, 200)
   })
 
-  it('a device is let in at the address that it shows', async () => {
+  it('below a base path a device is authorized at the URL that it shows', async () => {
     const terminal = { redirect_uri: 'http://127.0.0.1/cb', native: true, isPublic: true }
     await new OAuthDriver(test).client('terminal', terminal)
     const body = new URLSearchParams({ client_id: 'terminal', scope: 'read' })
@@ -135,7 +135,7 @@ describe('below the path of CADRE_PUBLIC_URL', () => {
     assert.equal(done.status, 200)
   })
 
-  it('invitations, the reference and every address of a page lead below it', async () => {
+  it('below a base path invitations, the reference and every link of a page have that path', async () => {
     const made = await sender(localUrl(test), test.owner.api_key)('POST', '/api/v1/auth/invitations', {
       body: { role: 'member' },
     })

@@ -20,7 +20,7 @@ async function start(wait_ms?: number) {
 }
 
 describe('a server that closes', () => {
-  it('a server that closes answers what is in flight, and takes nothing new', async () => {
+  it('a closing server answers requests in flight, and accepts no connections', async () => {
     const { url, close, answer, asked } = await start()
     const reply = fetch(`${url}/held`)
     await asked
@@ -31,14 +31,14 @@ describe('a server that closes', () => {
     await closed
   })
 
-  it('a server that closes cuts off what takes longer than it may', async () => {
+  it('a closing server closes connections of requests that take too long', async () => {
     const { url, close, asked } = await start(100)
     const reply = fetch(`${url}/held`)
     await asked
     await Promise.all([assert.rejects(reply), close()])
   })
 
-  it('a server that closes does not wait for connections on which nothing was asked', async () => {
+  it('a closing server does not wait for connections without a request', async () => {
     const { url, close } = await start()
     const { hostname, port } = new URL(url)
     const socket = connect(Number(port), hostname)

@@ -10,7 +10,7 @@ before(async () => {
 after(() => test.stop())
 
 const body = '{"name":"smuggled"}'
-/** A request as bytes; `close` ends the connection, so that the answer is whole. */
+/** A request as bytes. `close` ends the connection, so that the response is complete. */
 const request = (head: string[], rest = ''): string =>
   [...head, `x-api-key: ${test.owner.api_key}`, 'connection: close', '', rest].join('\r\n')
 const post = (headers: string[], rest: string, line = 'POST /api/v1/projects HTTP/1.1'): string =>
@@ -19,7 +19,7 @@ const statuses = (answer: string): number[] =>
   [...answer.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, status]) => Number(status))
 
 describe('a request with an unknown expectation', () => {
-  it('a request with an unknown expectation is answered like any other', async () => {
+  it('a request with an unknown Expect header is answered like any other', async () => {
     const lines = ['GET /api/v1/status HTTP/1.1', 'host: localhost', 'expect: 200-maybe']
     const answer = await exchange(test.url, request(lines))
     assert.deepEqual(statuses(answer), [200])
@@ -60,14 +60,14 @@ describe('a request that could be understood in two ways', () => {
     ['bytes of another protocol', () => '\u0016\u0003\u0001\u0000\u00a5\u0001\u0000\u0000\u00a1\u0003\u0003'],
   ]
   for (const [what, bytes] of ambiguous) {
-    it(`a request that could be understood in two ways is refused whole: ${what}`, async () => {
+    it(`an ambiguous request is refused completely: ${what}`, async () => {
       const answer = await exchange(test.url, Buffer.from(bytes(), 'latin1'))
       assert.deepEqual(statuses(answer), [400], answer.slice(0, 300))
       assert.deepEqual(await test.sql`select name from project`, [])
     })
   }
 
-  it('a request that could be understood in two ways is refused where its headers are larger than is read', async () => {
+  it('a request with too large headers is refused', async () => {
     const answer = await exchange(
       test.url,
       request(['GET /api/v1/status HTTP/1.1', 'host: localhost', `x-large: ${'x'.repeat(20_000)}`]),
@@ -75,7 +75,7 @@ describe('a request that could be understood in two ways', () => {
     assert.deepEqual(statuses(answer), [431])
   })
 
-  it('a request that could be understood in two ways never answers with what it was sent', async () => {
+  it('the response to an ambiguous request does not repeat its content', async () => {
     const answer = await exchange(test.url, request(['GET /<script>canary</script> HTTP/1.1', 'host: localhost']))
     assert.deepEqual(statuses(answer), [404])
     assert.equal(answer.includes('canary'), false)
@@ -92,7 +92,7 @@ describe('a request', () => {
     await test.sql`delete from project`
   })
 
-  it('after another on one connection is a separate request', async () => {
+  it('a second request on a connection is a separate request', async () => {
     const one = ['GET /api/v1/hello HTTP/1.1', 'host: localhost', `x-api-key: ${test.owner.api_key}`, '', ''].join(
       '\r\n',
     )
@@ -101,7 +101,7 @@ describe('a request', () => {
     assert.equal(new Set([...answer.matchAll(/req_[0-9a-z]{24}/g)].map(([id]) => id)).size, 3)
   })
 
-  it('a request whose unread body looks like another is one request', async () => {
+  it('a request whose unread body looks like another request is one request', async () => {
     const inner = 'GET /api/v1/hello HTTP/1.1\r\nhost: localhost\r\n\r\n'
     for (const line of [
       'POST /api/v1/nope HTTP/1.1',
@@ -117,12 +117,12 @@ describe('a request', () => {
     }
   })
 
-  it('a request of the version before headers has no credential, and sees what is public', async () => {
+  it('a request of HTTP/0.9 has no headers, so it is answered without a credential', async () => {
     assert.deepEqual(statuses(await exchange(test.url, 'GET /api/v1/status\r\n\r\n')), [200])
     assert.deepEqual(statuses(await exchange(test.url, 'GET /api/v1/hello\r\n\r\n')), [401])
   })
 
-  it('a request to an absolute address means its path, whatever host it names', async () => {
+  it('a request with an absolute URL is served by its path, whatever host it names', async () => {
     for (const target of ['http://evil.example/api/v1/status', 'http://evil.example:99/api/v1/status']) {
       const answer = await exchange(test.url, request([`GET ${target} HTTP/1.1`, 'host: localhost']))
       assert.ok([200, 404].includes(statuses(answer)[0]!), answer.slice(0, 200))
@@ -130,7 +130,7 @@ describe('a request', () => {
     }
   })
 
-  it('a request whose Host is anything does not change what is answered', async () => {
+  it('the Host header does not change the response', async () => {
     for (const host of ['evil.example', 'localhost:1', '[::1]', 'a b', '<script>']) {
       const answer = await exchange(test.url, request(['GET /api/v1/docs HTTP/1.1', `host: ${host}`]))
       assert.ok([200, 400].includes(statuses(answer)[0]!))
@@ -138,7 +138,7 @@ describe('a request', () => {
     }
   })
 
-  it('a request is not believed about where it comes from', async () => {
+  it('forwarding headers of an untrusted client are ignored', async () => {
     const forwarded = [
       'x-forwarded-for: 203.0.113.7',
       'x-forwarded-host: evil.example',
@@ -155,7 +155,7 @@ describe('a request', () => {
 })
 
 describe('a request that comes where more are open than are served in time', () => {
-  it('a request beyond those that are served in time is refused at once with 503 and Retry-After, probes are answered, and later requests are served again', async () => {
+  it('a request beyond the capacity is refused at once with 503 and Retry-After, while probes are answered; later ones are served', async () => {
     const { id } = (await test.send('POST', '/api/v1/projects', { body: { name: 'held-up' } })).body
     const read = () => test.send('GET', `/api/v1/projects/${id}`)
     const replies: Reply[] = []

@@ -22,7 +22,7 @@ before(async () => {
 })
 after(() => test.stop())
 
-/** As a browser would send it: such headers cannot be set with `fetch`. */
+/** Sends a request like a browser; `fetch` cannot set these headers. */
 const ask = (method: string, path: string, headers: Record<string, string>, body?: string): Promise<RawReply> =>
   rawSend(address, { method, path, headers, body })
 
@@ -32,7 +32,7 @@ describe('a page of another origin (decision D18)', () => {
     'access-control-request-headers': 'x-api-key,content-type',
   }
 
-  it('a page of another origin that is listed may ask whether it may call, for every path, without a credential', async () => {
+  it('a preflight from a listed origin is allowed for every path without a credential', async () => {
     for (const path of ['/api/v1/projects', '/api/v1/auth/user', '/api/v1/projects/1/agents/x/start']) {
       const { status, headers, body } = await ask('OPTIONS', path, { origin: listed, ...preflight })
       assert.equal(status, 204)
@@ -54,7 +54,7 @@ describe('a page of another origin (decision D18)', () => {
     }
   })
 
-  it('a page of another origin is listed for the doors or for the API, and not for the other', async () => {
+  it('an origin is listed separately for the API and for the other protocols', async () => {
     for (const [path, origin, allowed] of [
       ['/v1/models', doors, doors],
       ['/v1/models', listed, undefined],
@@ -68,7 +68,7 @@ describe('a page of another origin (decision D18)', () => {
     assert.equal(headers['access-control-allow-headers'], 'x-stainless-lang,authorization')
   })
 
-  it('a page of another origin that is listed may read answers and errors with the headers it needs, never with cookies', async () => {
+  it('a page of a listed origin may read responses and errors with their headers, but never with cookies', async () => {
     for (const [path, key] of [
       ['/api/v1/hello', test.owner.api_key],
       ['/api/v1/hello', 'wrong'],
@@ -113,7 +113,7 @@ describe('a page of another origin (decision D18)', () => {
     `${listed},https://evil.example`,
     `https://evil.example ${listed}`,
   ]) {
-    it(`a page of another origin that is ${JSON.stringify(origin)} is not listed, and gets no permission`, async () => {
+    it(`a page of the origin ${JSON.stringify(origin)}, which is not listed, gets no CORS headers`, async () => {
       const { status, headers } = await ask('OPTIONS', '/api/v1/projects', { origin, ...preflight })
       assert.equal(status, 405)
       assert.equal(headers['access-control-allow-origin'], undefined)
@@ -124,7 +124,7 @@ describe('a page of another origin (decision D18)', () => {
     })
   }
 
-  it('a page of another origin is not what every OPTIONS comes from: others are 405', async () => {
+  it('an OPTIONS request that is not a preflight is 405', async () => {
     assert.equal((await ask('OPTIONS', '/api/v1/projects', { origin: listed })).status, 405)
     assert.equal((await ask('OPTIONS', '/api/v1/projects', preflight)).status, 405)
   })
@@ -137,7 +137,7 @@ describe('where no origin is listed', () => {
   })
   after(() => plain.stop())
 
-  it('nothing is said about origins, and OPTIONS is 405', async () => {
+  it('without listed origins no response has CORS headers, and OPTIONS is 405', async () => {
     const headers = { origin: listed, 'access-control-request-method': 'GET' }
     const preflight = await rawSend(plain.url, { method: 'OPTIONS', path: '/api/v1/hello', headers })
     const got = await rawSend(plain.url, {
@@ -177,7 +177,7 @@ describe('a request with a cookie that changes something (decision S2)', () => {
   ]
   let names = 0
   for (const [headers, allowed] of sites) {
-    it(`a request with a cookie that changes something is ${allowed ? 'served' : 'refused'} with ${JSON.stringify(headers)}`, async () => {
+    it(`a write with a cookie is ${allowed ? 'served' : 'refused'} with ${JSON.stringify(headers)}`, async () => {
       const name = `cross-site-${++names}`
       const { status, body } = await ask(
         'POST',
@@ -198,7 +198,7 @@ describe('a request with a cookie that changes something (decision S2)', () => {
     })
   }
 
-  it('a request with a cookie that changes something is refused from elsewhere for every method that changes something, and served for reads', async () => {
+  it('a request with a cookie from another site is refused for every write method, and served for reads', async () => {
     const elsewhere = { cookie, 'sec-fetch-site': 'cross-site', origin: 'https://evil.example' }
     for (const method of ['POST', 'PUT', 'DELETE']) {
       const path = method === 'POST' ? '/api/v1/webhooks' : '/api/v1/projects/1'
@@ -207,7 +207,7 @@ describe('a request with a cookie that changes something (decision S2)', () => {
     for (const method of ['GET', 'HEAD']) assert.equal((await ask(method, '/api/v1/projects', elsewhere)).status, 200)
   })
 
-  it('a request with a cookie that changes something is not judged by its site where a key or token counts', async () => {
+  it('a request with a key or token is served from any site', async () => {
     const headers = {
       cookie,
       'sec-fetch-site': 'cross-site',
@@ -218,7 +218,7 @@ describe('a request with a cookie that changes something (decision S2)', () => {
     assert.equal((await ask('POST', '/api/v1/projects', headers, '{"name":"by-key"}')).status, 201)
   })
 
-  it('a request with a cookie that changes something must be JSON: a form that a page can send without asking is refused', async () => {
+  it('a write with a cookie must be JSON, so that a form of another site is refused', async () => {
     for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data']) {
       assert.equal(
         (await ask('POST', '/api/v1/projects', { cookie, 'content-type': type }, '{"name":"by-form"}')).status,

@@ -47,11 +47,11 @@ it('a process closes connections beyond its bound, whichever of its sockets acce
     for (const socket of all) socket.resume().once('close', () => ++closed === 40 && resolve())
   })
   all.filter(({ destroyed }) => !destroyed).forEach((socket) => socket.destroy())
-  // Its place is free once the server has seen the end.
+  // There is room once the server has seen the end of the connection.
   while ((await fetch(`http://${host}:${port}/`).catch(() => undefined))?.status !== 200) await setImmediate()
 })
 
-it('a server that stops answers what is in flight on every socket and takes nothing more', async (t) => {
+it('a stopping server answers requests in flight on every socket and accepts no more', async (t) => {
   const { app, port, open, stop } = await serve(t, 2000)
   const go = Promise.withResolvers<void>()
   let asked = 0
@@ -75,7 +75,7 @@ it('a server that stops answers what is in flight on every socket and takes noth
   await assert.rejects(once(connect({ host, port }), 'connect'), { code: 'ECONNREFUSED' })
 })
 
-it('a port on which another program listens is refused, also where that shares its port', async (t) => {
+it('a port on which another program listens is refused, even if that program shares its port', async (t) => {
   for (const reusePort of hasReusePort ? [false, true] : [false]) {
     const other = createServer().listen({ host, port: 0, reusePort })
     t.after(() => other.close())

@@ -34,7 +34,7 @@ async function serve(t: TestContext) {
   return { world, send }
 }
 
-it('a request of the API is refused before anything else looks at it, in the form of its operation', async (t) => {
+it('a request of the API is refused before the framework sees it, in the error format of its operation', async (t) => {
   const { world, send } = await serve(t)
   for (const [path, code] of [
     ['/api/v1/projects/1/agents', 'service_unavailable'],
@@ -50,14 +50,14 @@ it('a request of the API is refused before anything else looks at it, in the for
   assert.equal((await send('/api/v1/projects')).text, 'served')
 })
 
-it('a request that is refused early leaves its connection for the next, whatever its body is', async (t) => {
+it('a request that is refused early leaves its connection usable, whatever its body is', async (t) => {
   const { world, send } = await serve(t)
   assert.equal((await send('/api/v1/projects', {}, 'x'.repeat(60_000))).status, 503)
   world.isFull = false
   assert.equal((await send('/api/v1/projects')).text, 'served')
 })
 
-it('pages, protocols of others, other origins and large bodies are not refused early', async (t) => {
+it('pages, other protocols, other origins and large bodies are not refused early', async (t) => {
   const { world, send } = await serve(t)
   for (const path of ['/', '/livez', '/oauth2/token', '/docs', '/api/v1/projects/1/work/v1/chat/completions'])
     assert.equal((await send(path)).text, 'served', path)

@@ -29,7 +29,7 @@ after(async () => {
   await database.drop()
 })
 
-/** The log's entry for a request, which is written after its answer. */
+/** The log entry of a request, which is written after its response. */
 async function entryOf(request_id: string | string[] | null | undefined): Promise<any> {
   return eventually(async () =>
     lines.map((line) => JSON.parse(line)).find((entry) => entry.request_id === request_id && entry.msg === 'request'),
@@ -37,7 +37,7 @@ async function entryOf(request_id: string | string[] | null | undefined): Promis
 }
 
 describe('the log of requests', () => {
-  it('the log of requests says which request, by whom, how it ended and how long it took', async () => {
+  it('the request log has the request, its caller, its status and its duration', async () => {
     const { headers } = await send('GET', '/api/v1/projects?search=canary')
     const entry = await entryOf(headers.get('x-request-id'))
     const { method, path, status, org_id, credential_id, duration_ms, ip } = entry
@@ -49,7 +49,7 @@ describe('the log of requests', () => {
     assert.ok(Number.isInteger(duration_ms) && duration_ms >= 0)
   })
 
-  it("the log of requests has the caller's own request id where it has the form of one, and never otherwise (decision D4)", async () => {
+  it("the request log has the caller's request id only if it is well-formed (decision D4)", async () => {
     for (const [sent, logged] of [
       ['my-id_1.2', 'my-id_1.2'],
       ['x'.repeat(128), 'x'.repeat(128)],
@@ -68,7 +68,7 @@ describe('the log of requests', () => {
     }
   })
 
-  it('the log of requests cannot be forged by what is sent: an entry is one line', async () => {
+  it('the content of a request cannot forge log entries: an entry is one line', async () => {
     const forged = '%0a%7b%22msg%22%3a%22request%22%2c%22status%22%3a200%7d'
     const { headers } = await rawSend(service.url, { method: 'GET', path: `/api/v1/${forged}?a=${forged}` })
     await entryOf(headers['x-request-id'])
@@ -76,7 +76,7 @@ describe('the log of requests', () => {
     for (const line of lines) assert.equal(line.indexOf('\n'), line.length - 1)
   })
 
-  it('the log of requests holds no secret, whatever becomes of the request (decision D105)', async () => {
+  it('the request log has no secret, whether the request succeeds or fails (decision D105)', async () => {
     const canary = 'canary4711'
     const secrets = {
       authorization: `Bearer ${canary}-token-of-some-length`,

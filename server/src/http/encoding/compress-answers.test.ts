@@ -29,7 +29,7 @@ describe('large answers', () => {
   })
   after(() => test.stop())
 
-  /** The bytes as they are sent: `fetch` would say nothing of them. */
+  /** The bytes on the wire, which `fetch` would decompress. */
   const get = (path: string, accepted?: string, method = 'GET'): Promise<Answer> =>
     new Promise((resolve, reject) => {
       const headers = { 'x-api-key': test.owner.api_key, ...(accepted ? { 'accept-encoding': accepted } : {}) }
@@ -42,7 +42,7 @@ describe('large answers', () => {
         .end()
     })
 
-  it('large answers are sent compressed to those who take that, and say that they vary', async () => {
+  it('a large response is compressed for clients that accept it, and has Vary', async () => {
     const plain = await get(tasks)
     const zipped = await get(tasks, 'br, gzip')
     assert.deepEqual(gunzipSync(zipped.body), plain.body)
@@ -57,7 +57,7 @@ describe('large answers', () => {
     )
   })
 
-  it('answers that are short, without a body, or named by a strong tag are sent as they are', async () => {
+  it('a response that is short, has no body or has a strong ETag is not compressed', async () => {
     const short = await get('/api/v1/hello', 'gzip')
     const head = await get(tasks, 'gzip', 'HEAD')
     const tagged = await get(agent, 'gzip')

@@ -4,18 +4,18 @@ import { createProject } from '../../../test/fixtures.ts'
 import { startTestService, type TestService } from '../../../test/harness.ts'
 import { newId } from '../../platform/ids.ts'
 
-/** A list that goes on by a cursor, and how an entry comes that is sorted before all of its entries. */
+/** A list with cursors, and how to add an entry that is sorted before all others. */
 interface Listed {
   name: string
   path: string
   member: string
-  /** What tells an entry from others. */
+  /** What identifies an entry. */
   key: (entry: any) => unknown
-  /** Absent where entries only come at the end. */
+  /** Absent if new entries are always at the end. */
   add?: () => Promise<void>
 }
 
-describe('a list that goes on by a cursor', () => {
+describe('a list with cursors', () => {
   let test: TestService
   const lists: Listed[] = []
   before(async () => {
@@ -31,7 +31,7 @@ describe('a list that goes on by a cursor', () => {
     const ids: string[] = []
     for (let n = 0; n < 5; n++) ids.push(await giveTask())
     const log = async (): Promise<void> => {
-      // Two of one moment, which is between two milliseconds.
+      // Two with the same timestamp, which is between two milliseconds.
       for (let n = 0; n < 2; n++)
         await test.sql`
           insert into agent_log (id, agent_id, timestamp, level, message)
@@ -83,7 +83,7 @@ describe('a list that goes on by a cursor', () => {
     return body
   }
 
-  it('a list that goes on by a cursor gives every entry once, in its order, while others come before them', async () => {
+  it('a list with cursors returns every entry once and in order, while entries are added before them', async () => {
     for (const { name, path, member, key, add } of lists) {
       const whole = (await get(`${path}&limit=100`))[member].map(key)
       assert.ok(whole.length > 1, name)
@@ -103,7 +103,7 @@ describe('a list that goes on by a cursor', () => {
     }
   })
 
-  it('a list that goes on by a cursor keeps its place where the entry of the cursor is deleted', async () => {
+  it('a cursor keeps its position after its entry was deleted', async () => {
     const { path } = lists[0]!
     const { tasks, pagination } = await get(`${path}&limit=2`)
     const rest = await get(`${path}&cursor=${pagination.next_cursor}`)
@@ -111,7 +111,7 @@ describe('a list that goes on by a cursor', () => {
     assert.deepEqual((await get(`${path}&cursor=${pagination.next_cursor}`)).tasks, rest.tasks)
   })
 
-  it('a list refuses a cursor that it did not give, and one beside an offset or a page', async () => {
+  it('a list refuses a cursor that it did not return, and a cursor together with an offset or a page', async () => {
     const cursors = await Promise.all(
       lists.map(async ({ path }) => String((await get(`${path}&limit=1`)).pagination.next_cursor)),
     )

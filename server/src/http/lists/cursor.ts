@@ -2,14 +2,17 @@ import { invalidQuery, type Issue } from '#contract/core/problems.ts'
 import { isId } from '../../platform/ids.ts'
 
 /**
- * Where a list goes on: after the entry with this key, by which the list is sorted. What is added or removed before that
- * entry moves nothing. Clients are promised no form of it, so that a list may be sorted by another key one day.
+ * An opaque cursor to the entry after the one with this key, by which the list is sorted (keyset paging). Entries that
+ * are added or removed before it do not shift the next page. Its format may change with the sort key.
  */
 export function cursorOf(key: string | number | readonly (string | number)[]): string {
   return Buffer.from(JSON.stringify(key)).toString('base64url')
 }
 
-/** The key in a cursor; undefined where there is none. Throws 400 for a cursor that no such list gave. */
+/**
+ * The key in a cursor; undefined without a cursor.
+ * @throws `invalid_query` if the cursor is not one of such a list
+ */
 export function keyOf<Key>(cursor: string | undefined, isKey: (key: unknown) => key is Key): Key | undefined {
   if (cursor === undefined) return undefined
   const key = decoded(cursor)
@@ -22,13 +25,13 @@ export function keyOf<Key>(cursor: string | undefined, isKey: (key: unknown) => 
   })
 }
 
-/** Whether a key is an identifier of a kind, as of lists that are sorted by it. */
+/** Checks the key of a list that is sorted by identifiers of one kind. */
 export const isIdKey =
   (kind: Parameters<typeof isId>[0]) =>
   (key: unknown): key is string =>
     typeof key === 'string' && isId(kind, key)
 
-/** What is wrong with a query that has a cursor beside the offset or page that it takes the place of. */
+/** The issue of a query that has both a cursor and an offset or page. */
 export function cursorIssues(query: Readonly<Record<string, string>>): Issue[] {
   const other = ['offset', 'page'].find((name) => Object.hasOwn(query, name))
   if (other === undefined || !Object.hasOwn(query, 'cursor')) return []
@@ -44,8 +47,8 @@ function decoded(cursor: string): unknown {
 }
 
 /**
- * The entries of a page out of those that were read, which are one more than its limit where it is not the last, and the
- * cursor of the next page; null after the last.
+ * The entries of a page and the cursor of the next page, null for the last page. `read` must have been read with a limit
+ * of `limit` + 1: one more entry than fits shows that there is a next page.
  */
 export function cutPage<Entry>(
   read: readonly Entry[],

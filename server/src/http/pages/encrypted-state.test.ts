@@ -5,7 +5,7 @@ import { encryptedState } from './encrypted-state.ts'
 
 const secrets = makeSecrets('a secret key for tests, 32 characters')
 
-test('a sealed value comes back where it is bound to, and nowhere else', () => {
+test('an encrypted value is decrypted only in the context that it is bound to', () => {
   const sealed = encryptedState<{ state: string }>(secrets, 'attempt', 60)
   const text = sealed.seal({ state: 'readable?' }, 'okta')
   assert.match(text, /^[\w-]+$/)
@@ -16,7 +16,7 @@ test('a sealed value comes back where it is bound to, and nowhere else', () => {
   assert.equal(encryptedState(makeSecrets('x'.repeat(32)), 'attempt', 60).open(text, 'okta'), undefined)
 })
 
-test('what was changed, cut or made up is nothing', () => {
+test('an encrypted value that was changed, cut or forged is undefined', () => {
   const sealed = encryptedState<{ n: number }>(secrets, 'attempt', 60)
   const text = sealed.seal({ n: 1 }, 'okta')
   const last = text.at(-2) === 'A' ? 'B' : 'A'
@@ -32,7 +32,7 @@ test('what was changed, cut or made up is nothing', () => {
     assert.equal(sealed.open(wrong, 'okta'), undefined, wrong)
 })
 
-test('a sealed value counts until its time is over', (t) => {
+test('an encrypted value is undefined once it has expired', (t) => {
   t.mock.timers.enable({ apis: ['Date'], now: 1_000_000 })
   const sealed = encryptedState<{ n: number }>(secrets, 'attempt', 600)
   const text = sealed.seal({ n: 1 }, 'okta')

@@ -1,14 +1,14 @@
 import type { Secrets } from '../../platform/crypto/secrets.ts'
 
-/** Values that a browser carries for us: it can neither read nor change them, and they mean something for a time only. */
+/** State that a browser carries, encrypted and authenticated, with an expiry. */
 export interface EncryptedState<T> {
-  /** The value as base64url. `bound` says where it counts: a provider, a browser. */
+  /** Encrypts a value as base64url. `bound` is the context in which it is valid, such as a provider or a browser. */
   seal(value: T, bound: string): string
-  /** Decrypts a value; undefined where the text is invalid, bound to something else, or expired. */
+  /** Decrypts a value; undefined if the text is invalid, bound to another context, or expired. */
   open(text: string | undefined, bound: string): T | undefined
 }
 
-/** `label` gives each use its own key; `life_seconds` is how long a value is valid. */
+/** `label` selects a separate key for each use; `life_seconds` is how long a value is valid. */
 export function encryptedState<T extends object>(
   secrets: Pick<Secrets, 'encrypt' | 'decrypt'>,
   label: string,
@@ -22,7 +22,7 @@ export function encryptedState<T extends object>(
     open(text, bound) {
       if (text === undefined) return undefined
       try {
-        // Only this service can have encrypted it, so it has the form in which it was encrypted.
+        // Only this service can have encrypted it, so its shape needs no check.
         const opened = JSON.parse(secrets.decrypt(label, Buffer.from(text, 'base64url'), bound)) as {
           value: T
           ends_at_ms: number

@@ -5,7 +5,7 @@ import { formTokens } from './form-token.ts'
 
 const tokens = formTokens(makeSecrets('a secret key for tests, 32 characters'))
 
-test('a token is good for its own form and browser only', () => {
+test('a form token is valid only for its form and browser', () => {
   const token = tokens.issue('consent', 'session', 'authorization')
   assert.equal(tokens.verify(token, 'consent', 'session', 'authorization'), true)
   for (const parts of [
@@ -24,7 +24,7 @@ test('a token is good for its own form and browser only', () => {
   }
 })
 
-test('another secret key makes other tokens', () => {
+test('form tokens of two secret keys differ', () => {
   const others = formTokens(makeSecrets('another secret key, also 32 characters'))
   assert.equal(tokens.verify(others.issue('login', 'browser'), 'login', 'browser'), false)
 })

@@ -7,10 +7,13 @@ import { toProblem } from '../errors.ts'
 import { sendPage, type Page } from './page.ts'
 import { isCleanText } from '../validation.ts'
 
-/** Largest form that is read. */
+/** Maximum size of a form. */
 export const formBytesMax = 16_384
 
-/** The fields of a form that a browser sent; of a repeated one the first counts. */
+/**
+ * Reads the fields of a form; the first value of a repeated field counts.
+ * @throws `validation_error` for another content type, or for characters that cannot be stored
+ */
 export function readForm(request: FastifyRequest): Record<string, string | undefined> {
   const type = request.content_type ?? request.headers['content-type'] ?? ''
   if (!/^application\/x-www-form-urlencoded *(;|$)/i.test(type))
@@ -19,15 +22,15 @@ export function readForm(request: FastifyRequest): Record<string, string | undef
   const bytes = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0)
   for (const [name, value] of new URLSearchParams(bytes.toString())) {
     if (!isCleanText(value))
-      throw new Problem('validation_error', undefined, { message: 'The form holds characters that cannot be kept.' })
+      throw new Problem('validation_error', undefined, { message: 'The form has invalid characters. Remove them.' })
     fields[name] ??= value
   }
   return fields
 }
 
 /**
- * Refuses a form that another site's page sent. Our pages send no referrer, so their `RequestSource` is `null`: where a browser
- * says nothing by `Sec-Fetch-Site`, the form's token has to do.
+ * Refuses a form from another site. Pages of this service send no referrer, so the `Origin` of their forms is `null`. For
+ * browsers without `Sec-Fetch-Site`, only the form's token protects.
  */
 export function checkFormOrigin(request: FastifyRequest): void {
   const site = request.headers['sec-fetch-site']
@@ -38,8 +41,8 @@ export function checkFormOrigin(request: FastifyRequest): void {
 const preSession = 'cadre_form'
 
 /**
- * Identifies a browser before sign-in, so that a form can be bound to it. Without it an attacker could sign another
- * person's browser in to the attacker's account. Set once, kept until the browser closes.
+ * Returns the cookie that identifies a browser before sign-in, and sets it if it is missing; it lasts until the browser
+ * closes. Forms are bound to it: otherwise an attacker could sign another person's browser in to the attacker's account.
  */
 export function preSessionOf(request: FastifyRequest, reply: FastifyReply, secure: boolean): string {
   const known = request.cookies[preSession]
@@ -54,7 +57,7 @@ export function preSessionOf(request: FastifyRequest, reply: FastifyReply, secur
   return made
 }
 
-/** Whether a form carries the token that this browser was given with it. */
+/** Whether the token of a form was issued to this browser for this form. */
 export function isOwnForm(
   tokens: FormTokens,
   form: string,
@@ -66,8 +69,8 @@ export function isOwnForm(
 }
 
 /**
- * A local path to continue to, from untrusted text. It must stay on this origin however a browser parses it (`//host`,
- * `/\host`, control characters that browsers drop). Anything else gives `fallback`.
+ * A path on this origin to redirect to, from untrusted text. Returns `fallback` for text that a browser might resolve to
+ * another origin (`//host`, `/\host`, control characters that browsers drop).
  */
 export function safePath(text: string | undefined, fallback: string): string {
   if (text === undefined || text.length > 2048 || !/^\/(?![/\\])[\x21-\x7e]*$/.test(text) || text.includes('\\'))
@@ -78,7 +81,7 @@ export function safePath(text: string | undefined, fallback: string): string {
   return url?.origin === here && !url.pathname.startsWith('//') ? `${url.pathname}${url.search}${url.hash}` : fallback
 }
 
-/** Answers everything that goes wrong in this scope by a page. */
+/** Answers every error in this scope with a page. */
 export function answerWithPages(scope: FastifyInstance): void {
   scope.setErrorHandler((error, request, reply) => {
     const problem = toProblem(pageProblem(error))
@@ -87,19 +90,19 @@ export function answerWithPages(scope: FastifyInstance): void {
   })
 }
 
-/** Whether a person looks at the answer. */
+/** Whether the client accepts HTML, as browsers do. */
 export function wantsPage(request: FastifyRequest): boolean {
   return /\btext\/html\b/i.test(request.headers.accept ?? '')
 }
 
-/** In this scope browsers get a page that explains an error, made by `pageOf`; programs get the usual problem. */
+/** Answers errors in this scope with the page of `pageOf` for browsers, and with the usual problem for other clients. */
 export function answerBrowsersWithPages(
   scope: FastifyInstance,
   onInternalError: ((problem: Problem, request: FastifyRequest) => void) | undefined,
   pageOf: (problem: Problem, request: FastifyRequest) => Page,
 ): void {
   scope.setErrorHandler((error, request, reply) => {
-    // The application's own handler is next.
+    // Thrown again, the error goes to the application's handler.
     if (!wantsPage(request)) throw error
     const problem = toProblem(error)
     logInternal(problem, request)
@@ -113,7 +116,7 @@ function logInternal(problem: Problem, request: FastifyRequest): void {
   request.log.error({ err: problem.cause ?? problem, request_id: request.id, code: problem.kind }, 'request failed')
 }
 
-/** What the framework and the authorization server throw, where it is the caller's fault. */
+/** Turns a 4xx error of the framework or the authorization server into a problem; returns other errors unchanged. */
 function pageProblem(error: unknown): unknown {
   if (error instanceof Problem) return error
   const status = error instanceof Error && 'statusCode' in error ? Number(error.statusCode) : 500
@@ -137,12 +140,12 @@ function problemPage(problem: Problem, request_id: string): Page {
   })
 }
 
-/** The code of a problem, as the API gives it. */
+/** The code of a problem in the error format `agents`. */
 export function codeOf({ kind }: Problem): string {
   return problems[kind].agents
 }
 
-/** A page that says what went wrong, by which code, and by what it can be found in the log. */
+/** A page with an error, its code, and the request id, which the log has too. */
 export function errorPage(
   title: string,
   message: string,

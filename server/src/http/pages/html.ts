@@ -1,4 +1,4 @@
-/** A piece of HTML that is safe to send: made by `html`, which escapes everything else that is put into it. */
+/** HTML that is safe to send: only `html`, which escapes its values, or code with trusted text makes it. */
 export class Html {
   readonly text: string
   constructor(text: string) {
@@ -6,12 +6,12 @@ export class Html {
   }
 }
 
-/** What may stand in a template: pieces of HTML, texts to be escaped, lists of both; false and undefined are nothing. */
+/** A value in a template: HTML, text to escape, or a list of both; false, null and undefined render nothing. */
 export type HtmlValue = Html | string | number | false | null | undefined | readonly HtmlValue[]
 
 /**
- * HTML as a template tag. Every value is escaped for text and for attributes in quotes, so attributes are always
- * written with quotes; only what `html` itself made goes through as it is.
+ * Template tag for HTML. Every value except `Html` is escaped, for text and for quoted attributes, so attributes must
+ * have quotes.
  */
 export function html(texts: TemplateStringsArray, ...values: HtmlValue[]): Html {
   return new Html(texts.map((text, i) => text + render(values[i])).join(''))

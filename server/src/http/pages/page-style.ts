@@ -1,4 +1,4 @@
-/** The one stylesheet of the pages that the server renders: light and dark, narrow and wide, no script needed. */
+/** The stylesheet of all pages that the server renders, in light and dark, for narrow and wide screens. */
 export const pageStyle = `
 :root {
   --back: #f4f4f7; --card: #ffffff; --line: #dcdce4; --field: #8b8b9a; --text: #17171f; --soft: #595966;

@@ -4,23 +4,23 @@ import { pageBelowBase } from '../connection/base-path.ts'
 import { html, Html } from './html.ts'
 import { pageStyle } from './page-style.ts'
 
-/** A page for people: its title and what is on it. */
+/** A page for people. */
 export interface Page {
-  /** Stands in the tab before the product's name. */
+  /** Shown in the tab before the product's name. */
   title: string
   content: Html
-  /** Address of an immediate redirect in the page. */
+  /** Where the page redirects at once, by a meta refresh. */
   continue_to?: string
-  /** Where the answer to a form of the page redirects to, on another origin. */
+  /** The URL on another origin to which a form of the page redirects. */
   form_redirects_to?: string
 }
 
 const styleHash = createHash('sha256').update(pageStyle).digest('base64')
 
 /**
- * Pages run no scripts, load nothing, cannot be framed, and send forms to this service only. Chromium applies
- * `form-action` to the whole chain of redirects after a form. So a form is answered by a redirect to another origin only where its page
- * names that in `form_redirects_to`; elsewhere a page with `continue_to` ends the chain.
+ * Pages run no scripts, load nothing, cannot be framed, and send forms only to this service. Chromium applies
+ * `form-action` to every redirect after a form. So a form may redirect to another origin only if its page names it in
+ * `form_redirects_to`; otherwise the form is answered with a page that has `continue_to`.
  */
 function contentSecurityPolicy(form_redirects_to?: string): string {
   const target = form_redirects_to === undefined ? '' : ` ${sourceOf(form_redirects_to)}`
@@ -34,7 +34,7 @@ function contentSecurityPolicy(form_redirects_to?: string): string {
   ].join('; ')
 }
 
-/** A URL as a source of a policy: its origin, or its scheme where it has none. */
+/** A URL as a source expression of a policy: its origin, or its scheme if it has none. */
 function sourceOf(text: string): string {
   const url = new URL(text)
   return url.origin === 'null' ? url.protocol : url.origin
@@ -65,7 +65,7 @@ export function continuePage(url: string, label: string): Page {
     continue_to: url,
     content: html`
       <h1>One moment</h1>
-      <p class="lead">Taking you on to ${label}.</p>
+      <p class="lead">Continuing to ${label}.</p>
       <p class="actions"><a class="button primary" href="${url}">Continue</a></p>`,
   }
 }
@@ -94,14 +94,14 @@ ${content}
   return document.text
 }
 
-/** That of the console (`console/public/icon.svg`). */
+/** The same icon as `console/public/icon.svg`. */
 const shapes =
   '<rect width="32" height="32" rx="8" fill="#4f46e5"/><path d="M21.5 11.2A7.2 7.2 0 1 0 21.5 20.8" fill="none" stroke="#fff" ' +
   'stroke-width="3.2" stroke-linecap="round"/><circle cx="16" cy="16" r="2.2" fill="#fff"/>'
 const mark = `<svg viewBox="0 0 32 32" width="28" height="28" aria-hidden="true">${shapes}</svg>`
 const icon = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32">${shapes}</svg>`
 
-/** A message that is read out at once. */
+/** A message that screen readers announce at once. */
 export function alert(message: string | undefined): Html | false {
   return message !== undefined && html`<p class="notice bad" role="alert">${message}</p>`
 }
@@ -114,10 +114,10 @@ export interface Field {
   autocomplete: string
   value?: string
   hint?: string
-  /** What is wrong with it. */
+  /** The error of the current value. */
   fault?: string | undefined
   focus?: boolean
-  /** Shown, and not to be changed. */
+  /** Read-only. */
   isFixed?: boolean
 }
 

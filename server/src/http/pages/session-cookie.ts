@@ -4,7 +4,7 @@ const name = 'cadre_session'
 /** The absolute limit of a session (decision D65). */
 const maxAge_seconds = 30 * 86_400
 
-/** The secret in the session cookie of a request; undefined where there is none or its signature is wrong. */
+/** The secret in the session cookie of a request; undefined without a cookie or with a wrong signature. */
 export function readSessionCookie(request: FastifyRequest): string | undefined {
   const signed = request.cookies[name]
   if (signed === undefined) return undefined
@@ -12,7 +12,7 @@ export function readSessionCookie(request: FastifyRequest): string | undefined {
   return valid && value !== null ? value : undefined
 }
 
-/** Sets the session cookie; `secure` wherever the service is reached by https. */
+/** Sets the session cookie; `secure` if the service is reached by HTTPS. */
 export function setSessionCookie(reply: FastifyReply, secret: string, secure: boolean): void {
   void reply.setCookie(name, secret, { ...attributes(reply, secure), signed: true, maxAge: maxAge_seconds })
 }

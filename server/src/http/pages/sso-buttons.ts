@@ -1,15 +1,15 @@
 import { html, type Html } from './html.ts'
 
-/** Where a sign-in with a provider begins, and its parameters. */
+/** Parameters of a sign-in with an identity provider. */
 export interface SsoOnward {
   return_to: string
   /** Token of an invitation, which creates an account for a new user. */
   invitation?: string | undefined
-  /** What the provider is asked to do. */
+  /** OpenID Connect's `prompt`. */
   prompt?: 'login' | 'select_account' | undefined
 }
 
-/** Where a browser begins to sign in with a provider. */
+/** The path at which a browser starts to sign in with a provider. */
 export function ssoPath(provider: string, { return_to, invitation, prompt }: SsoOnward): string {
   const query = new URLSearchParams({
     return_to,
@@ -20,8 +20,8 @@ export function ssoPath(provider: string, { return_to, invitation, prompt }: Sso
 }
 
 /**
- * A button for each provider that one may sign in with; nothing where there is none. They are links, not forms: a form's
- * chain of redirects may not leave us (`page.ts`).
+ * A button for each provider; false without any. They are links, because the redirects after a form may not leave this
+ * origin (`page.ts`).
  */
 export function ssoButtons(providers: readonly { name: string; label: string }[], onward: SsoOnward): Html | false {
   return (
@@ -30,5 +30,5 @@ export function ssoButtons(providers: readonly { name: string; label: string }[]
   )
 }
 
-/** Says that what follows is another way. */
+/** The divider between two ways to sign in. */
 export const orInstead: Html = html`<p class="or"><span>or</span></p>`

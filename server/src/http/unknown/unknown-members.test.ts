@@ -27,7 +27,7 @@ function assertRefused({ status, body }: Reply, field: string, message: string):
 describe('every operation (decision D14)', () => {
   const strict = operations.filter(isStrict)
 
-  it('every operation refuses query parameters and members that it does not know, but for those whose rules are of others', () => {
+  it('every operation refuses unknown query parameters and members, except those of OAuth, pages and protocols', () => {
     const others = operations
       .filter((operation) => !isStrict(operation))
       .map(({ id, error_format }) => [id, error_format])
@@ -44,7 +44,7 @@ describe('every operation (decision D14)', () => {
     }
   })
 
-  it('every operation takes its own example, and its resource as it is answered', () => {
+  it('every operation accepts its example, and its resource as returned', () => {
     for (const operation of strict) {
       if (!operation.body) continue
       assert.deepEqual(unknownInBody(operation, operation.body_example ?? {}), [], operation.id)
@@ -86,7 +86,7 @@ describe('an unknown member of an agent', () => {
     assert.equal((await test.send('GET', agents)).body.pagination.total, 0)
   })
 
-  it('an unknown member of an agent is listed beside other faults, and before them', async () => {
+  it('an unknown member of an agent is listed before other issues', async () => {
     const { body } = await test.send('POST', agents, { body: { nam: 'x', config: { temperature: 3 } } })
     assert.deepEqual(
       body.error.details.map(({ field, code }: { field: string; code: string }) => [field, code]),
@@ -98,7 +98,7 @@ describe('an unknown member of an agent', () => {
     )
   })
 
-  it('an unknown member of an agent is kept, returned and told once in the log where config is open and no name is near', async () => {
+  it('an unknown member of an open config with no similar name is stored, returned and logged once', async () => {
     const config = { model: 'builtin/echo', tools: [], vendor_option: 1, retry: { jitter: true }, modelx: 'x' }
     const { status, body: made } = await test.send('POST', agents, { body: { name: name(), config } })
     assert.equal(status, 201, JSON.stringify(made))
@@ -114,7 +114,7 @@ describe('an unknown member of an agent', () => {
     )
     assert.deepEqual(warning.context.members, ['config.vendor_option', 'config.retry.jitter', 'config.modelx'])
 
-    // A client may send back what it got, and hears nothing new.
+    // A client may send back what it received, without another warning.
     const back = await test.send('PUT', path, { body: read.body })
     assert.deepEqual([back.status, back.body.config], [200, config])
     assert.equal((await warnings()).length, 1)
@@ -125,7 +125,7 @@ describe('an unknown member of an agent', () => {
     assert.equal((await warnings()).length, 2)
   })
 
-  it('an unknown member of an agent that was meant to be removed is removed, however near it is to a known one', async () => {
+  it('null removes an unknown member of an agent, even if it is similar to a known one', async () => {
     const { body } = await test.send('POST', agents, { body: { name: name() } })
     const { status } = await test.send('PUT', `${agents}/${body.id}`, { body: { config: { modle: null } } })
     assert.equal(status, 200)
@@ -133,7 +133,7 @@ describe('an unknown member of an agent', () => {
 })
 
 describe('an unknown member of a task', () => {
-  it('an unknown member of a task is refused, also in a batch and in its parts', async () => {
+  it('an unknown member of a task is refused, also inside a batch and inside parts of a message', async () => {
     const { body: agent } = await test.send('POST', agents, { body: { name: name() } })
     const tasks = `${agents}/${agent.id}/tasks`
     assertRefused(
@@ -190,27 +190,27 @@ describe('unknown members by a schema', () => {
     return { refused: issues.map(({ field }) => field), kept }
   }
 
-  it('unknown members by a schema are none inside of a free object', () => {
+  it('an object without declared members has no unknown members', () => {
     assert.deepEqual(of({ free: { any: { thing: 1 } } }), { refused: [], kept: [] })
   })
 
-  it('unknown members by a schema are found in the values of a map', () => {
+  it('unknown members are found in the values of a map', () => {
     assert.deepEqual(of({ map: { one: { inner: 'x' }, two: { inne: 'x' } } }), { refused: ['map.two.inne'], kept: [] })
   })
 
-  it('unknown members by a schema are refused in an open object within two letters of a name that is absent, else kept', () => {
+  it('an unknown member of an open object is refused within two typing errors of an absent name, else kept', () => {
     assert.deepEqual(of({ open: { knwn: 1 } }), { refused: ['open.knwn'], kept: [] })
     assert.deepEqual(of({ open: { knowndd: 1 } }), { refused: ['open.knowndd'], kept: [] })
     assert.deepEqual(of({ open: { knownddd: 1 } }), { refused: [], kept: ['open.knownddd'] })
     assert.deepEqual(of({ open: { known: '', knwn: 1 } }), { refused: [], kept: ['open.knwn'] })
   })
 
-  it('unknown members by a schema are judged by the form that an object has', () => {
+  it('of several schemas the one that an object matches decides which members are unknown', () => {
     assert.deepEqual(of({ either: { kind: 'a', ofA: 'x' } }).refused, [])
     assert.deepEqual(of({ either: { kind: 'a', ofB: 'x' } }).refused, ['either.ofB'])
   })
 
-  it('unknown members by a schema are listed up to a bound, with names cut', () => {
+  it('unknown members are listed up to a bound, with their names cut', () => {
     const many = Object.fromEntries(Array.from({ length: 5000 }, (_, i) => [`${'x'.repeat(200)}${i}`, 1]))
     const before = process.threadCpuUsage()
     const { issues } = unknownMembers(schema, many)

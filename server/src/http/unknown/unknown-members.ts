@@ -7,10 +7,10 @@ import { operations } from '#contract/operations.ts'
 import { nearest } from '../../platform/nearest.ts'
 import { isProtocol } from '../error-formats.ts'
 
-/** Typing errors within which an unknown member of an open object counts as a known one that is misspelled. */
+/** Maximum typing errors for an unknown member of an open object to count as a misspelled known one. */
 const openErrorsMax = 2
 
-/** The parts of a JSON Schema that say which members there are. */
+/** The parts of a JSON Schema that declare members. */
 interface Form {
   type?: string
   enum?: readonly unknown[]
@@ -24,23 +24,23 @@ interface Form {
 export interface UnknownMembers {
   /** Those that are refused. */
   issues: Issue[]
-  /** Paths of those that an open object keeps. */
+  /** Paths of those that are stored in an open object. */
   kept: string[]
 }
 
-/** Whether an operation refuses what it does not know; protocols of others have separate rules (decision D14). */
+/** Whether an operation refuses unknown members; OAuth, pages and protocols have separate rules (decision D14). */
 export function isStrict(operation: Operation): boolean {
   const { error_format, tolerant } = operation
   return tolerant !== true && error_format !== 'oauth' && error_format !== 'page' && !isProtocol(error_format)
 }
 
-/** Members of a body that its operation does not know; read-only members of the resource are known (decision D14). */
+/** Issues of unknown members of a body; read-only members of the resource are ignored, not unknown (decision D14). */
 export function unknownInBody(operation: Operation, body: unknown): Issue[] {
   if (!operation.body || !isStrict(operation)) return []
   return unknownMembers(operation.body, body, answersOf(operation)).issues
 }
 
-/** Parameters of a query that its operation does not know. */
+/** Issues of unknown query parameters. */
 export function unknownInQuery(operation: Operation, names: Iterable<string>): Issue[] {
   if (!isStrict(operation)) return []
   const known = Object.keys(operation.query?.properties ?? {})
@@ -53,10 +53,10 @@ export function unknownInQuery(operation: Operation, names: Iterable<string>): I
 }
 
 /**
- * Members of `value` that its schema does not declare. An object is closed unless its schema has `additionalProperties`. Where that is
- * true beside members with names, an unknown member is kept, unless it is within two typing errors of a name that is absent. `answers` are
- * schemas by which the resource is read: what they have and `schema` does not is read-only, and ignored. Of each kind `bounds.issues`
- * are looked for at most, so that a body of nothing else costs no more.
+ * Members of `value` that its schema does not declare. An object is closed unless its schema has `additionalProperties`.
+ * If an open object also declares members, an unknown member is kept, unless it is within two typing errors of a declared
+ * name that is absent. `answers` are the schemas of responses with the resource: members that only they declare are
+ * read-only and ignored. At most `bounds.issues` are collected of each kind, which bounds the work.
  */
 export function unknownMembers(schema: TSchema, value: unknown, answers: readonly TSchema[] = []): UnknownMembers {
   const found: UnknownMembers = { issues: [], kept: [] }
@@ -73,9 +73,9 @@ function collect(
 ): void {
   if (found.issues.length >= bounds.issues || typeof value !== 'object' || value === null) return
   const forms = formsOf(schemas, value)
-  // A value of another type is an issue of the validator; where there is no schema anything is valid.
+  // A value of the wrong type is reported by the validator; without a schema, anything is valid.
   if (forms.length === 0) return
-  // Most values have nothing unknown, and are looked through on every request: what only that needs is made where there is some.
+  // This runs on every request and most values have nothing unknown, so the following is only computed if needed.
   const answered = once(() => formsOf(answers, value))
   if (Array.isArray(value)) {
     const items = forms.flatMap((form) => form.items ?? [])
@@ -105,7 +105,7 @@ function collect(
     if (!isOpen) found.issues.push(unknown('member', name, at, nearest(name, missing()) ?? nearest(name, known())))
     else if (known().length > 0) {
       if (found.kept.length >= bounds.issues) continue
-      // Null removes it: so does a client that mends its error.
+      // Null removes a misspelled member that was stored earlier.
       const meant = member === null ? undefined : nearest(name, missing(), openErrorsMax)
       if (meant) found.issues.push(unknown('member', name, at, meant))
       else if (member !== null) found.kept.push(cut(at) as string)
@@ -124,7 +124,7 @@ function once<T>(make: () => T): () => T {
 const none: readonly Form[] = []
 
 function membersOf(forms: readonly Form[], name: string): readonly Form[] {
-  // Nearly every object has one form, and this is asked for each member of each body.
+  // The usual case, for each member of each body: a single form.
   if (forms.length <= 1) {
     const member = forms[0]?.properties
     return member && Object.hasOwn(member, name) ? [member[name]!] : none
@@ -132,7 +132,7 @@ function membersOf(forms: readonly Form[], name: string): readonly Form[] {
   return forms.flatMap(({ properties }) => (properties && Object.hasOwn(properties, name) ? properties[name]! : []))
 }
 
-/** The forms that `value` may have: arrays or objects, and of objects those whose fixed members are as it has them. */
+/** The schemas that `value` may be meant for: of its type, and for objects those whose `enum` members allow its values. */
 function formsOf(schemas: readonly Form[], value: object): readonly Form[] {
   const [first] = schemas
   if (schemas.length === 1 && first!.anyOf === undefined)
@@ -149,7 +149,7 @@ function formsOf(schemas: readonly Form[], value: object): readonly Form[] {
 
 const fixed = new WeakMap<Form, [string, readonly unknown[]][]>()
 
-/** Members that have one of a few values, by their names. Every request asks, so it is looked for once. */
+/** Names and allowed values of the members with an `enum`; cached, because every request needs them. */
 function fixedMembers(form: Form): [string, readonly unknown[]][] {
   let known = fixed.get(form)
   if (!known) {
@@ -173,8 +173,8 @@ function unknown(what: 'member' | 'query parameter', name: string, path: string,
 const answers = new WeakMap<Operation, TSchema[]>()
 
 /**
- * Schemas by which the resource of an operation is answered: its own answers, those of reads of the same path or of one below it, and
- * that of its creation, which alone may have a secret.
+ * Schemas of responses with the resource of an operation: its own, those of a GET of its path or of an item below it, and
+ * that of the POST that creates it, whose response may have a secret.
  */
 function answersOf(operation: Operation): TSchema[] {
   let known = answers.get(operation)
@@ -188,7 +188,7 @@ function answersOf(operation: Operation): TSchema[] {
     )
     known = [operation, ...(reads as readonly Operation[])]
       .flatMap(({ responses }) => responses.flatMap(({ schema }) => schema ?? []))
-      // A confirmation or a list is not the resource: it has none of its members.
+      // A confirmation or a list shares no member with the resource.
       .filter((schema) => taken.some((name) => Object.hasOwn((schema as Form).properties ?? {}, name)))
     answers.set(operation, known)
   }

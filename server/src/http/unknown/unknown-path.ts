@@ -4,7 +4,7 @@ import { errorFormatOfPath } from '../error-formats.ts'
 import { answerProblem } from '../handle.ts'
 import type { HttpContext } from '../http-context.ts'
 
-/** Remembers every registered route, so that a known path with another method is distinguished from an unknown path. */
+/** Collects every registered route, to tell a known path with another method from an unknown path. */
 export function collectRoutes(app: FastifyInstance): Route[] {
   const routes: Route[] = []
   app.addHook('onRoute', ({ method, url }) => {
@@ -25,8 +25,8 @@ export interface Route {
 }
 
 /**
- * A path that no operation has: 404; one that has other methods: 405 with `Allow` (decision D12). Clients of OpenAI get 404 for both: what
- * is not served there is partly below paths that are.
+ * Answers an unknown path with 404, and a known path with another method with 405 and `Allow` (decision D12). Clients of
+ * OpenAI get 404 for both, because parts of that API that are not served are below paths that are.
  */
 export function answerUnknownPath(
   context: HttpContext,
@@ -36,7 +36,7 @@ export function answerUnknownPath(
 ): void {
   const path = request.url.split('?', 1)[0] ?? '/'
   const allowed = [...new Set(routes.filter(({ pattern }) => pattern.test(path)).map(({ method }) => method))].sort()
-  // A path whose method is known got here by a parameter that no identifier can be: it names nothing.
+  // The router matched neither, although path and method are known: a parameter cannot be an identifier.
   const format = errorFormatOfPath(request.url)
   const problem =
     allowed.length === 0 || allowed.includes(request.method) || format === 'openai'

@@ -351,7 +351,7 @@ describe('the page of the ways to sign in', () => {
     const wrong = await browser.submit(page, '/account/sign-in/connect', { provider: 'okta', password: 'wrong' })
     assert.deepEqual([wrong.status, /role="alert">This is not your password\./.test(wrong.html)], [400, true])
     const right = await browser.submit(page, '/account/sign-in/connect', { provider: 'okta', password })
-    assert.match(right.html, /Taking you on to Okta/)
+    assert.match(right.html, /Continuing to Okta/)
 
     google.person = { ...google.person, email: `no-password-${email}` }
     const without = (await signInWith(service, 'google', google)).browser
