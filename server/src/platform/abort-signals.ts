@@ -1,6 +1,6 @@
 /**
- * Resolves or rejects as `work` does, or rejects with the reason of `signal` where that aborts first. The work is not ended by that,
- * and what it comes to afterwards is ignored.
+ * Settles like `work`, or rejects with the reason of `signal` if that aborts first. The work then continues, and its
+ * result is ignored.
  */
 export function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
@@ -22,9 +22,9 @@ export function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise
 }
 
 /**
- * Aborts `controller` with the reason of `signal` when that aborts, at once where it has; the function that it returns ends that.
- * `AbortSignal.any` does the same with weak references, which the collector of young objects takes for strong ones: what a call
- * made would all reach the old generation.
+ * Aborts `controller` with the reason of `signal` when that aborts, or at once if it is aborted already. Returns a function
+ * that unlinks them. `AbortSignal.any` does the same with weak references, which V8's collector of the young generation
+ * treats as strong: all objects of a call would reach the old generation.
  */
 export function abortWith(controller: AbortController, signal: AbortSignal): () => void {
   const abort = (): void => controller.abort(signal.reason)
@@ -33,7 +33,10 @@ export function abortWith(controller: AbortController, signal: AbortSignal): () 
   return () => signal.removeEventListener('abort', abort)
 }
 
-/** An abort that comes with `signal`, or after `limit_ms` with the reason that `late` gives; `release` ends both. */
+/**
+ * A controller that aborts with `signal`, or after `limit_ms` with the error of `late`. `release` stops the timer and
+ * unlinks the signal.
+ */
 export function limitedAbort(
   limit_ms: number,
   signal: AbortSignal | undefined,

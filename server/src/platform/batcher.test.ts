@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { Batcher } from './batcher.ts'
 
-it('what comes while a group is written becomes the next group', async () => {
+it('operations that are submitted while a group runs form the next group', async () => {
   const groups: number[][] = []
   const gates = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
   const commits = new Batcher<number, number>(
@@ -23,7 +23,7 @@ it('what comes while a group is written becomes the next group', async () => {
   assert.deepEqual(groups, [[1, 2], [3, 4, 5], [6]])
 })
 
-it('each op gets its own result or error, and a group that fails fails for all of it', async () => {
+it('each operation gets its result or error, and a group that throws fails all its operations', async () => {
   const commits = new Batcher<string, string>(
     async (ops) => {
       if (ops.includes('all')) throw new Error('away')
@@ -41,7 +41,7 @@ it('each op gets its own result or error, and a group that fails fails for all o
   assert.equal(await commits.submit('after'), 'after')
 })
 
-it('a group begins beside one that is held up only after a while, and what comes before is one group', async () => {
+it('a second group starts beside a slow one only after apart_ms, with everything submitted until then', async () => {
   const groups: number[][] = []
   const gates = Array.from({ length: 4 }, () => Promise.withResolvers<void>())
   const commits = new Batcher<number, number>(

@@ -1,33 +1,33 @@
 import { isTransient } from './postgres/database.ts'
 
-/** One that waits for its group. */
+/** An operation that waits for its group. */
 interface Waiting<Op, Result> {
   op: Op
-  /** Until when, of `performance.now()`. */
+  /** On the clock of `performance.now()`. */
   deadline: number
   resolve: (result: Result) => void
   reject: (error: unknown) => void
 }
 
 export interface GroupOptions {
-  /** Groups that are done at a time. */
+  /** Groups that run at a time. */
   concurrency: number
-  /** How many a group has at most. */
+  /** Maximum number of operations in a group. */
   groupMax: number
   /**
-   * A further group begins beside one that runs only when that one has taken so long: what comes before is gathered into one larger
-   * group, which costs less than two. 0 where nothing is said.
+   * A second group starts only when the running one has taken this long. Operations that arrive earlier form one larger
+   * group, which costs less than two. Defaults to 0.
    */
   apart_ms?: number
-  /** How long one waits for its group to begin; for ever where nothing is said. */
+  /** How long an operation waits for its group to start; no limit by default. */
   waitMax_ms?: number
   /** Called when no work is running and no caller waits. */
   onIdle?: () => void
 }
 
 /**
- * Runs `work` on all items; where that fails, on each alone, so that one bad item does not fail the others. Not where
- * the connection or the database failed: then what was stored is unknown, and a retry is not safe.
+ * Runs `work` on all operations; if that fails, on each one alone, so that one invalid operation does not fail the others.
+ * If the connection or the database failed, it is unknown what was stored, so there is no retry.
  */
 export async function batchOrEach<Op, Result>(
   ops: readonly Op[],
@@ -43,7 +43,7 @@ export async function batchOrEach<Op, Result>(
   }
 }
 
-/** Does what has the same name once: `work` gets one of each name, and its result goes to all that have the name. In their order. */
+/** Runs `work` once for the operations of each name, and returns its results in the order of `ops`. */
 export async function onceEach<Op, Result>(
   ops: readonly Op[],
   nameOf: (op: Op) => string,
@@ -56,9 +56,9 @@ export async function onceEach<Op, Result>(
 }
 
 /**
- * Does many small things in few statements without making any of them wait: while one group is being done, those
- * that come gather, and the next group takes them all. Under load a round trip and a commit are shared by dozens; alone,
- * a thing is begun at once. None is begun before it was asked for, so what a group reads is never older than the asking.
+ * Batcher: runs many small operations in few statements without added delay. While a group runs, further operations
+ * collect, and the next group takes them all. Under load dozens share a round trip and a commit; a single operation
+ * starts at once. A group starts after its operations were submitted, so what it reads is never older than a call.
  */
 export class Batcher<Op, Result> {
   readonly #work: (ops: readonly Op[]) => Promise<readonly (Result | Error)[]>
@@ -70,13 +70,13 @@ export class Batcher<Op, Result> {
   readonly #concurrencyMax: number
   #concurrency: number
   #timer: NodeJS.Timeout | undefined
-  /** When the last group began, by the clock of `performance`. */
+  /** When the last group started, on the clock of `performance.now()`. */
   #began_at = 0
   #beside: NodeJS.Timeout | undefined
 
   /**
-   * `work` does a group and gives a result or an error for each of its ops, in their order; when it throws, all of
-   * them fail. One whose group does not begin in time fails by a timeout.
+   * `work` runs a group and returns a result or an error for each operation, in their order; if it throws, all fail. An
+   * operation whose group does not start in time fails with a timeout.
    */
   constructor(
     work: (ops: readonly Op[]) => Promise<readonly (Result | Error)[]>,
@@ -98,7 +98,7 @@ export class Batcher<Op, Result> {
     })
   }
 
-  /** Begins a group of those that wait, now or once it may begin beside the one that runs. */
+  /** Starts a group of the waiting operations, now or once it may run beside the current one. */
   #begin(): void {
     if (this.#concurrency === 0) return this.#watch()
     const isLone = this.#concurrency === this.#concurrencyMax
@@ -115,7 +115,7 @@ export class Batcher<Op, Result> {
   async #drain(): Promise<void> {
     this.#concurrency -= 1
     this.#began_at = performance.now()
-    // Those that were submitted in the same turn of the event loop belong together.
+    // Operations that are submitted in the same turn of the event loop form one group.
     await Promise.resolve()
     while (this.#waiting.length > 0) {
       this.#began_at = performance.now()
@@ -130,7 +130,7 @@ export class Batcher<Op, Result> {
       } catch (error) {
         for (const { reject } of group) reject(error)
       }
-      // The other one goes on, and takes what waits.
+      // Another group is running; its loop takes the waiting operations.
       if (this.#apart_ms > 0 && this.#concurrency < this.#concurrencyMax - 1) break
     }
     this.#concurrency += 1
@@ -146,7 +146,7 @@ export class Batcher<Op, Result> {
       this.#timer = undefined
       const now = performance.now()
       while (this.#waiting[0] && this.#waiting[0].deadline <= now)
-        this.#waiting.shift()!.reject(new Error(`timeout: no turn came within ${this.#waitMax_ms} ms`))
+        this.#waiting.shift()!.reject(new Error(`timeout: the operation did not start within ${this.#waitMax_ms} ms`))
       if (this.#waiting.length > 0) this.#watch()
     }, Math.ceil(wait_ms))
     this.#timer.unref()

@@ -1,11 +1,11 @@
-/** PostgreSQL stores neither U+0000 nor half of a surrogate pair. */
+/** Replaces what PostgreSQL cannot store, U+0000 and lone surrogates, by U+FFFD. */
 export function cleanText(text: string): string {
   return text.replaceAll('\0', '\uFFFD').toWellFormed()
 }
 
 /**
- * Cleans a text that comes in pieces: all pieces together give what `cleanText` gives of the whole. Half of a surrogate
- * pair at the end of a piece waits for the next one; `end` gives what still waits.
+ * Cleans text that arrives in pieces, with the same result as `cleanText` of the whole. A high surrogate at the end of a
+ * piece waits for the next piece; `end` returns what still waits.
  */
 export function makeTextCleaner(): { push(piece: string): string; end(): string } {
   let waiting = ''
@@ -20,7 +20,7 @@ export function makeTextCleaner(): { push(piece: string): string; end(): string 
   }
 }
 
-/** A text of so many characters at most, and a note of how many more it had. A cut never leaves half of a surrogate pair. */
+/** Cuts text to `max` characters and appends the number of omitted ones. The result has no lone surrogate. */
 export function cutText(text: string, max: number): string {
   if (text.length <= max) return text
   return `${text.slice(0, max)}\n[cut: ${text.length - max} more characters]`.toWellFormed()
@@ -28,7 +28,7 @@ export function cutText(text: string, max: number): string {
 
 const depthMax = 32
 
-/** The same for every text within a value; what is nested deeper than any answer has reason to be becomes null. */
+/** Applies `cleanText` to every text inside a value. Values nested deeper than 32 levels become null. */
 export function cleanValue(value: unknown, depth = 0): unknown {
   if (typeof value === 'string') return cleanText(value)
   if (typeof value !== 'object' || value === null) return value

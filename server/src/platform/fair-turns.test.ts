@@ -10,10 +10,10 @@ const limits: FairTurnsOptions = {
   waiting: { ofProject: 5, ofOrganization: 8, all: 12 },
 }
 const party = (org_id: string, project_id: number): Party => ({ org_id, project_id })
-/** Lets promises that can go on go on. */
+/** Lets pending promise callbacks run. */
 const settled = () => new Promise((resolve) => setImmediate(resolve))
 
-/** Takes places and writes down who got one, in that order. */
+/** Takes places and records the order in which callers get them. */
 function recorded(turns: FairTurns) {
   const got: string[] = []
   const leave: (() => void)[] = []
@@ -25,7 +25,7 @@ function recorded(turns: FairTurns) {
   return { got, leave, take }
 }
 
-it('a project leaves a place to another of its organization, and the organization one to others', async () => {
+it('a project leaves a place to others of its organization, and an organization leaves one to others', async () => {
   const { got, take } = recorded(new FairTurns(limits))
   for (let i = 0; i < 5; i++) void take('a1', party('a', 1))
   await settled()
@@ -37,7 +37,7 @@ it('a project leaves a place to another of its organization, and the organizatio
   assert.deepEqual(got, ['a1', 'a1', 'a2', 'b9'])
 })
 
-it('a place that is given back goes to organizations in turn, and to the projects of each in turn', async () => {
+it('a released place goes to organizations in turn, and to the projects of each in turn', async () => {
   const turns = new FairTurns({ ...limits, places: 1, ofOrganization: 1, ofProject: 1 })
   const { got, leave, take } = recorded(turns)
   for (let i = 0; i < 3; i++) void take('a1', party('a', 1))
@@ -52,7 +52,7 @@ it('a place that is given back goes to organizations in turn, and to the project
   assert.deepEqual(got, ['a1', 'a1', 'b9', 'c7', 'a2', 'a1'])
 })
 
-it('the queue of a project, of an organization and of all is bounded, and others still get in', async () => {
+it('the queues of a project, of an organization and of all are bounded, and a full one does not block others', async () => {
   const turns = new FairTurns(limits)
   const refused: string[] = []
   const take = (name: string, of: Party): void =>
@@ -71,7 +71,7 @@ it('the queue of a project, of an organization and of all is bounded, and others
   assert.deepEqual(refused.slice(3), ['b6', 'b7', 'b8'], 'one runs and four wait: twelve in all')
 })
 
-it('who leaves the queue gets no place, and leaves none behind', async () => {
+it('a caller that leaves the queue gets no place and blocks none', async () => {
   const turns = new FairTurns({ ...limits, places: 1, ofOrganization: 1, ofProject: 1 })
   const { got, leave, take } = recorded(turns)
   await take('first', party('a', 1))

@@ -1,31 +1,31 @@
-/** Who wants a place: a project of an organization. */
+/** The project, and its organization, for which a place is taken. */
 export interface Party {
   org_id: string
   project_id: number | string
 }
 
 export interface FairTurnsOptions {
-  /** Places in all. */
+  /** Total number of places. */
   places: number
-  /** Places that an organization has at most: fewer than all, so that another never waits for it alone. */
+  /** Maximum for an organization: less than all, so that it cannot block the others. */
   ofOrganization: number
-  /** Places that a project has at most. */
+  /** Maximum for a project. */
   ofProject: number
-  /** Requests of a project, of an organization, and in all that wait for a place. */
+  /** Maximum number of waiting requests of a project, of an organization, and in total. */
   waiting: { ofProject: number; ofOrganization: number; all: number }
 }
 
-/** So many wait already that another would wait too long. */
+/** The queue for places is full. */
 export class TooManyWait extends Error {}
 
 /**
- * Places that organizations, and the projects of each, take in turn: a caller that waits gets the next place after at most one of
- * each other organization, however many requests one of them has. A place is given back by the function that `take` resolves
- * with. Throws `TooManyWait` where the queue is full, and the reason of `signal`.
+ * Distributes places to organizations in turn, and among the projects of each (round-robin): a waiting caller gets a place
+ * after at most one of each other organization, however many requests that has. `take` resolves with a function that
+ * releases the place. It throws `TooManyWait` if the queue is full, or the reason of `signal`.
  */
 export class FairTurns {
   readonly #options: FairTurnsOptions
-  /** In the order of their turns: who got a place goes to the end. */
+  /** In the order of their turns: an organization that gets a place moves to the end. */
   readonly #organizations = new Map<string, Organization>()
   #taken = 0
   #waiting = 0
@@ -78,7 +78,7 @@ export class FairTurns {
     return this.#taken < places && organization.taken < ofOrganization && project.taken < ofProject
   }
 
-  /** Hands out free places to those whose turn it is. */
+  /** Hands out free places in turn. */
   #give(): void {
     for (let found = this.#next(); found; found = this.#next()) {
       const { org_id, project_id, organization, project } = found
@@ -87,7 +87,7 @@ export class FairTurns {
       this.#taken += 1
       organization.taken += 1
       project.taken += 1
-      // Both go behind all others.
+      // Both move to the end of their queues.
       this.#organizations.delete(org_id)
       this.#organizations.set(org_id, organization)
       organization.projects.delete(project_id)

@@ -2,12 +2,12 @@ import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { describe, it } from 'node:test'
 
-/** What a process logs by `makeLog`, line by line. */
+/** The lines that a process logs with `makeLog`. */
 function logged(...entries: object[]): string[] {
   return loggedBy(`for (const entry of ${JSON.stringify(entries)}) log.info(entry, 'said')`)
 }
 
-/** The same for what a program does with its `log`, which knows some secrets of the configuration. */
+/** The lines of a program with a `log` that redacts some secrets of the configuration. */
 function loggedBy(text: string, secrets: string[] = []): string[] {
   const program = `
     import { keepOut, makeLog } from ${JSON.stringify(new URL('./log.ts', import.meta.url).href)}
@@ -17,7 +17,7 @@ function loggedBy(text: string, secrets: string[] = []): string[] {
   return stderr.split('\n').filter(Boolean)
 }
 
-it('lines of the log stay whole, in order and none is lost where a process logs many and ends at once', () => {
+it('log lines stay complete and in order, and none is lost, if a process logs many and exits at once', () => {
   const lines = loggedBy(`
     for (let i = 0; i < 200; i++) log.info({ i, text: 'ä'.repeat(i) }, 'many')
     setImmediate(() => {
@@ -31,7 +31,7 @@ it('lines of the log stay whole, in order and none is lost where a process logs 
 })
 
 describe('a line of the log', () => {
-  it('a line of the log is one JSON object with all its members, and without what looks like a credential (decision D105)', () => {
+  it('a log line is one JSON object with all its members, without text that looks like a credential (decision D105)', () => {
     const key = `cadre_${'0123456789abcdef'.repeat(2)}`
     const [line = '', ...others] = logged({
       refused: 'Authorization: Bearer canary',
@@ -48,7 +48,7 @@ describe('a line of the log', () => {
     )
   })
 
-  it('a line of the log has none of the secrets of the configuration, however they are written', () => {
+  it('a log line has no secret of the configuration, in any encoding', () => {
     const secrets = ['canary.of+the(service)', 'a "quoted" canary', 'canary.of+the(service) and more', 'short']
     const [line = ''] = loggedBy(
       `log.info({ one: ${JSON.stringify(secrets)}, err: new Error('refused: ' + ${JSON.stringify(secrets[1])}) }, 'kept short')`,
@@ -60,7 +60,7 @@ describe('a line of the log', () => {
     assert.doesNotMatch(line, /canary/)
   })
 
-  it('a line of the log has none of the secrets that were read since the service started', () => {
+  it('a log line has no secret that was read while the service runs', () => {
     const [before = '', after = '', again = ''] = loggedBy(
       `log.info('the canary-of-a-provider')
       keepOut(log, ['canary-of-a-provider', 'short'])
@@ -76,7 +76,7 @@ describe('a line of the log', () => {
     )
   })
 
-  it('a line of the log tells an error with its causes, and nothing else that hangs on it', () => {
+  it('a log line has an error with its causes, and no other properties of it', () => {
     const lines = loggedBy(`
       const cause = Object.assign(new AggregateError([new Error('first'), new Error('second')], 'both'), { code: 'E1' })
       const answer = Object.assign(new Error('refused', { cause: { access_token: 'canary' } }), { response: 'canary' })

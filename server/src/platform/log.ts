@@ -1,15 +1,15 @@
 import { pino, type Logger } from 'pino'
 
-/** What must never be read in a log, wherever it stands in an entry (decision D105); it never reaches beyond its text. */
+/** Credentials that must not appear anywhere in a log entry (decision D105). A match never extends beyond a JSON string. */
 export const secretText = /cadre_[0-9a-f]{32}|Bearer [^\s"\\]+|\bsk-[A-Za-z0-9_-]{8,}|\bwhsec_[A-Za-z0-9+/_-]{8,}=*/g
 
-/** Shorter ones would be found in words that are no secrets. */
+/** Shorter secrets would match parts of ordinary words. */
 const secretLengthMin = 8
 
 /**
- * A logger of JSON lines on standard error, so that standard output stays the operator's. Members that hold
- * credentials are left out, and in every line whatever looks like one is replaced, and so is each of `secrets`, those that
- * the service was configured with (decision D105).
+ * Makes a logger that writes JSON lines to standard error; standard output is for results of commands. It redacts known
+ * members with credentials, text that looks like a credential, and each of `secrets`, those of the configuration
+ * (decision D105).
  */
 export function makeLog(level: string, secrets: readonly string[] = []): Logger {
   const destination = pino.destination({ fd: 2, sync: true })
@@ -53,20 +53,20 @@ export function makeLog(level: string, secrets: readonly string[] = []): Logger 
   return log
 }
 
-/** Secrets that are kept out of a log beyond those that it was made with; the oldest are forgotten first. */
+/** Maximum number of secrets that `keepOut` adds; the oldest are dropped first. */
 const addedMax = 10_000
 
 const additions = new WeakMap<Logger, (secrets: readonly string[]) => void>()
 
-/** Keeps further secrets out of all that a logger of `makeLog` writes from now on: those that are read while the service runs. */
+/** Redacts further secrets, which are read while the service runs, from what a logger of `makeLog` writes from now on. */
 export function keepOut(log: Logger, secrets: readonly string[]): void {
   additions.get(log)?.(secrets)
 }
 
-/** What processes write to one pipe at once stays whole up to here (`PIPE_BUF` of Linux). */
+/** Up to this size, concurrent writes to a pipe are atomic (`PIPE_BUF` of Linux). */
 const wholeWrite_bytes = 4096
 
-/** The lines of one turn of the event loop are written together, because each write is a call of the system; so are the last ones. */
+/** Writes the lines of one turn of the event loop in one system call; at exit, what is left. */
 function gathered(write: (lines: string) => void): { write: (line: string) => void } {
   let lines = ''
   let bytes = 0
@@ -91,7 +91,7 @@ function gathered(write: (lines: string) => void): { write: (line: string) => vo
 
 const redacted = '[redacted]'
 
-/** Matches each secret as it stands in a line of JSON, the longest first; undefined where there are none. */
+/** Matches each secret as JSON escapes it, the longest first; undefined without secrets. */
 function knownText(secrets: readonly string[]): RegExp | undefined {
   const texts = secrets
     .filter(({ length }) => length >= secretLengthMin)
@@ -101,14 +101,14 @@ function knownText(secrets: readonly string[]): RegExp | undefined {
   return new RegExp(longestFirst.map((text) => text.replaceAll(/[\\^$.*+?()[\]{}|/-]/g, '\\$&')).join('|'), 'g')
 }
 
-/** Causes below this are not logged: they may go in a circle. */
+/** Deeper causes are not logged, because causes may be circular. */
 const causesMax = 5
-/** A host with several addresses fails once for each. */
+/** Maximum number of errors of an `AggregateError`; a host with several addresses fails once for each. */
 const errorsMax = 3
 
 /**
- * An error without what libraries hang on it: `pg` puts the whole connection there, and OAuth libraries what a provider
- * answered, as a cause that is no error.
+ * Describes an error without the properties that libraries add: `pg` adds the whole connection, and OAuth libraries the
+ * provider's response as a cause.
  */
 function describeError(error: unknown, depth = 0): unknown {
   if (!(error instanceof Error)) return typeof error === 'string' ? error : { type: typeName(error) }

@@ -1,6 +1,6 @@
 /**
- * The name that `word` was probably meant to be: the one with the fewest typing errors between, if they are `errorsMax` at most; without
- * it, 3 or half of the word. Case does not count. A word that is far longer than any name is not compared.
+ * The name with the fewest typing errors to `word`, ignoring case; undefined if all have more than `errorsMax`, by default
+ * the smaller of 3 and half of the word's length.
  */
 export function nearest(
   word: string,
@@ -15,7 +15,7 @@ export function nearest(
   return ranked[0]?.name
 }
 
-/** Letters to be added, left out, replaced, or exchanged with their neighbour (optimal string alignment). */
+/** Edit distance with insertions, deletions, replacements and swaps of neighbours (optimal string alignment). */
 function typingErrors(from: string, to: string): number {
   const rows: number[][] = [Array.from({ length: to.length + 1 }, (_, j) => j)]
   for (let i = 1; i <= from.length; i += 1) {

@@ -1,4 +1,4 @@
-/** The value of a text that is JSON; undefined of any other. */
+/** Parses JSON; undefined for text that is not JSON. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)

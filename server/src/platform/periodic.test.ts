@@ -6,7 +6,7 @@ describe('a periodic job', () => {
   beforeEach(() => mock.timers.enable({ apis: ['setTimeout', 'setInterval'] }))
   afterEach(() => mock.timers.reset())
 
-  /** A job whose runs the test ends. */
+  /** A job whose runs are ended by the test. */
   const start = (options: { every_ms: number; first_ms?: number }) => {
     const runs: PromiseWithResolvers<void>[] = []
     const errors: unknown[] = []
@@ -38,7 +38,7 @@ describe('a periodic job', () => {
     await job.stop()
   })
 
-  it('a periodic job never runs twice at a time, and once more where it was asked to meanwhile', async () => {
+  it('a periodic job runs once at a time, and once more if now() is called during a run', async () => {
     const { job, runs } = start({ every_ms: 100 })
     mock.timers.tick(100)
     mock.timers.tick(300)
@@ -55,7 +55,7 @@ describe('a periodic job', () => {
     await job.stop()
   })
 
-  it('a periodic job reports a run that failed, and runs again at the next time', async () => {
+  it('a periodic job reports a failed run, and runs again at the next interval', async () => {
     const { job, runs, errors } = start({ every_ms: 100 })
     mock.timers.tick(100)
     runs[0]!.reject(new Error('the database is away'))
@@ -67,7 +67,7 @@ describe('a periodic job', () => {
     await job.stop()
   })
 
-  it('a periodic job waits at its stop for the run under way, and runs no more', async () => {
+  it('the stop of a periodic job waits for the current run, and none follows', async () => {
     const { job, runs, errors } = start({ every_ms: 100 })
     job.now()
     let hasStopped = false

@@ -1,21 +1,21 @@
 /** Work that repeats in the background. */
 export interface PeriodicJob {
-  /** Runs the work now; once more after the run that is under way. */
+  /** Runs the work now, or once more after the current run. */
   now(): void
-  /** Runs the work no more; resolves when the run under way has ended. */
+  /** Stops the repetition; resolves when the current run has ended. */
   stop(): Promise<void>
 }
 
 export interface PeriodicOptions {
-  /** Milliseconds between the starts of two runs; a run that takes longer delays the next one. */
+  /** Milliseconds between the starts of two runs; a run that takes longer skips the starts that it misses. */
   every_ms: number
-  /** Milliseconds before the first run; `every_ms` where nothing is said. */
+  /** Milliseconds before the first run; defaults to `every_ms`. */
   first_ms?: number
-  /** Called with the error of a run that failed, which is repeated in `every_ms`; not after `stop`. */
+  /** Called with the error of a failed run, but not after `stop`; the next run is at the next start. */
   onError(error: unknown): void
 }
 
-/** Repeats `work`, never two runs at a time. Keeps no process alive. */
+/** Repeats `work`, one run at a time. The timer does not keep the process alive. */
 export function startPeriodic(work: () => Promise<unknown>, options: PeriodicOptions): PeriodicJob {
   const { every_ms, first_ms = every_ms, onError } = options
   let current: Promise<void> | undefined
@@ -48,7 +48,7 @@ export function startPeriodic(work: () => Promise<unknown>, options: PeriodicOpt
     },
     async stop() {
       isStopped = true
-      // Of either kind.
+      // Also stops an interval.
       clearTimeout(timer)
       await current
     },

@@ -1,4 +1,4 @@
-/** The first `bytesMax` bytes of a body, and whether there were more; the rest is not read. */
+/** Reads at most `bytesMax` bytes of a body; `truncated` if it had more. */
 export async function readUpTo(
   body: AsyncIterable<Uint8Array>,
   bytesMax: number,

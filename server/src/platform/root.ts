@@ -2,8 +2,8 @@ import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
 /**
- * The folder of this installation, where `cadre.mjs` is: a checkout or the installed package. Compiled files have another depth
- * below it than their sources, so it is searched upwards.
+ * The folder of this installation, which has `cadre.mjs`: a checkout or the installed package. It is searched upwards,
+ * because compiled files are at another depth below it than their sources.
  */
 export const root = findRoot(import.meta.dirname)
 

@@ -2,8 +2,8 @@ import { createRequire } from 'node:module'
 import type * as LanguageCommon from '@zxcvbn-ts/language-common'
 
 /**
- * Well-known passwords of at least twelve characters that no rule about repetitions and runs catches, and that are not
- * in the list below. Shorter ones need no place here: they are too short already.
+ * Well-known passwords of at least twelve characters that the list of leaked passwords may lack. Shorter ones are refused
+ * by their length.
  */
 const wellKnown = new Set(
   `1q2w3e4r5t6y 1qaz2wsx3edc 1qaz2wsx3edc4rfv qazwsxedcrfv 123qweasdzxc qweasdzxc123 qwerasdfzxcv zaq1xsw2cde3
@@ -21,7 +21,7 @@ const wellKnown = new Set(
   ),
 )
 
-/** 49,000 passwords by how often they were found in leaks, more than the 10,000 that decision D67 asks for. */
+/** The 49,000 most common passwords of leaks; decision D67 requires 10,000. */
 let leaked: Set<string> | undefined
 
 function readLeaked(): Set<string> {

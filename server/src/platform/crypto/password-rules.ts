@@ -4,7 +4,7 @@ import { isCommonPassword } from './common-passwords.ts'
 /** Why a password is not accepted. */
 export type PasswordError = 'too_short' | 'too_long' | 'unreadable' | 'email' | 'common' | 'repeated' | 'sequence'
 
-/** What to tell the person who chose it. */
+/** Messages for the person who chose the password. */
 export const passwordErrors: Record<PasswordError, string> = {
   too_short: `must have at least ${passwordLength.min} characters`,
   too_long: `must have at most ${passwordLength.max} characters`,
@@ -16,8 +16,9 @@ export const passwordErrors: Record<PasswordError, string> = {
 }
 
 /**
- * What is wrong with a new password, undefined where it is fine (decision D67, NIST SP 800-63B): its length, being a
- * common one or the e-mail address, a repetition (`abcabcabcabc`) or a run (`123456789012`). No rules of composition.
+ * Why a new password is refused; undefined if it is accepted (decision D67, NIST SP 800-63B). It is refused for its length,
+ * as a common password or the e-mail address, as a repetition (`abcabcabcabc`) or as a sequence (`123456789012`). There
+ * are no composition rules.
  */
 export function passwordError(password: string, email: string): PasswordError | undefined {
   if (!password.isWellFormed() || password.includes('\u0000')) return 'unreadable'
@@ -38,19 +39,19 @@ export function passwordError(password: string, email: string): PasswordError | 
 /** Repetitions of up to this many characters are as easy to guess as the characters themselves. */
 const unitMax = 4
 
-/** The shortest text that `text` is a whole repetition of; undefined where it is none. */
+/** The shortest unit of which `text` is a repetition; undefined if it is none. */
 function repeatedUnit(text: string): string | undefined {
   const length = (text + text).indexOf(text, 1)
   return length < text.length ? text.slice(0, length) : undefined
 }
 
 const rows = ['abcdefghijklmnopqrstuvwxyz', '01234567890', 'qwertyuiop', 'asdfghjkl', 'zxcvbnm']
-/** Every pair of neighbours, in either direction: on the keyboard, in the alphabet, among the digits. */
+/** Every pair of neighbours on the keyboard, in the alphabet and among the digits, in both directions. */
 const neighbours = new Set(
   rows.flatMap((row) => [...row].slice(1).flatMap((letter, i) => [`${row[i]}${letter}`, `${letter}${row[i]}`])),
 )
 
-/** Whether nearly every character stands beside the one before it: `123456789012`, `qwertyuiopas`. */
+/** Whether at least 90 % of the characters are equal or adjacent to the previous one: `123456789012`, `qwertyuiopas`. */
 function isRun(text: string): boolean {
   const pairs = text.length - 1
   let beside = 0

@@ -3,11 +3,11 @@ import { test } from 'node:test'
 import { passwordError } from './password-rules.ts'
 import { createPasswords, PasswordsBusy } from './passwords.ts'
 
-// The cheapest that argon2 takes: these tests are about the wiring, not about the cost.
+// The minimum cost of argon2, because these tests do not measure the cost.
 const cheap = { memory_kib: 8, passes: 1, concurrency: 1 }
 const good = 'seven grey herons'
 
-test('a password is right against its own hash only', async () => {
+test('a password matches only its own hash', async () => {
   const passwords = createPasswords(cheap)
   const stored = await passwords.hash(good)
   assert.match(stored, /^\$argon2id\$v=19\$m=8,t=1,p=1\$[A-Za-z0-9+/]{22}\$[A-Za-z0-9+/]{43}$/)
@@ -16,25 +16,25 @@ test('a password is right against its own hash only', async () => {
   assert.notEqual(await passwords.hash(good), stored, 'each hash has its own salt')
 })
 
-test('a hash of the reference implementation is understood', async () => {
+test('a hash of the reference implementation is verified', async () => {
   const reference = '$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc'
   assert.deepEqual(await createPasswords(cheap).check('password', reference), { correct: true, outdated: true })
 })
 
-test('an unknown account costs a hash too, and is never right', async () => {
+test('a check without a stored hash also computes one, and fails', async () => {
   const passwords = createPasswords(cheap)
   for (const stored of [undefined, null, '']) {
     assert.deepEqual(await passwords.check(good, stored), { correct: false, outdated: false })
   }
 })
 
-test('a hash of another cost is right and marked for renewal', async () => {
+test('a hash of another cost matches and is reported as outdated', async () => {
   const stored = await createPasswords(cheap).hash(good)
   const dearer = createPasswords({ ...cheap, passes: 2 })
   assert.deepEqual(await dearer.check(good, stored), { correct: true, outdated: true })
 })
 
-test('the same text in another normal form is the same password', async () => {
+test('passwords are equal in every Unicode normalization form', async () => {
   const passwords = createPasswords(cheap)
   const stored = await passwords.hash('zwölf graue Möwen')
   assert.equal((await passwords.check('zwölf graue Möwen'.normalize('NFD'), stored)).correct, true)
@@ -44,7 +44,7 @@ test('a stored hash that cannot be read is an error, not a wrong password', asyn
   await assert.rejects(createPasswords(cheap).check(good, '$2b$10$abcdefghijklmnopqrstuv'), /PHC/)
 })
 
-test('at most four hashes run at once, and one that waits two seconds is turned away', async (t) => {
+test('at most four hashes run at a time, and one that waits two seconds fails', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] })
   const passwords = createPasswords({ memory_kib: 19_456, passes: 2, concurrency: 1 })
   const five = Array.from({ length: 5 }, () => passwords.hash(good))
@@ -55,13 +55,13 @@ test('at most four hashes run at once, and one that waits two seconds is turned 
   await passwords.hash(good)
 })
 
-test('waiting callers are served in turn', async () => {
+test('waiting hashes run in order of arrival', async () => {
   const passwords = createPasswords(cheap)
   const hashes = await Promise.all(Array.from({ length: 20 }, () => passwords.hash(good)))
   assert.equal(new Set(hashes).size, 20)
 })
 
-test('new passwords: length in code points, not common, not the address, no repetition, no run', () => {
+test('a new password is checked for length in code points, common passwords, the e-mail address, repetitions and sequences', () => {
   const faults = (password: string) => passwordError(password, 'ada.lovelace@example.com')
   assert.equal(faults('short'), 'too_short')
   assert.equal(faults('🦀'.repeat(11)), 'too_short')

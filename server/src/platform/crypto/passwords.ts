@@ -3,51 +3,51 @@ import { promisify } from 'node:util'
 
 const derive = promisify(argon2)
 
-/** What one hash costs: KiB of memory, passes over it, lanes. */
+/** Cost of one hash: KiB of memory, passes over it, and parallelism. */
 export interface PasswordCost {
   memory_kib: number
   passes: number
   concurrency: number
 }
 
-/** OWASP's floor for argon2id, measured at 17–26 ms a hash (decision S1). Only ever configured upward. */
+/** OWASP's minimum for argon2id; measured 17–26 ms per hash (decision S1). */
 export const passwordCost: PasswordCost = { memory_kib: 19_456, passes: 2, concurrency: 1 }
 
 const salt_bytes = 16
 const tag_bytes = 32
 
-/** Hashes at once, 76 MiB at the default cost: what a caller can make us spend has an end. */
+/** Concurrent hashes: bounds the memory that callers can use, 76 MiB at the default cost. */
 const hashesMax = 4
-/** How long a hash may wait for its turn. */
+/** How long a hash may wait until it starts. */
 const wait_ms = 2000
 
-/** Thrown when no hash could begin within two seconds; the caller answers 503. */
+/** A hash could not start within two seconds; answered with 503. */
 export class PasswordsBusy extends Error {
   constructor() {
-    super('too many passwords are being checked at once')
+    super('too many passwords are being checked at the same time')
     this.name = 'PasswordsBusy'
   }
 }
 
-/** What a check found out. */
+/** The result of a password check. */
 export interface PasswordCheck {
   correct: boolean
-  /** The stored hash was made at another cost: store a new one, now that the password is at hand. */
+  /** The stored hash has another cost; the caller should store a new one. */
   outdated: boolean
 }
 
-/** Hashes passwords and checks them against hashes, a few at a time. */
+/** Hashes and checks passwords, a few at a time. */
 export interface Passwords {
   /** A PHC string of argon2id: `$argon2id$v=19$m=19456,t=2,p=1$<salt>$<tag>`. Throws `PasswordsBusy`. */
   hash(password: string): Promise<string>
   /**
-   * Checks a password against a stored hash. Where there is none (unknown e-mail address, account without a password)
-   * a hash is computed all the same, so that time does not tell. Throws `PasswordsBusy`.
+   * Checks a password against a stored hash. Without one (unknown e-mail address, account without a password) a hash is
+   * computed as well, so that the duration does not reveal it. Throws `PasswordsBusy`.
    */
   check(password: string, stored: string | null | undefined): Promise<PasswordCheck>
 }
 
-/** Passwords are hashed in their NFKC form: the same text typed on another keyboard is the same password. */
+/** Makes the hasher. Passwords are normalized to NFKC, so that the same text typed on another keyboard is equal. */
 export function createPasswords(cost: PasswordCost = passwordCost): Passwords {
   const turns = createTurns(hashesMax, wait_ms)
   const dummy: PhcHash = { cost, salt: Buffer.alloc(salt_bytes), tag: Buffer.alloc(tag_bytes) }
@@ -97,7 +97,7 @@ function formatHash({ cost, salt, tag }: PhcHash): string {
 
 const phc = /^\$argon2id\$v=19\$m=(\d{1,8}),t=(\d{1,4}),p=(\d{1,3})\$([A-Za-z0-9+/]{11,64})\$([A-Za-z0-9+/]{22,86})$/
 
-/** Throws for text that is no argon2id hash: an unreadable stored hash is an internal error, not a wrong password. */
+/** Throws if a stored hash is not argon2id: that is an internal error, not a wrong password. */
 function parseHash(text: string): PhcHash {
   const [, memory, passes, concurrency, salt, tag] = phc.exec(text) ?? []
   if (salt === undefined || tag === undefined) throw new Error('a stored password hash is not an argon2id PHC string')
@@ -108,7 +108,7 @@ function parseHash(text: string): PhcHash {
   }
 }
 
-/** Lets at most `max` pieces of work run at once, in the order they came; one that waits `wait_ms` is turned away. */
+/** Runs at most `max` works at a time, in order of arrival; one that waits longer than `wait_ms` fails. */
 function createTurns(max: number, wait_ms: number): <T>(work: () => Promise<T>) => Promise<T> {
   let running = 0
   const waiting = new Set<() => void>()
@@ -128,7 +128,7 @@ function createTurns(max: number, wait_ms: number): <T>(work: () => Promise<T>) 
     })
 
   return async (work) => {
-    // A finished turn is handed to the next caller, so `running` only falls when the queue is empty.
+    // A finished work passes its place to the next one, so `running` only falls when the queue is empty.
     if (running >= max) await turn()
     else running += 1
     try {

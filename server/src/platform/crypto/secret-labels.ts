@@ -1,4 +1,4 @@
-/** Labels of the keys that encrypt what the database keeps, by what that is. A new one has its column in `encryptedColumns`. */
+/** Labels of the keys that encrypt columns of the database. A new label needs its column in `encryptedColumns`. */
 export const secretLabels = {
   agent_environment: 'agent-environment',
   credential: 'project-credential',

@@ -6,7 +6,7 @@ const key = 'k'.repeat(32)
 const secrets = makeSecrets(key)
 
 describe('secrets', () => {
-  it('secrets gives back what was encrypted, also after a restart', () => {
+  it('a value can be decrypted after a restart', () => {
     for (const text of ['', 'sk-123', 'ü😀'.repeat(1000)]) {
       assert.equal(
         makeSecrets(key).decrypt('agent.environment', secrets.encrypt('agent.environment', text, 'agent_1'), 'agent_1'),
@@ -15,26 +15,26 @@ describe('secrets', () => {
     }
   })
 
-  it('secrets reads what an earlier build wrote, and signs as it did', () => {
+  it('secrets of earlier builds can be decrypted, and signatures stay the same', () => {
     const stored = Buffer.from('AfcohSvMcrArANeOPQ7IHvgS/Z3ROxPI9cfhXa9I1FCZXAtBjA==', 'base64')
     assert.equal(secrets.decrypt('agent.environment', stored, 'agent_1'), 'kept')
     assert.equal(secrets.hmac('cursor', 'text').toString('base64url'), 'FYtvd3GIMhmnohw-5aVCs6aAOTNA8YJkHV1dZDZVn7c')
     assert.deepEqual(secrets.signingKeys('cookie'), ['l4xo6NLrFf2CzMWKfymYa0e5x_Yazz-oXj5W8fnuCxA'])
   })
 
-  it('secrets encrypts the same text differently each time, without showing it', () => {
+  it('the same text is encrypted differently each time', () => {
     const [one, two] = [secrets.encrypt('a', 'canary-text', 'row'), secrets.encrypt('a', 'canary-text', 'row')]
     assert.notDeepEqual(one, two)
     assert.equal(one.includes('canary'), false)
   })
 
-  it('secrets refuses a value from another row or for another use', () => {
+  it('a value of another row or label cannot be decrypted', () => {
     const encrypted = secrets.encrypt('webhook.secret', 'text', 'wh_1')
     assert.throws(() => secrets.decrypt('webhook.secret', encrypted, 'wh_2'), DamagedSecret)
     assert.throws(() => secrets.decrypt('provider.key', encrypted, 'wh_1'), DamagedSecret)
   })
 
-  it('secrets refuses a value with any changed or missing byte', () => {
+  it('a value with any changed or missing byte cannot be decrypted', () => {
     const encrypted = secrets.encrypt('a', 'text', 'row')
     for (let at = 0; at < encrypted.length; at++) {
       const changed = Buffer.from(encrypted)
@@ -44,7 +44,7 @@ describe('secrets', () => {
     }
   })
 
-  it('secrets tells a wrong key from a damaged value, without telling the key', () => {
+  it('a wrong key and a damaged value have different errors, which do not contain the key', () => {
     const wrong = makeSecrets('another key of 32 characters and more')
     assert.throws(
       () => wrong.decrypt('a', secrets.encrypt('a', 'text', 'row'), 'row'),
@@ -57,11 +57,11 @@ describe('secrets', () => {
     )
   })
 
-  it('secrets refuses a key of fewer than 32 characters', () => {
+  it('a secret key of fewer than 32 characters is refused', () => {
     assert.throws(() => makeSecrets('k'.repeat(31)), RangeError)
   })
 
-  it('secrets reads and verifies also with a fallback key, and encrypts and signs with the first one alone', () => {
+  it('a fallback key only decrypts and verifies; the first key encrypts and signs', () => {
     const next = makeSecrets('the key that comes next, of 32 characters', key)
     const alone = makeSecrets('the key that comes next, of 32 characters')
     assert.equal(next.decrypt('a', secrets.encrypt('a', 'text', 'row'), 'row'), 'text')
@@ -78,7 +78,7 @@ describe('secrets', () => {
     assert.deepEqual([alone.isHmac('a', 'text', theirs), next.isHmac('b', 'text', ours)], [false, false])
   })
 
-  it('secrets signs by label, the same in every process', () => {
+  it('an HMAC depends on its label, and is the same in every process', () => {
     assert.deepEqual(makeSecrets(key).hmac('cursor', 'text'), secrets.hmac('cursor', 'text'))
     assert.notDeepEqual(secrets.hmac('cursor', 'text'), secrets.hmac('csrf', 'text'))
     assert.deepEqual(makeSecrets(key).signingKeys('cookie'), secrets.signingKeys('cookie'))

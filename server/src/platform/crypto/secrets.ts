@@ -12,24 +12,24 @@ import {
 /** The shortest secret key, in characters. */
 export const secretKeyLengthMin = 32
 
-/** Encrypts values that must be read back, and signs. Each label has its own key. */
+/** Encrypts values that must be read back, and signs. Each label has a separate key. */
 export interface Secrets {
-  /** Tells keys apart without telling anything about them: 8 hexadecimal digits, to be compared at the start. */
+  /** Identifies the key without revealing it: 8 hexadecimal digits, compared with the database's at the start. */
   key_id: string
-  /** Whether values that were encrypted with the key of this id can be decrypted. */
+  /** Whether values of the key with this id can be decrypted. */
   reads(key_id: string): boolean
   /**
-   * Encrypts `text` (AES-256-GCM). `aad` is the id of the row that will hold it: the same bytes in another row, or under
-   * another label, cannot be decrypted. Twice the same text gives different bytes.
+   * Encrypts `text` with AES-256-GCM and a random nonce. `aad` is the id of the row that will hold it: in another row, or
+   * under another label, the bytes cannot be decrypted.
    */
   encrypt(label: string, text: string, aad: string): Buffer
-  /** The text again. Throws `WrongSecretKey` or `DamagedSecret`. */
+  /** Decrypts a value. Throws `WrongSecretKey` or `DamagedSecret`. */
   decrypt(label: string, encrypted: Uint8Array, aad: string): string
   /** HMAC-SHA256 of `text`, 32 bytes. `isHmac` checks it. */
   hmac(label: string, text: string): Buffer
-  /** Whether `mac` is the HMAC of `text`, in constant time; with the fallback key too. */
+  /** Whether `mac` is the HMAC of `text` under the key or the fallback key, compared in constant time. */
   isHmac(label: string, text: string, mac: Uint8Array): boolean
-  /** Keys for a library that signs (cookies): 43 base64url characters each; the first one signs, all verify. */
+  /** Keys for the library that signs cookies, 43 base64url characters each: the first one signs, all verify. */
   signingKeys(label: string): string[]
 }
 
@@ -37,27 +37,27 @@ export interface Secrets {
 export class WrongSecretKey extends Error {
   constructor(written: string, ours: string) {
     super(
-      `A stored secret was encrypted with another CADRE_SECRET_KEY (key ${written}; this one is ${ours}). ` +
-        'Start with that key, or set CADRE_SECRET_KEY_FALLBACK to it.',
+      `A stored secret was encrypted with another CADRE_SECRET_KEY (key ${written}; this process has ${ours}). ` +
+        `Start with the key ${written}, or set CADRE_SECRET_KEY_FALLBACK to it.`,
     )
     this.name = 'WrongSecretKey'
   }
 }
 
-/** The database's secrets are encrypted with another key than the one that a process starts with. */
+/** The database's secrets are encrypted with another key than the one of the starting process. */
 export class WrongSecretKeyAtStart extends Error {
   constructor(database_key_id: string, key_id: string) {
     super(
       `The secrets of this database are encrypted with the secret key ${database_key_id}, and this process has the key ${key_id}. ` +
-        'Set CADRE_SECRET_KEY to the first one, or put the file secret.key that the service had back into its data folder. ' +
-        'To replace that key, set CADRE_SECRET_KEY_FALLBACK to it. ' +
-        'If that key is lost, start once with CADRE_SECRET_KEY_LOST=acknowledged: stored secrets are then unreadable and must be set again.',
+        `Set CADRE_SECRET_KEY to the key ${database_key_id}, or put its file secret.key back into the data folder. ` +
+        `To replace the key ${database_key_id}, set CADRE_SECRET_KEY_FALLBACK to it. ` +
+        'If it is lost, start once with CADRE_SECRET_KEY_LOST=acknowledged: stored secrets are then unreadable and must be set again.',
     )
     this.name = 'WrongSecretKeyAtStart'
   }
 }
 
-/** The bytes are not what was written under this label and row: cut, changed or moved. */
+/** The bytes were cut, changed, or moved from another label or row. */
 export class DamagedSecret extends Error {
   constructor(label: string) {
     super(`A stored secret (${label}) was changed, or belongs to another row.`)
@@ -71,16 +71,16 @@ const nonceAt = 5
 const tagAt = 17
 const textAt = 33
 
-/** One secret key, and what is derived from it (HKDF-SHA256). */
+/** A secret key, and the derivation of keys from it (HKDF-SHA256). */
 interface Key {
   id: Buffer
   derive(use: string, label: string): KeyObject
 }
 
 /**
- * Encrypts and signs with keys derived from `secretKey`; decrypts and verifies also with those of `fallback`, so that one can be
- * replaced while the service runs. Each is taken as it is, text of at least 32 characters, and should be random: derivation does not
- * slow down guessing. Throws a `RangeError` for a shorter one.
+ * Encrypts and signs with keys derived from `secretKey`; decrypts and verifies also with those of `fallback`, so that the
+ * key can be replaced while the service runs. Both are text of at least 32 characters and should be random, because the
+ * derivation does not slow down guessing. Throws a `RangeError` for a shorter one.
  */
 export function makeSecrets(secretKey: string, fallback?: string): Secrets {
   const key = makeKey(secretKey)
@@ -128,7 +128,7 @@ function makeKey(text: string): Key {
   if ([...text].length < secretKeyLengthMin) {
     throw new RangeError(`The secret key must have at least ${secretKeyLengthMin} characters.`)
   }
-  // Node takes a key object several times faster than the bytes of a key.
+  // Node uses a key object several times faster than the bytes of a key.
   const derived = new Map<string, KeyObject>()
   const derive = (use: string, label: string): KeyObject => {
     const info = `${use} ${label}`

@@ -11,7 +11,7 @@ describe('public addresses', () => {
     fec0::1 ff02::1 4000::1 1fff::1 2001::1 2001:0:7f00:1:: 2001:1ff:ffff:: 2001:db8::1 2002:7f00:1:: 3fff::1
     3fff:fff::1 2606:4700::1%eth0 127.1 0x7f.0.0.1 017700000001`)
   for (const address of [...notPublic, 'example.com', '']) {
-    it(`${address || 'nothing'} is not public`, () => assert.equal(isPublic(address), false))
+    it(`the address ${address || '(empty)'} is not public`, () => assert.equal(isPublic(address), false))
   }
 
   const edges = list(`
@@ -20,12 +20,12 @@ describe('public addresses', () => {
     203.0.112.255 203.0.114.0 223.255.255.255 2000::1 2001:200::1 2001:db7:ffff::1 2001:db9::1 2003::1 2606:4700::1111
     3ffe::1 3fff:1000::1`)
   for (const address of edges) {
-    it(`${address} is public`, () => assert.equal(isPublic(address), true))
+    it(`the address ${address} is public`, () => assert.equal(isPublic(address), true))
   }
 })
 
 describe('an allow list', () => {
-  it('an allow list opens what its words, ranges and addresses say, and nothing beside', () => {
+  it('an allow list opens exactly its keywords, ranges and addresses', () => {
     const { ranges } = parseAllowList(['loopback', 'Private', '100.64.0.0/10', '192.0.2.7', 'fe80::/10', ' '])
     for (const inside of list('127.9.9.9 ::1 10.1.1.1 172.16.1.1 192.168.3.3 fd00::1 100.64.1.1 192.0.2.7 fe80::1')) {
       assert.ok(isInside(inside, ranges), inside)
@@ -35,7 +35,7 @@ describe('an allow list', () => {
     }
   })
 
-  it('an allow list names hosts whatever their case, and subdomains of a suffix but not the suffix itself', () => {
+  it('an allow list matches hosts in any case, and subdomains of a suffix but not the suffix', () => {
     const allow = parseAllowList(['Hooks.Example.com', '*.corp.example', 'bücher.example'])
     assert.ok(isNamed(allow, 'hooks.example.com'))
     assert.ok(isNamed(allow, 'a.b.corp.example'))
@@ -45,7 +45,7 @@ describe('an allow list', () => {
     }
   })
 
-  it('an allow list names endpoints exactly, also those of IPv6', () => {
+  it('an allow list matches endpoints exactly, also those of IPv6', () => {
     const { endpoints } = parseAllowList(['receiver:9000', '127.0.0.1:9000', '[::1]:9000'])
     assert.deepEqual([...endpoints], ['receiver:9000', '127.0.0.1:9000', '::1:9000'])
   })
@@ -55,7 +55,7 @@ describe('an allow list', () => {
     ...list('10.0.0.0/33 host/8 https://example.com * *. host:0 host:70000 user@host 10.0.0.0/'),
   ]
   for (const entry of meaningless) {
-    it(`an allow list refuses the entry "${entry}" by name`, () => {
+    it(`an allow list refuses the entry "${entry}" and names it`, () => {
       assert.throws(
         () => parseAllowList([entry]),
         (error) => error instanceof AllowListError && error.message.includes(entry),

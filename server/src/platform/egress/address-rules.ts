@@ -5,37 +5,38 @@ type Address = ipaddr.IPv4 | ipaddr.IPv6
 /** A network and the length of its prefix. */
 export type Range = [Address, number]
 
-/** IPv4 ranges that requests must not reach: IANA's special-purpose ranges (decision D104). */
+/** IPv4 ranges that are not public: IANA's special-purpose ranges (decision D104). */
 const special4 = ranges(`
   0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 192.0.2.0/24 192.88.99.0/24
   192.168.0.0/16 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 224.0.0.0/4 240.0.0.0/4`)
 
-/** IPv6 is the other way round: only this is public, which leaves out ::1, mapped addresses, NAT64 and local ones. */
+/** The only public range of IPv6; it excludes ::1, mapped addresses, NAT64 and local ones. */
 const public6 = ranges('2000::/3')
 const special6 = ranges('2001::/23 2001:db8::/32 2002::/16 3fff::/20')
 
-/** What the words of an allow list stand for. Link-local (cloud metadata) and shared ranges have no word on purpose. */
+/** The ranges of `loopback` in an allow list. No keyword opens link-local (cloud metadata) and shared ranges. */
 export const loopbackRanges: readonly Range[] = ranges('127.0.0.0/8 ::1/128')
 const privateRanges = ranges('10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 fc00::/7')
 
 /** What an operator additionally allows (`CADRE_EGRESS_ALLOW`, decision D104). */
 export interface AllowList {
   ranges: readonly Range[]
-  /** Host names, in the form that `URL` gives them, without a trailing dot. */
+  /** Host names as `URL` normalizes them, without a trailing dot. */
   names: ReadonlySet<string>
   /** `.example.com` for `*.example.com`. */
   suffixes: readonly string[]
-  /** `host:port`: named exactly, which also opens unusual ports and our own. */
+  /** `host:port`; an exact entry also opens ports below 1024 and those of this service. */
   endpoints: ReadonlySet<string>
 }
 
-/** An entry of an allow list that says nothing; the message names it. */
+/** An invalid entry of an allow list; the message names it. */
 export class AllowListError extends Error {}
 
 /**
  * Reads an allow list: `loopback`, `private`, a range or address (`10.1.0.0/16`, `10.1.2.3`, `fd00::/8`), a host name,
  * `*.suffix` (its subdomains, not itself), or `host:port` (`receiver:9000`, `127.0.0.1:9000`, `[::1]:9000`). A listed
- * name may resolve to any address; a listed address opens every name that resolves to it.
+ * name may resolve to any address. A listed address opens every name that resolves to it.
+ * @throws AllowListError
  */
 export function parseAllowList(entries: readonly string[]): AllowList {
   const opened: Range[] = []
@@ -61,7 +62,7 @@ export function isNamed({ names, suffixes }: AllowList, host: string): boolean {
   return names.has(host) || suffixes.some((suffix) => host.endsWith(suffix) && host.length > suffix.length)
 }
 
-/** Whether an address is public (decision D104). What is no address, or has a zone, is not. */
+/** Whether an address is public (decision D104); false for text that is no address, and for addresses with a zone. */
 export function isPublic(text: string): boolean {
   const address = parseAddress(text)
   if (!address) return false
@@ -69,13 +70,13 @@ export function isPublic(text: string): boolean {
   return inRanges(address, public6) && !inRanges(address, special6)
 }
 
-/** Whether an address lies in one of the ranges. Mapped IPv4 (`::ffff:…`) counts as the IPv6 that it is written as. */
+/** Whether an address is in one of the ranges. Mapped IPv4 (`::ffff:…`) counts as IPv6. */
 export function isInside(text: string, ranges: readonly Range[]): boolean {
   const address = parseAddress(text)
   return address !== undefined && inRanges(address, ranges)
 }
 
-/** One form for addresses that reach the same place: mapped IPv4 as IPv4, everything else normalized. */
+/** Normalizes an address, so that equal destinations are equal text; mapped IPv4 becomes IPv4. */
 export function plainAddress(text: string): string {
   const address = parseAddress(text)
   if (!address) return text
@@ -123,7 +124,7 @@ function requireEndpoint([, host = '', port = '']: RegExpExecArray, entry: strin
   return `${requireHost(host, entry)}:${Number(port)}`
 }
 
-/** A host as `URL` writes it (`bücher.example` becomes `xn--…`), so that both sides of a comparison are the same. */
+/** A host as `URL` normalizes it (`bücher.example` becomes `xn--…`), for comparisons. */
 function hostName(text: string): string | undefined {
   if (!/^[^\s/?#@\\*]+$/.test(text)) return undefined
   const url = URL.parse(`http://${text}/`)

@@ -10,7 +10,7 @@ import { startLocalServer } from '../../../test/fakes/local-server.ts'
 import { EgressError, makeEgress } from './safe-fetch.ts'
 import { openUpstream } from './connect.ts'
 
-it('a certificate must be trusted and be for the name, whatever the environment says', async (t) => {
+it('a certificate must be trusted and valid for the name, whatever the environment sets', async (t) => {
   const { key, cert } = makeCertificate('receiver.test')
   const server = createTlsServer({ key, cert }, (_request, response) => void response.end('x'.repeat(10_000))).listen(
     0,
@@ -37,12 +37,12 @@ it('a certificate must be trusted and be for the name, whatever the environment 
   Object.assign(counter.seen, { bytes_in: 0, bytes_out: 0 })
   const answer = await get('receiver.test')
   assert.equal(answer.body.length, 10_000)
-  // The handshake and the records around the data are counted: it is what the network carried.
+  // The handshake and the TLS records are counted too.
   assert.deepEqual(answer.network, counter.seen)
   assert.ok(answer.network.bytes_in > 10_500)
 })
 
-it('a wire keeps its connection between requests and its count across connections', async (t) => {
+it('an upstream connection is reused between requests and counts bytes across connections', async (t) => {
   const server = await startLocalServer(t)
   const counter = await startByteCounter(t, server.port)
   const upstream = await openUpstream(`http://127.0.0.1:${counter.port}`, { connectTimeout_ms: 1000 })

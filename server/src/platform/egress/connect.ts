@@ -2,7 +2,7 @@ import { connect as connectTcp, isIP, type LookupFunction, type Socket } from 'n
 import { connect as connectTls } from 'node:tls'
 import type { Client, buildConnector } from 'undici'
 
-/** Bytes that crossed the network, headers and TLS included, counted by the TCP socket. */
+/** Bytes on the network as counted by the TCP socket, with headers and TLS. */
 export interface UpstreamUse {
   bytes_in: number
   bytes_out: number
@@ -10,43 +10,43 @@ export interface UpstreamUse {
 
 export type UpstreamErrorCode = 'dns_failed' | 'connect_failed' | 'connect_timed_out' | 'tls_failed'
 
-/** A connection that could not be opened; nothing of a request was sent. */
+/** The connection could not be opened; no part of the request was sent. */
 export class UpstreamError extends Error {
   readonly code: UpstreamErrorCode
   constructor(code: UpstreamErrorCode, message: string, cause?: unknown) {
     super(message, { cause })
-    this.name = 'WireError'
+    this.name = 'UpstreamError'
     this.code = code
   }
 }
 
 /**
- * A client of one origin with one connection at a time and one request at a time on it, so that what its sockets
- * counted between two moments belongs to the request between them.
+ * A client of one origin with one connection and one request at a time, so that the bytes that its sockets count during a
+ * request belong to that request.
  */
 export interface UpstreamConnection {
   client: Client
-  /** All that crossed this wire so far, over every connection it has had. */
+  /** Bytes so far, over all its connections. */
   use(): UpstreamUse
   /** The address of its open connection. */
   address(): string | undefined
-  /** Ends the connection now, whatever is on it. */
+  /** Closes the connection at once, and aborts its request. */
   destroy(): Promise<void>
 }
 
 export interface UpstreamOptions {
-  /** Addresses to connect to, already judged: the name is not resolved again. Without it the system resolves. */
+  /** Checked addresses to connect to: the name is not resolved again. Without them the system resolves it. */
   addresses?: readonly string[]
-  /** Bound of resolving, connecting and TLS together. */
+  /** Limit for resolving, connecting and TLS together. */
   connectTimeout_ms: number
 }
 
-/** How long one of several addresses may take before the next is tried as well. */
+/** Delay after which the next of several addresses is tried as well. */
 const addressAttempt_ms = 1000
 
 /**
- * Makes a wire to an origin (`https://example.com:8443`); nothing is connected until its first request. Never goes
- * through a proxy, and speaks HTTP/1.1 only: in HTTP/2 requests share a socket and could not be counted apart.
+ * Makes a client of an origin (`https://example.com:8443`) that connects with its first request. It uses no proxy, and
+ * only HTTP/1.1: in HTTP/2 requests share a socket, so their bytes could not be counted separately.
  */
 export async function openUpstream(
   origin: string,
@@ -67,7 +67,7 @@ export async function openUpstream(
     connect: connector({ addresses, connectTimeout_ms, watch }),
     allowH2: false,
     pipelining: 1,
-    // The sender of a request bounds it as a whole.
+    // The caller limits the request as a whole.
     headersTimeout: 0,
     bodyTimeout: 0,
   })
@@ -121,14 +121,14 @@ function connector(options: UpstreamOptions & { watch: (socket: Socket) => void 
     )
 
     socket.on('error', (error) => settle(connectError(error), socket))
-    // An error takes its stack along, which costs as much as the rest of a connection.
+    // The error is only made if needed: capturing its stack costs as much as the rest of a connection.
     socket.once('close', () => {
       if (!settled) settle(new UpstreamError('connect_failed', 'the connection was closed'), socket)
     })
     socket.once('connect', () => {
       if (settled) return
       if (!secure) return settle(undefined, socket)
-      // TLS goes over our own socket, whose counters see what crosses the network rather than what was encrypted.
+      // TLS runs over this socket, whose counters see the encrypted bytes on the network.
       const tls = connectTls({
         socket,
         host: hostname,
@@ -147,7 +147,7 @@ function connector(options: UpstreamOptions & { watch: (socket: Socket) => void 
   }
 }
 
-/** A lookup without DNS: the addresses are those that were checked. */
+/** A lookup without DNS that returns the checked addresses. */
 function fixedLookup(addresses: readonly string[]): LookupFunction {
   const answers = addresses.map((address) => ({ address, family: isIP(address) }))
   return (_hostname, options, callback) => {
@@ -156,7 +156,7 @@ function fixedLookup(addresses: readonly string[]): LookupFunction {
   }
 }
 
-/** Says what the system said without the address, which may be one that only the operator should know. */
+/** The system's error code without the address, which only the operator should see. */
 function connectError(error: Error & { code?: string }): UpstreamError {
   const code = error.code ?? error.name
   return code === 'ENOTFOUND' || code === 'EAI_AGAIN'

@@ -8,7 +8,7 @@ export type EgressErrorCode =
   | 'answer_too_large'
   | 'too_many_redirects'
 
-/** A request that our rules allow and that failed on its way. */
+/** A request that the rules allow, and that failed. */
 export class EgressError extends Error {
   readonly code: EgressErrorCode
   readonly network: UpstreamUse
@@ -20,10 +20,10 @@ export class EgressError extends Error {
   }
 }
 
-/** Names of undici's errors for an answer that breaks HTTP. */
+/** Names of undici's errors for a response that is not valid HTTP. */
 const unreadable = new Set(['HTTPParserError', 'HeadersOverflowError', 'ResponseContentLengthMismatchError'])
 
-/** An error of a connection in our words. */
+/** Turns an error of a connection into an `EgressError`. */
 export function egressFailure(error: unknown, network: UpstreamUse): EgressError {
   if (error instanceof UpstreamError) return new EgressError(error.code, error.message, { network, cause: error })
   return error instanceof Error && unreadable.has(error.name)

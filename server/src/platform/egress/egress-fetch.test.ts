@@ -9,8 +9,8 @@ import { EgressError, type EgressErrorCode, EgressRefused, makeEgress } from './
 const open = makeEgress({ allow: ['loopback'] })
 const failedWith = (code: EgressErrorCode) => (error: unknown) => error instanceof EgressError && error.code === code
 
-describe('a fetch through the way out', () => {
-  it('a fetch through the way out answers as fetch does: status, headers, and a body that is read as it comes', async (t) => {
+describe('a fetch through the egress', () => {
+  it('a fetch through the egress returns status, headers and a streamed body like fetch', async (t) => {
     let finish = (): void => assert.fail()
     const server = await startLocalServer(t, (request, response) => {
       response.writeHead(201, { 'x-method': request.method, 'x-sent': request.headers['x-sent'] })
@@ -29,7 +29,7 @@ describe('a fetch through the way out', () => {
     assert.equal((await reader.read()).done, true)
   })
 
-  it('a fetch through the way out connects to nothing that the rules forbid', async (t) => {
+  it('a fetch through the egress connects to nothing that the rules forbid', async (t) => {
     const canary = await startLocalServer(t)
     const closed = makeEgress({ resolve: async () => ['127.0.0.1'] })
     const fetch = egressFetch(closed, { purpose: 'tool' })
@@ -43,7 +43,7 @@ describe('a fetch through the way out', () => {
     assert.equal(canary.connections(), 0)
   })
 
-  it('a fetch through the way out does not follow a redirect', async (t) => {
+  it('a fetch through the egress does not follow a redirect', async (t) => {
     const canary = await startLocalServer(t)
     const server = await startLocalServer(t, (_request, response) =>
       response.writeHead(307, { location: canary.url }).end(),
@@ -54,7 +54,7 @@ describe('a fetch through the way out', () => {
     assert.equal(canary.connections(), 0)
   })
 
-  it('a fetch through the way out ends an endless answer at its bound of bytes, having read little more', async (t) => {
+  it('a fetch through the egress ends an endless response at its byte limit, having read little more', async (t) => {
     const server = await startLocalServer(t, (_request, response) => {
       const more = (): void => {
         while (response.write(Buffer.alloc(64 * 1024)));
@@ -74,7 +74,7 @@ describe('a fetch through the way out', () => {
     assert.ok(read > 1_000_000 && read < 4_000_000, String(read))
   })
 
-  it('a fetch through the way out ends a response that takes too long, also one that is not read', async (t) => {
+  it('a fetch through the egress ends a response that takes too long, also one that is not read', async (t) => {
     const server = await startLocalServer(t, (_request, response) => void response.write('begun'))
     const fetch = egressFetch(open, { purpose: 'tool', timeout_ms: () => 500 })
     await assert.rejects((await fetch(server.url)).text(), failedWith('timed_out'))
@@ -84,7 +84,7 @@ describe('a fetch through the way out', () => {
     await closed
   })
 
-  it('a fetch through the way out ends with its signal, whose reason it gives, and with a reader who leaves', async (t) => {
+  it('a fetch through the egress ends with the reason of its signal, and when its reader cancels', async (t) => {
     const server = await startLocalServer(t, (_request, response) => void response.write('begun'))
     const fetch = egressFetch(open, { purpose: 'tool' })
     const controller = new AbortController()
@@ -99,7 +99,7 @@ describe('a fetch through the way out', () => {
     await Promise.all([once(socket, 'close'), left.body?.cancel()])
   })
 
-  it('a fetch through the way out says that a connection was lost in the midst of an answer', async (t) => {
+  it('a fetch through the egress fails if the connection is lost in the middle of a response', async (t) => {
     const server = await startLocalServer(t, (_request, response) => {
       response.writeHead(200, { 'content-length': '100' })
       response.write('begun', () => response.destroy())

@@ -5,25 +5,25 @@ import type { Egress } from './safe-fetch.ts'
 
 export interface EgressFetchOptions {
   purpose: EgressPurpose
-  /** Headers added to every request, asked for each time; those that the caller sets win. */
+  /** Headers added to every request, read for each one; headers of the caller take precedence. */
   headers?: () => Record<string, string>
-  /** Bound of a request with its answer, asked for each time. */
+  /** Time limit of a request with its response, read for each one. */
   timeout_ms?: () => number
-  /** Bytes of an answer, asked for each time. */
+  /** Maximum size of a response, read for each request. */
   bytesMax?: () => number
-  /** Ends every request. */
+  /** Aborts every request. */
   signal?: AbortSignal
-  /** Shown each answer as it begins. */
+  /** Called with each response once its headers are there. */
   onAnswer?: (answer: EgressStream) => void
 }
 
-/** What a library takes as its `fetch`. */
+/** The `fetch` that libraries accept. */
 export type EgressFetch = (url: string | URL, init?: RequestInit) => Promise<Response>
 
 /**
- * The way out in the shape of WHATWG's `fetch`, for libraries that bring their own protocol (decision D104). It differs
- * in this: redirects are never followed, so each hop is a request of the library's own and is judged as one; bodies are
- * text or bytes; failures are `EgressRefused`, `EgressError` or a signal's reason rather than a `TypeError`.
+ * The guarded egress as WHATWG's `fetch`, for libraries that implement a protocol (decision D104). Differences: redirects
+ * are not followed, so the library sends each hop as a request that is checked; bodies are text or bytes; failures are
+ * `EgressRefused`, `EgressError` or the signal's reason rather than a `TypeError`.
  */
 export function egressFetch(egress: Pick<Egress, 'open'>, options: EgressFetchOptions): EgressFetch {
   const { purpose, onAnswer } = options
@@ -44,7 +44,7 @@ export function egressFetch(egress: Pick<Egress, 'open'>, options: EgressFetchOp
   }
 }
 
-/** Statuses that must have no body, in a `Response`. */
+/** Statuses of a `Response` that must not have a body. */
 const bodiless = new Set([204, 205, 304])
 
 async function asResponse(answer: EgressStream): Promise<Response> {

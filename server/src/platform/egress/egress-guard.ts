@@ -4,12 +4,12 @@ import { checkAddresses, type EgressPurpose, type EgressRules, portOf } from './
 import { makeResolveName, type ResolveName } from './resolve-name.ts'
 import { UpstreamError } from './connect.ts'
 
-/** What one request may cost (decision D104). */
+/** Limits of one request (decision D104). */
 export interface EgressBounds {
   total_ms: number
   bytesMax: number
   redirectsMax: number
-  /** Whether an answer that is too long is cut, rather than an error. */
+  /** Whether a response that is too long is cut; otherwise it is an error. */
   cuts: boolean
 }
 
@@ -24,16 +24,19 @@ export const egressBounds: Readonly<Record<EgressPurpose, EgressBounds>> = {
   client_document: { total_ms: 5000, bytesMax: 5 * 1024, redirectsMax: 0, cuts: false },
   avatar: { total_ms: 15_000, bytesMax: 64 * 1024, redirectsMax: 0, cuts: false },
 }
-/** Bound of resolving, and of connecting with TLS. */
+/** Limit for resolving a name, and for connecting with TLS. */
 export const connectTimeout_ms = 5000
 
-/** What judges the addresses of a request. */
+/** The rules for addresses, and the resolver. */
 export interface Guard {
   rules: EgressRules
   resolve: ResolveName
 }
 
-/** Addresses to connect to, all of them allowed. A literal is its own address: no lookup would be asked about it. */
+/**
+ * Resolves the host of a URL and checks all its addresses. A literal address is checked too, although it needs no lookup.
+ * @throws EgressRefused, UpstreamError, or the reason of `signal`
+ */
 export async function judge(
   guard: Guard,
   url: URL,
@@ -45,7 +48,7 @@ export async function judge(
   const addresses = await resolve(bareHost(url))
   if (addresses.length === 0) throw new UpstreamError('dns_failed', 'the name has no address')
   const { database } = rules
-  // Resolved only for a port that could be the database's; a name that fails then is not worth a refusal.
+  // The database's name is resolved only if the port is the same. If that fails, its addresses are unknown.
   const ofDatabase =
     database?.port === portOf(url) ? await resolve(database.host.replace(/^\[(.*)\]$/, '$1')).catch(() => []) : []
   checkAddresses(rules, url, purpose, addresses, ofDatabase)
@@ -54,7 +57,7 @@ export async function judge(
 
 const resolveName = makeResolveName()
 
-/** All addresses of a name as this machine knows it, as a `UpstreamError` where there is none. */
+/** All addresses of a name, resolved by this machine. Throws `UpstreamError` if there is none. */
 export async function systemResolve(hostname: string, signal: AbortSignal): Promise<readonly string[]> {
   try {
     return await resolveName(hostname, signal)
@@ -63,7 +66,7 @@ export async function systemResolve(hostname: string, signal: AbortSignal): Prom
   }
 }
 
-/** Waits for a resolver, which may ignore its abort signal, no longer than for a connection. */
+/** Waits for a resolver at most `connectTimeout_ms`, even if it ignores its signal. */
 function inTime(resolve: ResolveName, hostname: string, signal: AbortSignal): Promise<readonly string[]> {
   const over = new AbortController()
   return new Promise((done, fail) => {

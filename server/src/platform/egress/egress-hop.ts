@@ -1,6 +1,6 @@
 import { checkUrl, type EgressPurpose, EgressRefused, type EgressRules } from './egress-rules.ts'
 
-/** Headers that frame or route the message: the one who chooses the address must not choose these. */
+/** Headers that frame or route the message: the user who chooses the address must not set them. */
 const headersRefused = new Set([
   'host',
   'connection',
@@ -15,18 +15,18 @@ const headersRefused = new Set([
   'proxy-connection',
 ])
 
-/** Whether a request to an address that a user chose may have a header of this name. */
+/** Whether a user may set a header of this name. */
 export function isHeaderAllowed(name: string): boolean {
   return !headersRefused.has(name.toLowerCase())
 }
 
-/** What still goes along when a redirect leaves the origin; any other header may carry a credential. */
+/** Headers that are kept when a redirect leaves the origin; any other may carry a credential. */
 const headersHarmless = new Set(['accept', 'accept-language', 'content-type', 'user-agent'])
 
-/** Answers that point elsewhere; 300 and 304 do not. */
+/** Statuses of redirects; 300 and 304 are none. */
 const redirectStatuses = new Set([301, 302, 303, 307, 308])
 
-/** One request of those that a redirect may turn into several: what is sent, and where to. */
+/** One request in a chain of redirects. */
 export interface Hop {
   url: URL
   method: string
@@ -35,10 +35,10 @@ export interface Hop {
   body: string | Uint8Array | undefined
 }
 
-/** What a caller asks for. */
+/** A request before redirects. */
 export interface HopRequest {
   purpose: EgressPurpose
-  /** `GET` where it is not said. */
+  /** Defaults to `GET`. */
   method?: string
   headers?: Record<string, string>
   body?: string | Uint8Array
@@ -63,12 +63,12 @@ export function firstHop(rules: EgressRules, target: string | URL, request: HopR
   return { url, method, headers, body: request.body }
 }
 
-/** Where an answer of `status` redirects to; undefined where it does not. */
+/** The target of a redirect; undefined if the response is none. */
 export function redirection(status: number, headers: Record<string, string>): string | undefined {
   return redirectStatuses.has(status) ? headers['location'] : undefined
 }
 
-/** The hop that a redirect asks for, checked as if it were the first, without credentials if it leaves the origin. */
+/** The next hop of a redirect, checked like the first one. If it leaves the origin, it has no headers with credentials. */
 export function nextHop(rules: EgressRules, purpose: EgressPurpose, hop: Hop, status: number, location: string): Hop {
   const target = URL.parse(location, hop.url.href)
   if (!target) throw new EgressRefused('bad_url', 'the answer redirects to something that is not a URL')
@@ -83,7 +83,7 @@ export function nextHop(rules: EgressRules, purpose: EgressPurpose, hop: Hop, st
   return { url, method: 'GET', headers, body: undefined }
 }
 
-/** Headers of an answer: lowercase names, the values of a repeated header joined by `, `. */
+/** Headers of a response: lowercase names, the values of a repeated header joined by `, `. */
 export function plainHeaders(headers: Record<string, string | string[] | undefined>): Record<string, string> {
   return Object.fromEntries(
     Object.entries(headers).map(([name, value]) => [

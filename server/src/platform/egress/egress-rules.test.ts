@@ -14,7 +14,7 @@ import {
 const refusedFor = (reason: RefusalReason) => (error: unknown) =>
   error instanceof EgressRefused && error.reason === reason
 const failedWith = (code: EgressErrorCode) => (error: unknown) => error instanceof EgressError && error.code === code
-/** A resolver that must not be asked. */
+/** A resolver that must not be used. */
 const noResolver = async (name: string): Promise<never> => assert.fail(`${name} was resolved`)
 
 describe('an address that is not public', () => {
@@ -33,7 +33,7 @@ describe('an address that is not public', () => {
     gopher://127.0.0.1:PORT/_GET ftp://127.0.0.1:PORT/ data:text/plain,hello ws://127.0.0.1:PORT/
     http+unix://%2Fvar%2Frun%2Fdocker.sock/ //127.0.0.1:PORT/ http:// http://127.0.0.1:99999/`)
   for (const evasion of [...evasions, '']) {
-    it(`an address that is not public is refused before a byte is sent: ${evasion}`, async (t) => {
+    it(`a URL that is not public is refused before a byte is sent: ${evasion}`, async (t) => {
       const canary = await startLocalServer(t)
       const egress = makeEgress({ resolve: noResolver })
       const url = evasion.replace('PORT', String(canary.port))
@@ -53,7 +53,7 @@ describe('an address that is not public', () => {
     ['::ffff:127.0.0.1'],
     ['fe80::1%lo'],
   ]) {
-    it(`an address that is not public is refused behind a name that resolves to ${answer.join(' and ')}`, async (t) => {
+    it(`a name that resolves to ${answer.join(' and ')} is refused`, async (t) => {
       const canary = await startLocalServer(t)
       const egress = makeEgress({ resolve: async () => answer })
       await assert.rejects(
@@ -64,7 +64,7 @@ describe('an address that is not public', () => {
     })
   }
 
-  it('an address that is not public is refused when the name was public at registration and is rebound at delivery', async (t) => {
+  it('a name that was public at registration and is rebound at delivery is refused', async (t) => {
     const canary = await startLocalServer(t)
     const url = `https://rebind.example:${canary.port}/`
     const egress = makeEgress({ resolve: async () => ['127.0.0.1'] })
@@ -73,14 +73,14 @@ describe('an address that is not public', () => {
     assert.equal(canary.connections(), 0)
   })
 
-  it('an address that is not public is refused through the system resolver too', async (t) => {
+  it('a private address from the system resolver is refused', async (t) => {
     const canary = await startLocalServer(t)
     const egress = makeEgress({ allow: ['localhost:1'] })
     await assert.rejects(egress.fetch(`http://localhost:${canary.port}/`, { purpose: 'tool' }), refusedFor('address'))
     assert.equal(canary.connections(), 0)
   })
 
-  it('an address that is not public is not named in the refusal, so that internal addresses stay secret', async () => {
+  it('the error of a refused name does not contain its address, so that internal addresses stay secret', async () => {
     const egress = makeEgress({ resolve: async () => ['10.20.30.40'] })
     await assert.rejects(
       egress.fetch('https://inside.example/', { purpose: 'tool' }),
@@ -95,7 +95,7 @@ describe('a name', () => {
     const asked: string[] = []
     const resolve = async (name: string) => (asked.push(name) === 1 ? ['127.0.0.1'] : ['10.0.0.1'])
     const egress = makeEgress({ allow: ['loopback'], resolve })
-    // No resolver but ours knows `.test`, so an answer proves that ours was used for the connection.
+    // Only the test's resolver knows `.test`, so a response proves that it was used for the connection.
     const answer = await egress.fetch(`http://rebind.test:${server.port}/x?y=1`, { purpose: 'tool' })
     assert.equal(answer.body.toString(), 'ok')
     assert.deepEqual(asked, ['rebind.test'])
@@ -103,14 +103,14 @@ describe('a name', () => {
     assert.deepEqual(server.requests, ['GET /x?y=1'])
   })
 
-  it('a name that does not resolve, or has no address, is a failure and not a refusal', async () => {
+  it('a name that does not resolve, or has no address, fails with dns_failed instead of a refusal', async () => {
     const nothing = makeEgress({ resolve: async () => [] })
     await assert.rejects(nothing.fetch('https://nowhere.example/', { purpose: 'tool' }), failedWith('dns_failed'))
     const system = makeEgress()
     await assert.rejects(system.fetch('https://nowhere.invalid/', { purpose: 'tool' }), failedWith('dns_failed'))
   })
 
-  it('a name that is never resolved ends with the request', async () => {
+  it('the resolution of a name ends with the request', async () => {
     const egress = makeEgress({ resolve: () => new Promise(() => {}) })
     await assert.rejects(
       egress.fetch('https://slow.example/', { purpose: 'tool', timeout_ms: 20 }),
@@ -130,7 +130,7 @@ describe('what the operator allows', () => {
     { allow: ['receiver.test:PORT'], url: 'http://receiver.test:PORT/', resolves: '127.0.0.1' },
   ]
   for (const { allow, url, resolves } of cases) {
-    it(`what the operator allows is reached: ${allow} opens ${url}${resolves ? ` at ${resolves}` : ''}`, async (t) => {
+    it(`the allow list entry ${allow} opens ${url}${resolves ? ` at ${resolves}` : ''}`, async (t) => {
       const server = await startLocalServer(t)
       const withPort = (text: string): string => text.replace('PORT', String(server.port))
       const egress = makeEgress({ allow: allow.map(withPort), resolve: async () => [resolves ?? assert.fail()] })
@@ -139,7 +139,7 @@ describe('what the operator allows', () => {
     })
   }
 
-  it('what the operator allows is all that is reached: a neighbour stays closed', async (t) => {
+  it('an allow list does not open neighbours of its entries', async (t) => {
     const canary = await startLocalServer(t)
     const egress = makeEgress({
       allow: ['private', '*.corp.test', `127.0.0.1:${canary.port + 1}`],
@@ -153,7 +153,7 @@ describe('what the operator allows', () => {
 })
 
 describe('our own ports and the database', () => {
-  it('our own ports and the database stay closed to listed ranges and names, at every address of this machine', async (t) => {
+  it('ports of the service and the database stay closed to listed ranges and names, at every address of this machine', async (t) => {
     const api = await startLocalServer(t)
     const own = Object.values(networkInterfaces()).flatMap((list) => list?.map(({ address }) => address) ?? [])
     const egress = makeEgress({
@@ -184,7 +184,7 @@ describe('our own ports and the database', () => {
     assert.equal(api.connections(), 0)
   })
 
-  it('our own ports and the database keep the database closed by its address, whatever name it goes by', async (t) => {
+  it('the database stays closed under any name with its address', async (t) => {
     const database = await startLocalServer(t)
     const addresses: Record<string, string> = { 'postgres.test': '10.0.0.5', 'alias.test': '10.0.0.5' }
     const resolve = async (name: string) => [addresses[name] ?? assert.fail(name)]
@@ -208,7 +208,7 @@ describe('our own ports and the database', () => {
     assert.equal(database.connections(), 0)
   })
 
-  it('our own ports and the database open when the operator names them exactly', async (t) => {
+  it('an exact entry of the allow list opens a port of the service and the database', async (t) => {
     const api = await startLocalServer(t)
     const egress = makeEgress({ allow: [`127.0.0.1:${api.port}`], ownPorts: [api.port] })
     assert.equal((await egress.fetch(api.url, { purpose: 'tool' })).status, 200)

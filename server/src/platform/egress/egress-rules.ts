@@ -11,7 +11,7 @@ import {
   type Range,
 } from './address-rules.ts'
 
-/** Who asks for a request to an address that a user chose (decision D104). */
+/** The part of the service that sends a request to an address that a user chose (decision D104). */
 export type EgressPurpose = 'webhook' | 'tool' | 'file' | 'sso' | 'issuer' | 'model' | 'client_document' | 'avatar'
 
 export type RefusalReason =
@@ -27,8 +27,8 @@ export type RefusalReason =
   | 'method'
 
 /**
- * A request that the rules forbid: nothing was sent, unless a response redirected to a forbidden address. The message
- * may be shown to the one who chose the address.
+ * The rules forbid the request. Nothing was sent, unless a response redirected to a forbidden address. The message may be
+ * shown to the user who chose the address.
  */
 export class EgressRefused extends Error {
   readonly reason: RefusalReason
@@ -45,15 +45,15 @@ export interface EgressRules {
   allow: AllowList
   /** Ports that this service listens on, at any address of this machine. */
   ownPorts: () => readonly number[]
-  /** The database, unless it is reached by a unix socket. */
+  /** The database; undefined if it is reached by a unix socket. */
   database: { host: string; port: number } | undefined
-  /** The service can be reached from this machine only, so that webhooks may stay on it too. */
+  /** The service can only be reached from this machine, so webhooks may go to this machine too. */
   listensOnLoopback: boolean
 }
 
 /**
- * Checks everything about a URL that needs no name resolution: scheme, user info, port, and a literal address (which is
- * never looked up). Throws `EgressRefused`.
+ * Checks everything about a URL that needs no name resolution: scheme, user info, port, and a literal address.
+ * @throws EgressRefused
  */
 export function checkUrl(rules: EgressRules, text: string | URL, purpose: EgressPurpose): URL {
   const url = URL.parse(String(text))
@@ -84,7 +84,7 @@ export function checkUrl(rules: EgressRules, text: string | URL, purpose: Egress
     if (isOwnPort(rules, host, port)) throw ownEndpoint()
     if (!isListed && !isPublic(host)) throw notPublic()
   } else if (isLocalName && !isListed) throw notPublic()
-  // Secrets of clients, tokens and keys go there.
+  // Requests for these purposes carry client secrets, tokens, keys or private data.
   const isPrivate = purpose === 'webhook' || purpose === 'issuer' || purpose === 'model'
   if (isPrivate && url.protocol === 'http:' && !isListed) {
     throw new EgressRefused('plain_http', 'must begin with https://, unless the operator allows this host')
@@ -93,8 +93,9 @@ export function checkUrl(rules: EgressRules, text: string | URL, purpose: Egress
 }
 
 /**
- * Judges what a name resolved to: refused if any of the addresses is one that may not be reached, so that an answer of
- * a public and a private address cannot slip through. `database` are the addresses of the database.
+ * Checks the addresses of a name. One forbidden address is enough to refuse the request, so a name with a public and a
+ * private address is refused. `database` are the addresses of the database.
+ * @throws EgressRefused
  */
 export function checkAddresses(
   rules: EgressRules,
@@ -109,7 +110,7 @@ export function checkAddresses(
   const named = isNamed(rules.allow, host)
   const opened = openedRanges(rules, purpose)
   for (const address of addresses) {
-    // A name says nothing about the port: ours stay closed even to listed names.
+    // A listed name opens no port: those of this service stay closed.
     const endpoint = `${plainAddress(address)}:${port}`
     if (rules.allow.endpoints.has(endpoint)) continue
     if (isOwnPort(rules, address, port) || isDatabase(rules, address, port, database)) throw ownEndpoint()
@@ -117,7 +118,7 @@ export function checkAddresses(
   }
 }
 
-/** The port of a URL, also where it is the scheme's own. */
+/** The port of a URL, or the default of its scheme. */
 export function portOf(url: URL): number {
   return url.port === '' ? (url.protocol === 'https:' ? 443 : 80) : Number(url.port)
 }
@@ -136,7 +137,7 @@ function isDatabase({ database }: EgressRules, address: string, port: number, re
   return known.includes(plainAddress(address)) || (known.some(isThisMachine) && isThisMachine(address))
 }
 
-/** Loopback, the unspecified address (which connects to loopback) and the addresses of our interfaces. */
+/** Whether an address is loopback, unspecified (which connects to loopback) or of an interface of this machine. */
 function isThisMachine(text: string): boolean {
   const address = plainAddress(text)
   if (isInside(address, loopbackRanges) || address === '0.0.0.0' || address === '::') return true

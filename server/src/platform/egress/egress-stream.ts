@@ -6,29 +6,29 @@ import { limitedAbort } from '../abort-signals.ts'
 import { openUpstream, type UpstreamConnection, type UpstreamUse } from './connect.ts'
 
 export interface EgressStreamRequest extends HopRequest {
-  /** Bound from the request to the end of its answer; the purpose's own bound where that is shorter. */
+  /** Time limit up to the end of the response; the limit of the purpose also applies. */
   timeout_ms?: number
-  /** Bytes of the answer; the purpose's own bound where that is less. */
+  /** Maximum size of the response; the limit of the purpose also applies. */
   bytesMax?: number
   signal?: AbortSignal
 }
 
-/** An answer that is read as it comes. Its connection ends with its body: read it, or cancel it. */
+/** A streamed response. Its connection closes with its body, which must be read or canceled. */
 export interface EgressStream {
   status: number
   /** Lowercase names; values of a repeated header joined by `, `. */
   headers: Record<string, string>
-  /** Fails with `EgressError` where the answer breaks off, is too long or too late, and with the signal's reason. */
+  /** Fails with `EgressError` if the response is cut off, too long or too late, or with the signal's reason. */
   body: ReadableStream<Uint8Array>
   url: string
-  /** What crossed its connection so far. */
+  /** Bytes on its connection so far. */
   use(): UpstreamUse
 }
 
 /**
  * Sends a request over a new connection to checked addresses, and returns its response once the headers are there
- * (decision D104). Redirects are responses and not followed. Nothing is read ahead of the reader, so a response costs
- * no more memory than is asked for. Throws as `Egress.fetch` does.
+ * (decision D104). Redirects are not followed. Nothing is read ahead of the reader, so a response takes no more memory than
+ * is requested. Throws like `Egress.fetch`.
  */
 export async function openStream(
   guard: Guard,
@@ -66,7 +66,7 @@ export async function openStream(
   }
 }
 
-/** One connection, its time limit, and its end, which happens once for any cause. */
+/** One connection with its time limit; it finishes once, for any reason. */
 interface Connection {
   /** Aborted by the caller or by time. */
   ends: AbortSignal
@@ -93,7 +93,7 @@ function startConnection(timeout_ms: number, signal: AbortSignal | undefined): C
     await upstream.destroy()
   }
   const onEnd = (): void => void finish()
-  // Also without a reader: an unread response must not keep its connection.
+  // An unread response must not keep its connection either.
   ends.addEventListener('abort', onEnd, { once: true })
   return {
     ends,

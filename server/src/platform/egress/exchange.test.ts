@@ -27,7 +27,7 @@ const get: ExchangeRequest = { path: '/', method: 'GET', headers: {}, body: null
 
 // 600 ms together.
 describe('an exchange with an upstream', () => {
-  test('an exchange hands over the head of the response, and its body piece by piece as it comes', async (t) => {
+  test('an exchange returns the head of the response, and passes on its body piece by piece', async (t) => {
     const next = Promise.withResolvers<void>()
     const { client } = await connectTo(t, async (request, response) => {
       response.writeHead(201, { 'X-Two': ['a', 'b'] })
@@ -46,7 +46,7 @@ describe('an exchange with an upstream', () => {
     assert.equal((await exchange(client, get)).status, 201)
   })
 
-  test('a body without a reader is kept up to a bound, and all of it reaches a slow reader of its stream', async (t) => {
+  test('a body without a reader is buffered up to a limit, and a slow reader of its stream gets all of it', async (t) => {
     const size = 8 * 1024 * 1024
     const { client, use } = await connectTo(t, (_request, response) => void response.end(Buffer.alloc(size, 'a')))
     const answer = await exchange(client, get)
@@ -81,7 +81,7 @@ describe('an exchange with an upstream', () => {
     )
   })
 
-  test('what a reader throws ends the exchange and its connection, for a piece that waited and for one that comes', async (t) => {
+  test('an error of the reader ends the exchange and its connection, for buffered and for new pieces', async (t) => {
     let closed = 0
     const { client } = await connectTo(t, (request, response) => {
       request.socket.once('close', () => (closed += 1))
@@ -111,7 +111,7 @@ describe('an exchange with an upstream', () => {
     )
   })
 
-  test('a connection that breaks fails the head that is not there, and the body that is not whole', async (t) => {
+  test('a broken connection fails a missing head and an incomplete body', async (t) => {
     const { client } = await connectTo(t, (request, response) => {
       if (request.url === '/') return void request.socket.destroy()
       response.writeHead(200, { 'content-length': 100 })
@@ -127,7 +127,7 @@ describe('an exchange with an upstream', () => {
     await assert.rejects(buffer(broken.stream()), { code: 'UND_ERR_SOCKET' })
   })
 
-  test('what exchanges were made with does not reach the old generation', async (t) => {
+  test('objects of exchanges do not reach the old generation', async (t) => {
     const { client } = await connectTo(t, (_request, response) => void response.end('done'))
     const promoted = await promotedBy(async () => {
       for (let at = 0; at < 600; at++) {

@@ -2,40 +2,40 @@ import { Readable } from 'node:stream'
 import type { Client, Dispatcher } from 'undici'
 import { plainHeaders } from './egress-hop.ts'
 
-/** What is sent; nothing of it is read later. */
+/** The request, complete before it is sent. */
 export interface ExchangeRequest {
   path: string
   method: string
   headers: Record<string, string>
   body: string | Uint8Array | null
-  /** Ends the exchange at any moment; its callers get the reason. */
+  /** Aborts the exchange at any time, with the signal's reason. */
   signal: AbortSignal | null
 }
 
-/** A response whose head is there. Its body must be read or cancelled: until then its connection is taken. */
+/** A response with its head. Its body must be read or canceled; until then its connection is busy. */
 export interface Incoming {
   status: number
   /** Lowercase names; values of a repeated header joined by `, `. */
   headers: Record<string, string>
   /**
-   * Hands over the body piece by piece, in the moment in which it comes. Rejects with what broke the connection, with the reason of the
-   * signal, or with what `take` throws, which ends the connection.
+   * Passes each piece of the body to `take` as it arrives. Rejects with the error of the connection, the signal's reason, or
+   * the error of `take`, which also closes the connection.
    */
   read(take: (chunk: Buffer) => void): Promise<void>
-  /** The body for a reader that may be slower than the connection. */
+  /** The body as a stream with backpressure, for a reader that may be slower than the connection. */
   stream(): Readable
-  /** Ends the connection without the rest of the body. */
+  /** Closes the connection without reading the rest of the body. */
   cancel(): void
 }
 
-/** Bytes of a body that may come before there is a reader. */
+/** Bytes of a body that are buffered before there is a reader. */
 const waitingMax_bytes = 64 * 1024
 
 const noReader = new Error('the response was not read')
 
 /**
- * Sends a request on a connection, and resolves once the head of its response is there. A request of the driver's own makes a stream, an
- * iterator and a dozen listeners for each response; this makes one object.
+ * Sends a request on a connection, and resolves once the head of its response is there. undici's own `request` makes a
+ * stream, an iterator and a dozen listeners for each response; this makes one object.
  */
 export function exchange(client: Client, { signal, ...request }: ExchangeRequest): Promise<Incoming> {
   const one = new Exchange()
@@ -51,7 +51,7 @@ class Exchange implements Incoming, Dispatcher.DispatchHandler {
   #signal: AbortSignal | undefined
   #onAbort: (() => void) | undefined
   #controller: Dispatcher.DispatchController | undefined
-  /** Why it was ended from here. */
+  /** The reason of an abort by the caller. */
   #aborted: Error | undefined
   #waiting: Buffer[] = []
   #waiting_bytes = 0
@@ -60,7 +60,7 @@ class Exchange implements Incoming, Dispatcher.DispatchHandler {
   #isOver = false
   #error: Error | undefined
 
-  /** Made elsewhere, because V8 would place a function that is written here in the old generation: see `BoundedQuery`. */
+  /** `onAbort` is passed in because V8 would place a function that is created here in the old generation (`BoundedQuery`). */
   endWith(signal: AbortSignal, onAbort: () => void): void {
     if (signal.aborted) return onAbort()
     this.#signal = signal

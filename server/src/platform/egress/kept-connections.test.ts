@@ -11,7 +11,7 @@ const failedWith = (code: string) => (error: unknown) => error instanceof Egress
 describe('a connection that is kept', () => {
   const egress = () => makeEgress({ allow: ['loopback'] })
 
-  it('a request that may be sent twice goes over a connection that an earlier one of the same owner has left', async (t) => {
+  it('a repeatable request reuses an idle connection of the same owner', async (t) => {
     const server = await startLocalServer(t)
     const way = egress()
     for (const keptFor of ['a', 'a', 'b', 'a']) {
@@ -23,7 +23,7 @@ describe('a connection that is kept', () => {
     assert.equal(server.connections(), 3, 'one without an owner has a new connection')
   })
 
-  it('requests at the same time have a connection each, and a response has the bytes of its request alone', async (t) => {
+  it('concurrent requests use separate connections, and each counts only its bytes', async (t) => {
     const server = await startLocalServer(
       t,
       (request, response) => void response.end('x'.repeat(request.url!.length * 1000)),
@@ -45,7 +45,7 @@ describe('a connection that is kept', () => {
     assert.equal(server.connections(), 3)
   })
 
-  it('a kept connection whose server closed it, before or in the moment of a request, fails no request', async (t) => {
+  it('a kept connection that its server closed, before or during a request, fails no request', async (t) => {
     let isClosing = false
     const server = await startLocalServer(t, (request, response) => {
       if (isClosing) request.socket.destroy()
@@ -62,7 +62,7 @@ describe('a connection that is kept', () => {
     await assert.rejects(way.fetch(server.url, { purpose: 'tool' }), failedWith('connection_lost'))
   })
 
-  it('a response that breaks off on a kept connection fails, and is not asked for again', async (t) => {
+  it('a response that is cut off on a kept connection fails without a retry', async (t) => {
     let asked = 0
     const server = await startLocalServer(t, (request, response) => {
       asked += 1
@@ -77,7 +77,7 @@ describe('a connection that is kept', () => {
     assert.equal(asked, 2)
   })
 
-  it('a connection is not used for a name that now has other addresses, or that may no longer be reached', async (t) => {
+  it('a kept connection is not used if its name now has other addresses or is forbidden', async (t) => {
     const server = await startLocalServer(t)
     let addresses = ['127.0.0.1']
     const way = makeEgress({ allow: ['127.0.0.1/32', '127.0.0.2/32'], resolve: async () => addresses })
@@ -88,14 +88,14 @@ describe('a connection that is kept', () => {
     addresses = ['127.0.0.2']
     await assert.rejects(
       ask(),
-      (error: unknown) => error instanceof EgressError || (error as Error).name === 'WireError',
+      (error: unknown) => error instanceof EgressError || (error as Error).name === 'UpstreamError',
     )
     addresses = ['10.0.0.1']
     await assert.rejects(ask(), /address/)
     assert.equal(server.connections(), 1)
   })
 
-  it('a request that is given up takes its connection along', async (t) => {
+  it('an aborted request closes its connection', async (t) => {
     const held = Promise.withResolvers<ServerResponse>()
     const server = await startLocalServer(t, (request, response) => {
       if (request.url === '/held') held.resolve(response)

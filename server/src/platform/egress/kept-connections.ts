@@ -1,17 +1,17 @@
 import type { UpstreamConnection } from './connect.ts'
 
-/** Idle connections that are kept: for each owner and origin, and for all. Each closes after 4 s, or sooner where its server says so. */
+/** Maximum number of idle connections, for each key and in total. Each closes after 4 s, or sooner if its server says so. */
 const ofOneMax = 16
 const ofAllMax = 256
 
-/** Connections that their last request has left. */
+/** A pool of idle connections. */
 export interface KeptConnections {
   /**
-   * An open connection, to one of these addresses where some are given, which are those that were judged for the request. One that its server
-   * closed is of no use: a request would connect it to addresses that were judged long ago.
+   * Takes an open connection; with `addresses`, those checked for the request, only one to these. A connection that its
+   * server closed is dropped, because it would connect again to addresses that were checked long ago.
    */
   take(key: string, addresses?: readonly string[]): UpstreamConnection | undefined
-  /** Keeps a connection with nothing on it; ends it where it is closed, or where there is no room. */
+  /** Keeps an idle connection; closes it if its server closed it, or if the pool is full. */
   give(key: string, connection: UpstreamConnection): Promise<void>
 }
 

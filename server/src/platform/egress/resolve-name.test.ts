@@ -63,7 +63,7 @@ const notAsked: Required<Pick<NameSources, 'system' | 'hosts'>> = {
 const make = (sources: NameSources = {}) => makeResolveName({ name_servers, ...notAsked, ...sources })
 const soon = () => AbortSignal.timeout(5000)
 
-it('a name has the addresses that name servers know', async () => {
+it('a name resolves to the addresses of the name servers', async () => {
   assert.deepEqual(await make()('a.well.test', soon()), [v4, v6])
 })
 
@@ -76,19 +76,19 @@ it('a name is resolved at once while many others have dead name servers', async 
   assert.equal(first, v4)
   const took_ms = performance.now() - start_ms
   assert.ok(took_ms < 1000, `${took_ms} ms`)
-  // Nothing is left of them when all callers have left.
+  // Their lookups end when all callers have aborted.
   stop.abort()
   assert.deepEqual(new Set(await Promise.all(dead)), new Set(['given up']))
   assert.ok(performance.now() - start_ms < 2000)
 })
 
-it('a name whose other family is not answered has the addresses of the first', async () => {
+it('a name resolves to the addresses of one family if the other gets no answer', async () => {
   const start_ms = performance.now()
   assert.deepEqual(await make()('half.test', soon()), [v4])
   assert.ok(performance.now() - start_ms < 1500)
 })
 
-it('what name servers do not know is asked of the system, one name at a time', async () => {
+it('a name that name servers do not know is resolved by the system, one at a time', async () => {
   let [now, max] = [0, 0]
   const turns: string[] = []
   const { promise: opened, resolve: open } = Promise.withResolvers<void>()
@@ -113,7 +113,7 @@ it('what name servers do not know is asked of the system, one name at a time', a
   assert.ok(!turns.includes('two.internal'))
 })
 
-it('a name in the file of hosts is the one of the system, in any case and with a dot at the end', async () => {
+it('a name in the hosts file is resolved by the system, in any case and with a trailing dot', async () => {
   const hosts = async () => '# none.test\n127.0.0.1\tlocalhost\n10.0.0.5  Intranet.test intranet # the wiki\n'
   const resolve = make({ hosts, system: async (name) => [`of ${name}`] })
   for (const name of ['intranet.test', 'INTRANET', 'intranet.test.', 'localhost'])
@@ -122,7 +122,7 @@ it('a name in the file of hosts is the one of the system, in any case and with a
   assert.ok(!asked.includes('intranet.test') && !asked.includes('localhost'))
 })
 
-it('an unknown name is refused, as one without name servers and hosts file is asked of the system', async () => {
+it('an unknown name is rejected, and without name servers and hosts file the system resolves it', async () => {
   const unknown = async (): Promise<never> => Promise.reject(new Error('ENOTFOUND'))
   await assert.rejects(make({ system: unknown })('nowhere.test', soon()), /ENOTFOUND/)
   const resolve = make({ name_servers: ['127.0.0.1:1'], hosts: unknown, system: async () => ['::1'] })

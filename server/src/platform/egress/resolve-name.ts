@@ -1,32 +1,32 @@
 import { lookup, Resolver } from 'node:dns/promises'
 import { readFile } from 'node:fs/promises'
 
-/** Finds all addresses of a name; what it waits for ends with the signal. Rejects where the name has none. */
+/** Finds all addresses of a name, until the signal aborts. Rejects if the name has none. */
 export type ResolveName = (hostname: string, signal: AbortSignal) => Promise<readonly string[]>
 
 export interface NameSources {
-  /** Name servers with their ports; the system's own where it is not given. */
+  /** Name servers with their ports; defaults to those of the system. */
   name_servers?: readonly string[]
   /** The system's resolver. */
   system?: (hostname: string) => Promise<readonly string[]>
-  /** What stands in the file of hosts. */
+  /** The text of the hosts file. */
   hosts?: () => Promise<string>
 }
 
-/** A name server is asked so often, and waited for so long the first time. */
+/** Queries per name server, and the timeout of the first one in milliseconds. */
 const asking = { tries: 3, timeout: 1500 }
-/** Where the addresses of one family are known, those of the other are waited for so long (RFC 8305 has less). */
+/** Once the addresses of one family are known, how long to wait for those of the other (RFC 8305 has less). */
 const otherFamily_ms = 300
-/** Names whose server does not answer end here; whatever else is wrong with an answer, the system may know the name. */
+/** Errors without an answer, which are final. After any other error the system's resolver may know the name. */
 const unanswered = new Set(['ETIMEOUT', 'ECANCELLED'])
 const hostsFile = '/etc/hosts'
 
 /**
  * Resolves names that users choose. The system's resolver blocks one of few threads of the process until a name server
  * answers or more than 10 s have passed, and cannot be stopped: two names with dead servers would block all other
- * lookups. So name servers are queried directly, in parallel. Only names they do not know, such as names of the local
- * network and of search domains, go to the system's resolver, one after the other. Names in the hosts file are resolved
- * by the system.
+ * lookups. So name servers are queried directly, in parallel. Only names that they do not know, such as those of the local
+ * network and of search domains, go to the system's resolver, one at a time. Names in the hosts file are resolved by the
+ * system.
  */
 export function makeResolveName(sources: NameSources = {}): ResolveName {
   const { name_servers, system = askSystem, hosts = () => readFile(hostsFile, 'utf8') } = sources
@@ -47,7 +47,7 @@ async function askSystem(hostname: string): Promise<readonly string[]> {
   return (await lookup(hostname, { all: true })).map(({ address }) => address)
 }
 
-/** A separate resolver for each name, because a resolver can only be cancelled as a whole. */
+/** Queries the name servers, with a resolver for each name because a resolver can only be canceled as a whole. */
 async function askNameServers(
   hostname: string,
   signal: AbortSignal,
@@ -67,7 +67,7 @@ async function askNameServers(
     const answers = await Promise.allSettled(families)
     const addresses = answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []))
     if (addresses.length > 0) return addresses
-    // Where one family got no answer, the result is unknown.
+    // A missing answer for one family counts first: the name may exist.
     const failures = answers.map((answer) => (answer as PromiseRejectedResult).reason as NodeJS.ErrnoException)
     throw failures.find(({ code }) => unanswered.has(code ?? '')) ?? failures[0]!
   } finally {
@@ -76,7 +76,7 @@ async function askNameServers(
   }
 }
 
-/** The next one begins when the one before has ended, whether or not its caller still waits. */
+/** Runs one lookup at a time; the next one waits for the previous even if its caller no longer waits. */
 function oneAtATime(system: (hostname: string) => Promise<readonly string[]>): ResolveName {
   let turn: Promise<unknown> = Promise.resolve()
   return (hostname, signal) => {
@@ -89,7 +89,7 @@ function oneAtATime(system: (hostname: string) => Promise<readonly string[]>): R
   }
 }
 
-/** Whether a line of a file of hosts (`address name alias # comment`) has this name. */
+/** Whether a line of the hosts file (`address name alias # comment`) has this name. */
 function isHost(hostname: string, hosts: string): boolean {
   const name = hostname.toLowerCase().replace(/\.$/, '')
   return hosts.split('\n').some((line) =>

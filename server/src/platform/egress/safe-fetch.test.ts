@@ -10,7 +10,7 @@ import { EgressError, type EgressErrorCode, EgressRefused, makeEgress, type Refu
 const refusedFor = (reason: RefusalReason) => (error: unknown) =>
   error instanceof EgressRefused && error.reason === reason
 const failedWith = (code: EgressErrorCode) => (error: unknown) => error instanceof EgressError && error.code === code
-/** A resolver that must not be asked. */
+/** A resolver that must not be used. */
 const noResolver = async (name: string): Promise<never> => assert.fail(`${name} was resolved`)
 
 describe('a webhook', () => {
@@ -40,7 +40,7 @@ describe('a webhook', () => {
     it(`a webhook can be registered at ${url}, without resolving it`, () => void egress.check(url, 'webhook'))
   }
 
-  it('a webhook may stay on this machine when the service can only be reached from it, but not reach the service itself', async (t) => {
+  it('a webhook may go to this machine if the service listens only on loopback, but not to the service', async (t) => {
     const [server, api] = [await startLocalServer(t), await startLocalServer(t)]
     const local = makeEgress({ listensOnLoopback: true, ownPorts: () => [api.port] })
     for (const host of ['127.0.0.1', 'localhost']) {
@@ -60,7 +60,7 @@ describe('a webhook', () => {
     assert.equal(api.connections(), 0)
   })
 
-  it('a webhook is not redirected: the redirect is its answer', async (t) => {
+  it('a webhook does not follow a redirect, which is its response', async (t) => {
     const canary = await startLocalServer(t)
     const server = await startLocalServer(
       t,
@@ -75,7 +75,7 @@ describe('a webhook', () => {
     assert.equal(canary.connections(), 0)
   })
 
-  it('a webhook keeps the first 64 KiB of a long answer and lets go of the rest', async (t) => {
+  it('a webhook reads only the first 64 KiB of a long response', async (t) => {
     const server = await endless(t)
     const answer = await makeEgress({ allow: ['loopback'] }).fetch(server.url, {
       purpose: 'webhook',
@@ -87,7 +87,7 @@ describe('a webhook', () => {
 })
 
 describe('a redirect of a tool', () => {
-  it('a redirect of a tool is followed three times, and not a fourth', async (t) => {
+  it('a tool follows three redirects, and not a fourth', async (t) => {
     const server = await startLocalServer(t, (request, response) => {
       const left = Number(request.url?.slice(1))
       if (left > 0) response.writeHead(302, { location: `/${left - 1}` })
@@ -108,7 +108,7 @@ describe('a redirect of a tool', () => {
     'http://user:x@receiver.test:CANARY/',
     'http://[bad',
   ]) {
-    it(`a redirect of a tool is checked anew: ${location} is refused`, async (t) => {
+    it(`a redirect of a tool to ${location} is refused`, async (t) => {
       const canary = await startLocalServer(t)
       const target = location.replace('CANARY', String(canary.port))
       const server = await startLocalServer(
@@ -121,7 +121,7 @@ describe('a redirect of a tool', () => {
     })
   }
 
-  it('a redirect of a tool takes no credential to another origin, and all of them within its own', async (t) => {
+  it('a redirect to another origin does not get credentials, and one within the origin keeps them', async (t) => {
     const seen: Record<string, unknown>[] = []
     const other = await startLocalServer(t, (request, response) => {
       seen.push(request.headers)
@@ -149,7 +149,7 @@ describe('a redirect of a tool', () => {
     )
   })
 
-  it('a redirect of a tool turns POST into GET where HTTP says so, and repeats the body where it does not', async (t) => {
+  it('a redirect turns POST into GET or repeats the body, as HTTP defines for its status', async (t) => {
     const server = await startLocalServer(t, (request, response) => {
       if (request.url !== '/end') response.writeHead(Number(request.url?.slice(1)), { location: '/end' })
       request.pipe(response)
@@ -194,7 +194,7 @@ describe('a request', () => {
     })
   }
 
-  it('a request cannot smuggle a line in a value, or use a method that makes a tunnel', async (t) => {
+  it('a request cannot have a line break in a header value, or use CONNECT or TRACE', async (t) => {
     const canary = await startLocalServer(t)
     const egress = makeEgress({ allow: ['loopback'] })
     await assert.rejects(
@@ -207,7 +207,7 @@ describe('a request', () => {
     assert.equal(canary.connections(), 0)
   })
 
-  it('a request takes no proxy from the environment', async (t) => {
+  it('a request uses no proxy of the environment', async (t) => {
     const [proxy, server] = [await startLocalServer(t), await startLocalServer(t)]
     const env = {
       ...process.env,
@@ -227,7 +227,7 @@ describe('a request', () => {
     assert.deepEqual([proxy.connections(), server.connections()], [0, 1])
   })
 
-  it('a request ends in time when the answer does not, at any point of it', async (t) => {
+  it('a request times out at any point of a response that does not end', async (t) => {
     const egress = makeEgress({ allow: ['loopback'] })
     const silent = await startLocalServer(t, () => {})
     const slow = await startLocalServer(t, (_request, response) => void response.write('some'))
@@ -236,7 +236,7 @@ describe('a request', () => {
     }
   })
 
-  it('a request ends with the reason of its signal', async (t) => {
+  it('an aborted request fails with the reason of its signal', async (t) => {
     const stop = new AbortController()
     const reason = new Error('stopped')
     const server = await startLocalServer(t, () => stop.abort(reason))
@@ -246,7 +246,7 @@ describe('a request', () => {
     assert.equal(server.connections(), 1)
   })
 
-  it('a request says how it failed: unreachable, cut off, not HTTP, no TLS', async (t) => {
+  it('a failed request has a code for unreachable, cut off, not HTTP and no TLS', async (t) => {
     const egress = makeEgress({ allow: ['loopback'] })
     const cut = await startLocalServer(t, (request) => request.socket.destroy())
     const half = await startLocalServer(t, (request, response) => {
@@ -273,7 +273,7 @@ describe('a request', () => {
     for (const [url, code] of cases) await assert.rejects(egress.fetch(url, { purpose: 'tool' }), failedWith(code), url)
   })
 
-  it('a request is refused an answer of more than 5 MiB without holding more than that', async (t) => {
+  it('a response of more than 5 MiB is refused without more than that in memory', async (t) => {
     const server = await endless(t)
     await assert.rejects(makeEgress({ allow: ['loopback'] }).fetch(server.url, { purpose: 'tool' }), (error) => {
       assert.ok(failedWith('answer_too_large')(error))
@@ -286,7 +286,7 @@ describe('a request', () => {
     })
   })
 
-  it('a request counts the bytes that crossed the network, headers included, over all its hops', async (t) => {
+  it('a request counts the bytes on the network, with headers, over all its hops', async (t) => {
     const counted = { bytes_in: 0, bytes_out: 0 }
     const server = await startLocalServer(t, (request, response) => {
       request.socket.on('close', () => {
@@ -311,7 +311,7 @@ describe('a request', () => {
   })
 })
 
-/** A server whose answer never ends. */
+/** A server whose response never ends. */
 async function endless(t: Parameters<typeof startLocalServer>[0]): Promise<LocalServer> {
   const chunk = Buffer.alloc(64 * 1024, 'x')
   return startLocalServer(t, (_request, response) => {
@@ -323,7 +323,7 @@ async function endless(t: Parameters<typeof startLocalServer>[0]): Promise<Local
   })
 }
 
-/** A server of bare connections on loopback. */
+/** A TCP server on loopback. */
 async function listen(onSocket: (socket: Socket) => void): Promise<{ url: string; close: () => Promise<void> }> {
   const server = createServer(onSocket).listen(0, '127.0.0.1')
   await once(server, 'listening')

@@ -13,11 +13,11 @@ import { exchange, type Incoming } from './exchange.ts'
 export { EgressError, type EgressErrorCode, EgressRefused, type EgressPurpose, type RefusalReason }
 
 export interface EgressRequest extends HopRequest {
-  /** Bound of the whole request; the purpose's own bound where that is shorter. */
+  /** Time limit of the whole request; the limit of the purpose also applies. */
   timeout_ms?: number
   /**
-   * For a request that may be sent twice (RFC 9110 §9.2.2): the name of those that share connections. It may go over a connection that
-   * an earlier one of theirs has left, and is sent again on a new one where that breaks before a byte of the response.
+   * For a request that is safe to repeat (RFC 9110 §9.2.2): the name of the group that shares idle connections. If a reused
+   * connection breaks before the first byte of the response, the request is sent again on a new one.
    */
   keptFor?: string
   signal?: AbortSignal
@@ -28,48 +28,48 @@ export interface EgressAnswer {
   /** Lowercase names; values of a repeated header joined by `, `. */
   headers: Record<string, string>
   body: Buffer
-  /** Only a webhook's answer can be: it was longer than its bound and the rest was not read. */
+  /** The response was longer than its limit, and the rest was not read. Only possible for webhooks. */
   truncated: boolean
-  /** Where the answer came from, after redirects. */
+  /** The URL of the response, after redirects. */
   url: string
   redirects: number
   network: UpstreamUse
 }
 
-/** The way out to addresses that users choose; there is no other (decision D104). */
+/** The guarded egress: the only client for requests to addresses that users choose (decision D104). */
 export interface Egress {
-  /** Judges a URL without resolving its name, for the moment when it is registered. Throws `EgressRefused`. */
+  /** Checks a URL without resolving its name, for its registration. Throws `EgressRefused`. */
   check(url: string | URL, purpose: EgressPurpose): URL
   /**
-   * Sends a request. Throws `EgressRefused` before a byte is sent where the rules forbid it (also for a hop of a
-   * redirect), `EgressError` where it fails, and the signal's reason where it is aborted. An answer of any status is
-   * an answer, also a redirect that the purpose may not follow.
+   * Sends a request. Throws `EgressRefused` if the rules forbid it or a hop of a redirect, `EgressError` if it fails, and
+   * the signal's reason if it is aborted. A response of any status is returned, also a redirect of a purpose that follows
+   * none.
    */
   fetch(url: string | URL, request: EgressRequest): Promise<EgressAnswer>
   /**
-   * The addresses at which an origin may be reached now, for a client that then connects to these and no others. Throws
-   * `EgressRefused`, `UpstreamError`, or the signal's reason.
+   * The checked addresses of an origin, for a client that then connects only to these. Throws `EgressRefused`,
+   * `UpstreamError`, or the signal's reason.
    */
   addresses(origin: string, purpose: EgressPurpose, signal: AbortSignal): Promise<readonly string[]>
-  /** Sends a request whose answer is read as it comes, under the same rules; see `openStream`. */
+  /** Sends a request with a streamed response under the same rules; see `openStream`. */
   open(url: string | URL, request: EgressStreamRequest): Promise<EgressStream>
 }
 
 export interface EgressOptions {
-  /** Entries of `CADRE_EGRESS_ALLOW`; see `parseAllowList`, whose `AllowListError` is thrown here. */
+  /** Entries of `CADRE_EGRESS_ALLOW`; an invalid one throws `AllowListError` (see `parseAllowList`). */
   allow?: readonly string[]
-  /** Ports that this service listens on; a function where they are known only later. */
+  /** Ports that this service listens on; a function if they are known only later. */
   ownPorts?: readonly number[] | (() => readonly number[])
-  /** Where the database listens; nothing for a unix socket. */
+  /** Where the database listens; undefined for a unix socket. */
   database?: { host: string; port: number }
   listensOnLoopback?: boolean
-  /** All addresses of a name; as this machine knows it where it is not given. */
+  /** Defaults to the resolver of this machine. */
   resolve?: ResolveName
 }
 
 /**
- * Makes the HTTP client for all outgoing requests. Every request goes to addresses that were checked for it, over a new connection
- * unless it names with whom it shares one (`keptFor`).
+ * Makes the HTTP client for outgoing requests. Every request goes to addresses that were checked for it, over a new
+ * connection unless it has `keptFor`.
  */
 export function makeEgress(options: EgressOptions = {}): Egress {
   const { ownPorts = [], resolve = systemResolve } = options
@@ -126,17 +126,17 @@ async function follow(
   }
 }
 
-/** How one hop is sent. */
+/** Limits of one hop, and its count of bytes. */
 interface Sending {
   bound: EgressBounds
   signal: AbortSignal
-  /** What crosses the network is added to it, whatever becomes of the hop. */
+  /** The bytes of the hop are added here, also if it fails. */
   network: UpstreamUse
 }
 
 type HopAnswer = Omit<EgressAnswer, 'redirects' | 'network'>
 
-/** Sends one hop over a new connection, which ends with it. */
+/** Sends one hop over a new connection, and closes it. */
 async function sendAnew(hop: Hop, addresses: readonly string[], sending: Sending): Promise<HopAnswer> {
   const upstream = await openUpstream(hop.url.origin, { addresses, connectTimeout_ms })
   try {
@@ -146,7 +146,7 @@ async function sendAnew(hop: Hop, addresses: readonly string[], sending: Sending
   }
 }
 
-/** Sends one hop over a connection that is kept afterwards. */
+/** Sends one hop over an idle or a new connection, and keeps it afterwards. */
 async function sendKept(
   hop: Hop,
   addresses: readonly string[],
@@ -168,14 +168,14 @@ async function sendKept(
     try {
       return await over(earlier)
     } catch (error) {
-      // Without a byte in return, its server closed it in the moment in which the request was sent.
+      // Without a byte of response, the server closed the idle connection while the request was sent.
       if (earlier.use().bytes_in !== bytes_in || sending.signal.aborted) throw error
     }
   }
   return over(await openUpstream(hop.url.origin, { addresses, connectTimeout_ms }))
 }
 
-/** Sends one hop over a connection and reads the response up to its bound; a connection whose response was cut is closed. */
+/** Sends one hop over a connection and reads the response up to its limit; if the response is cut, the connection closes. */
 async function sendOver(
   upstream: UpstreamConnection,
   { url, method, headers, body }: Hop,
@@ -204,7 +204,7 @@ async function sendOver(
 
 const isFull = new Error('more than is read')
 
-/** The first `bytesMax` bytes of a body, and whether there were more; the rest is not read. */
+/** Reads at most `bytesMax` bytes of a body; `truncated` if it had more. */
 async function readFirst(answer: Incoming, bytesMax: number): Promise<{ read: Buffer; truncated: boolean }> {
   const chunks: Buffer[] = []
   let length = 0

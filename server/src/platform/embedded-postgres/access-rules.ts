@@ -3,31 +3,31 @@ import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import type { Account } from './account.ts'
 
-/** Names of the files below the cluster's folder. */
+/** Names of files in the cluster's folder. */
 const rulesName = 'pg_hba.conf'
 const mapName = 'pg_ident.conf'
 const head = '# Written by Cadre at every start.\n'
 
-/** Settings of the server that name the rules, which nothing in the data folder can override. */
+/** The server's settings for its rule files. They are set on its command line, so no file in the data folder overrides them. */
 export function accessSettings(dir: string): { hba_file: string; ident_file: string } {
   return { hba_file: join(dir, rulesName), ident_file: join(dir, mapName) }
 }
 
 /**
- * Writes who may connect: over the socket alone, the account that this process runs as, and root, which can become any account.
- * The kernel says which account a process is of (`peer`). The account that PostgreSQL runs as is none of them where this process
- * is root. There is no rule for replication.
+ * Writes the rules for connections. Only the account of this process and root may connect, and only over the socket; the
+ * kernel identifies them (`peer`). If this process is root, the account that PostgreSQL runs as may not connect. There is
+ * no rule for replication.
  */
 export async function writeAccessRules(dir: string, account: Account | undefined, name = accountName()): Promise<void> {
-  // PostgreSQL cannot look up an account without a name, as containers have them. It is then this process's own, and the folder
-  // of the socket lets no other in.
+  // PostgreSQL cannot look up an account without a name, as in some containers. PostgreSQL then runs as that account too,
+  // and no other account may enter the folder of the socket.
   const rule = name === undefined ? 'trust' : 'peer map=cadre'
   const names = [...new Set([name ?? [], 'root'].flat())]
   await write(join(dir, rulesName), `${head}local all all ${rule}\n`, account)
   await write(join(dir, mapName), `${head}${names.map((one) => `cadre "${one}" all\n`).join('')}`, account)
 }
 
-/** Undefined where the system knows no name for this process's account. */
+/** The name of this process's account; undefined if the system knows none. */
 function accountName(): string | undefined {
   try {
     return userInfo().username

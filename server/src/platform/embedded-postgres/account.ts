@@ -3,8 +3,9 @@ import { dirname } from 'node:path'
 import { EmbeddedPostgresError, remedy } from './error.ts'
 
 /**
- * PostgreSQL refuses to run as root. A service that is root runs it as another account, in this order: the owner of the
- * existing cluster, `cadre`, `postgres`, `nobody`. `initdb` needs an account that the system knows.
+ * The account that PostgreSQL runs as if the service is root, because PostgreSQL refuses to run as root: the owner of the
+ * existing cluster, or the first that exists of `cadre`, `postgres` and `nobody`. `initdb` needs an account that the system
+ * knows.
  */
 export interface Account {
   uid: number
@@ -14,7 +15,7 @@ export interface Account {
 
 const candidates = ['cadre', 'postgres', 'nobody']
 
-/** The account to run PostgreSQL as; undefined for this process's own, which is not root. */
+/** The account to run PostgreSQL as; undefined for that of this process if it is not root. */
 export async function chooseAccount(cluster_dir: string): Promise<Account | undefined> {
   if (process.getuid?.() !== 0) return undefined
   const cluster = await stat(cluster_dir).catch(() => undefined)
@@ -26,11 +27,11 @@ export async function chooseAccount(cluster_dir: string): Promise<Account | unde
     if (Number(uid) > 0 && Number(gid) > 0) return { uid: Number(uid), gid: Number(gid), name }
   }
   throw new EmbeddedPostgresError(
-    `PostgreSQL refuses to run as root, and there is none of the accounts ${candidates.join(', ')}. Run the service as an ordinary user. ${remedy}`,
+    `PostgreSQL refuses to run as root, and none of the accounts ${candidates.join(', ')} exists. Run the service as an ordinary user. ${remedy}`,
   )
 }
 
-/** How a program is to be spawned. */
+/** Arguments to spawn a program. */
 export interface Launch {
   file: string
   args: string[]
@@ -39,9 +40,10 @@ export interface Launch {
 }
 
 /**
- * How to run `file` as `account`, which must be able to reach all of `paths`. Where a folder on the way is closed to
- * it (a checkout below `/root`), it gets one capability, the smallest there is that opens the way. The service's own
- * database role cannot make use of it: reading files from SQL takes a superuser.
+ * How to run `file` as `account`, which must be able to reach all of `paths`. If a parent folder is closed to it (a
+ * checkout below `/root`), the process gets the weakest available capability that opens it. The service's database role
+ * cannot use that: reading files from SQL needs a superuser.
+ * @throws EmbeddedPostgresError if no capability is available
  */
 export async function launchAs(
   account: Account | undefined,
@@ -63,7 +65,7 @@ export async function launchAs(
     )
   }
   const change = [`--reuid=${account.uid}`, `--regid=${account.gid}`, '--clear-groups', '--no-new-privs']
-  // Without the securebit, access(2), by which initdb looks for its programs, would leave the capability out.
+  // Without this securebit, access(2), which initdb uses to find its programs, ignores the capability.
   const allow = [
     '--securebits=+no_setuid_fixup',
     `--inh-caps=-all,+${capability}`,
@@ -72,7 +74,7 @@ export async function launchAs(
   return { file: 'setpriv', args: [...change, ...allow, file, ...args] }
 }
 
-/** The first folder on the way to `path` that `account` may not enter. Access lists are not looked at. */
+/** The topmost parent folder of `path` that `account` may not enter, by its mode; access control lists are ignored. */
 async function closedFolder(account: Account, path: string): Promise<string | undefined> {
   let folder = await realpath(path)
   let closed: string | undefined
@@ -85,7 +87,7 @@ async function closedFolder(account: Account, path: string): Promise<string | un
   return closed
 }
 
-/** Bits of `CapEff`, the smaller power first. Containers often have only the second. */
+/** Bits of `CapEff`, the weaker capability first. Containers often have only the second. */
 const capabilities = [
   ['dac_read_search', 2],
   ['dac_override', 1],

@@ -8,7 +8,7 @@ import { completeLinks } from './binaries.ts'
 const base = await mkdtemp(join(tmpdir(), 'cadre-links-'))
 after(() => rm(base, { recursive: true }))
 
-/** A package as npm leaves it when install scripts are off. */
+/** A package as npm installs it without install scripts. */
 async function packageNamed(name: string, folder: string): Promise<string> {
   const root = join(base, name, 'native')
   await mkdir(join(root, folder), { recursive: true })
@@ -18,21 +18,21 @@ async function packageNamed(name: string, folder: string): Promise<string> {
 }
 
 describe('binaries of the embedded PostgreSQL', () => {
-  it('binaries of the embedded PostgreSQL are completed by their library links where install scripts are off, once', async () => {
+  it('missing library links of the embedded PostgreSQL are made once', async () => {
     const root = await packageNamed('writable', 'lib')
     for (const _ of [1, 2]) assert.equal(await completeLinks(root, join(base, 'unused')), undefined)
     assert.equal(await readlink(join(root, 'lib', 'libpq.so.5')), 'libpq.so.5.18')
     await assert.rejects(readlink(join(base, 'unused', 'libpq.so.5')), { code: 'ENOENT' })
   })
 
-  it('binaries of the embedded PostgreSQL get their links elsewhere where the package cannot be written to', async () => {
+  it('library links are made in another folder if the package is not writable', async () => {
     const root = await packageNamed('unwritable', 'elsewhere')
     const links_dir = join(base, 'links')
     for (const _ of [1, 2]) assert.equal(await completeLinks(root, links_dir), links_dir)
     assert.equal(await readlink(join(links_dir, 'libpq.so.5')), join(root, 'lib', 'libpq.so.5.18'))
   })
 
-  it('binaries of the embedded PostgreSQL need no links where the package lists none', async () => {
+  it('no library links are made if the package lists none', async () => {
     assert.equal(await completeLinks(base, join(base, 'unused')), undefined)
   })
 })

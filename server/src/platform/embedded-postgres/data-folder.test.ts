@@ -12,7 +12,7 @@ const children: ChildProcess[] = []
 afterEach(() => children.splice(0).forEach((child) => child.kill('SIGKILL')))
 after(() => rm(base, { recursive: true, force: true }))
 
-/** Another process that holds the folder, once this resolves. */
+/** Starts another process; resolves once that has locked the folder. */
 async function holder(path: string): Promise<ChildProcess> {
   const module = new URL('./data-folder.ts', import.meta.url).href
   const code = `import { openDataFolder } from ${JSON.stringify(module)}
@@ -28,13 +28,13 @@ async function modeOf(path: string): Promise<number> {
 }
 
 describe('data folder', () => {
-  it('data folder is made with its parents, closed to others', async () => {
+  it('a data folder is made with its parents, and only its owner can enter', async () => {
     const folder = await openDataFolder(join(base, 'a', 'b'))
     assert.equal(await modeOf(folder.path), 0o700)
     await folder.close()
   })
 
-  it('data folder has files that its owner alone can read, also those that an earlier version made for all', async () => {
+  it('files of the data folder are readable only by its owner, also those that an earlier version made readable by all', async () => {
     const path = join(base, 'files')
     const first = await openDataFolder(path)
     const files = ['service.lock', 'service.json']
@@ -47,7 +47,7 @@ describe('data folder', () => {
     await second.close()
   })
 
-  it('data folder is closed to others where it was empty or ours, and left alone where it holds other things', async () => {
+  it('an existing folder is closed to others if it is empty or of Cadre, and else keeps its mode', async () => {
     const [empty, foreign] = [join(base, 'empty'), join(base, 'foreign')]
     await mkdir(empty)
     await mkdir(foreign)
@@ -63,7 +63,7 @@ describe('data folder', () => {
     }
   })
 
-  it('data folder is refused to a second process, with the id of the first one', async () => {
+  it('a second process gets an error with the process id of the first', async () => {
     const path = join(base, 'held')
     const child = await holder(path)
     await assert.rejects(openDataFolder(path), (error) => {
@@ -73,7 +73,7 @@ describe('data folder', () => {
     })
   })
 
-  it('data folder is free at once when its process was killed, even if its id was reused', async () => {
+  it('the data folder of a killed process is free at once, even if the process id was reused', async () => {
     const path = join(base, 'killed')
     const child = await holder(path)
     child.kill('SIGKILL')
@@ -82,7 +82,7 @@ describe('data folder', () => {
     await (await openDataFolder(path)).close()
   })
 
-  it('data folder is free again after it was closed, and a second time in the same process it is refused', async () => {
+  it('a data folder is free after close, and the same process cannot open it twice', async () => {
     const path = join(base, 'twice')
     const folder = await openDataFolder(path)
     await assert.rejects(openDataFolder(path), DataFolderError)
@@ -90,7 +90,7 @@ describe('data folder', () => {
     await (await openDataFolder(path)).close()
   })
 
-  it('data folder may be shared where no database is in it', async () => {
+  it('processes may share a data folder without a database', async () => {
     const path = join(base, 'shared')
     await holder(path)
     const folder = await openDataFolder(path, { exclusive: false })
@@ -98,7 +98,7 @@ describe('data folder', () => {
     await folder.close()
   })
 
-  it('data folder keeps one secret key, also when several processes ask for it first at once', async () => {
+  it('several processes that make the secret key at the same time get the same one', async () => {
     const path = join(base, 'key')
     const folders = await Promise.all([1, 2, 3, 4].map(() => openDataFolder(path, { exclusive: false })))
     const keys = await Promise.all(folders.map((folder) => folder.secretKey()))
@@ -108,16 +108,16 @@ describe('data folder', () => {
     assert.equal(await folders[0]?.secretKey(), keys[0])
   })
 
-  it('data folder never replaces a damaged secret key', async () => {
+  it('a damaged secret key is never replaced', async () => {
     const path = join(base, 'damaged')
     const folder = await openDataFolder(path)
     await writeFile(join(path, 'secret.key'), 'short\n')
-    await assert.rejects(folder.secretKey(), /secret\.key holds no key of 32 characters\. Put it back/)
+    await assert.rejects(folder.secretKey(), /secret\.key has fewer than 32 characters, .* Restore it from a backup/)
     assert.equal(await readFile(join(path, 'secret.key'), 'utf8'), 'short\n')
     await folder.close()
   })
 
-  it('data folder keeps credentials readable by its owner only', async () => {
+  it('the file of credentials is readable only by its owner', async () => {
     const folder = await openDataFolder(join(base, 'credentials'))
     const file = await folder.writeCredentials({ api_key: 'cadre_x' })
     assert.deepEqual(JSON.parse(await readFile(file, 'utf8')), { api_key: 'cadre_x' })
@@ -125,7 +125,7 @@ describe('data folder', () => {
     await folder.close()
   })
 
-  it('data folder says so in a line when it cannot be used', async () => {
+  it('a data folder that cannot be used gets an error of one line', async () => {
     await writeFile(join(base, 'file'), '')
     await assert.rejects(
       openDataFolder(join(base, 'file', 'x')),

@@ -5,21 +5,21 @@ import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { secretKeyLengthMin } from '../crypto/secrets.ts'
 
-/** The folder of one installation: embedded database, generated secrets. Readable by its owner only. */
+/** The data folder of an installation, with the embedded database and generated secrets. Only its owner can read it. */
 export interface DataFolder {
   /** Absolute, without symbolic links. */
   path: string
-  /** The key that is kept in `secret.key` (mode 0600): 32 random bytes as base64, made by the first call ever. */
+  /** The key in `secret.key` (mode 0600): 32 random bytes as base64, made by the first call. */
   secretKey(): Promise<string>
-  /** Keeps a key that comes from elsewhere as `secret.key`. Throws where there is another one. */
+  /** Stores an existing key as `secret.key`. Throws if the file has another key. */
   keepSecretKey(key: string): Promise<void>
-  /** Keeps what the first start generated in `credentials.json` (mode 0600, decision D69); gives the file's path. */
+  /** Writes the credentials of the first start to `credentials.json` (mode 0600, decision D69); returns the file's path. */
   writeCredentials(credentials: Readonly<Record<string, unknown>>): Promise<string>
   /** Releases the folder for another process. */
   close(): Promise<void>
 }
 
-/** The folder cannot be used; the message says why and what to do, in a line. */
+/** The folder cannot be used; the message is one line with the reason and what to do. */
 export class DataFolderError extends Error {
   constructor(message: string, cause?: unknown) {
     super(message, { cause })
@@ -27,12 +27,12 @@ export class DataFolderError extends Error {
   }
 }
 
-/** Another process has the folder for itself. */
+/** Another process has locked the folder. */
 export class DataFolderInUse extends DataFolderError {}
 
 /**
- * Opens the folder, made where it is missing (mode 0700). `exclusive`: only one process at a time, which the embedded
- * database needs; others get a `DataFolderInUse` that names the one. Processes that share a database through
+ * Opens the folder; makes it with mode 0700 if it is missing. With `exclusive`, which the embedded database needs, it is
+ * locked, and other processes get a `DataFolderInUse` that names the owner. Processes that share a database by
  * `DATABASE_URL` may share a folder too.
  */
 export async function openDataFolder(path: string, { exclusive = true } = {}): Promise<DataFolder> {
@@ -43,7 +43,7 @@ export async function openDataFolder(path: string, { exclusive = true } = {}): P
     secretKey: () => readOrMakeKey(folder),
     keepSecretKey: async (key) => {
       if ((await readOrMakeKey(folder, key)) !== key)
-        throw new DataFolderError(`${join(folder, keyName)} holds another key.`)
+        throw new DataFolderError(`${join(folder, keyName)} has another key.`)
     },
     writeCredentials: async (credentials) => {
       const file = join(folder, 'credentials.json')
@@ -68,18 +68,21 @@ async function makeFolder(path: string): Promise<string> {
     })
     const folder = await realpath(path)
     const { mode } = await stat(folder)
-    // A group may be allowed to pass through: PostgreSQL has a separate account where the service is root.
+    // A group may pass through the folder: if the service is root, PostgreSQL has a separate account.
     if ((mode & 0o067) !== 0 && (await isOurs(folder))) await chmod(folder, mode & 0o710)
     return folder
   } catch (error) {
     throw new DataFolderError(
-      `The data folder ${path} cannot be used (${codeOf(error)}). CADRE_DATA_DIR names another.`,
+      `The data folder ${path} cannot be used (${codeOf(error)}). Set CADRE_DATA_DIR to choose another.`,
       error,
     )
   }
 }
 
-/** A folder with other things in it keeps its mode: closing `/tmp` or a home would harm others. Our files have theirs. */
+/**
+ * Whether the folder is empty or Cadre's. Any other folder keeps its mode: closing `/tmp` or a home folder would harm
+ * others. Files of Cadre have safe modes anyway.
+ */
 async function isOurs(folder: string): Promise<boolean> {
   const names = (await readdir(folder)).filter((name) => name !== 'lost+found')
   return names.length === 0 || names.includes(lockName)
@@ -88,8 +91,8 @@ async function isOurs(folder: string): Promise<boolean> {
 const lockName = 'service.lock'
 
 /**
- * The lock is the kernel's (`fcntl`, by way of SQLite, which Node has built in): it ends with the process however that
- * ends, so it is never stale, whatever became of the process id, and containers that share the folder see it too.
+ * Locks the folder by a lock of the kernel (`fcntl`, through Node's SQLite). It ends with the process, however that ends,
+ * so it is never stale, and containers that share the folder see it too.
  */
 async function lockFolder(folder: string): Promise<DatabaseSync> {
   const owner = join(folder, 'service.json')
@@ -102,8 +105,8 @@ async function lockFolder(folder: string): Promise<DatabaseSync> {
     const isTaken = error instanceof Error && 'errcode' in error && error.errcode === sqliteBusy
     if (!isTaken) throw new DataFolderError(`The data folder ${folder} cannot be locked: ${String(error)}.`, error)
     throw new DataFolderInUse(
-      `The data folder ${folder} is in use by ${await describeOwner(owner)}. Stop that, or choose another folder by ` +
-        'CADRE_DATA_DIR. (Several processes can share a PostgreSQL by DATABASE_URL.)',
+      `The data folder ${folder} is in use by ${await describeOwner(owner)}. Stop that process, or set CADRE_DATA_DIR to choose another folder. ` +
+        '(Several processes can share a PostgreSQL with DATABASE_URL.)',
     )
   }
   const self = {
@@ -115,7 +118,10 @@ async function lockFolder(folder: string): Promise<DatabaseSync> {
   return lock
 }
 
-/** SQLite would make it readable by all. A file that is there is not opened: closing it would end a lock of this process. */
+/**
+ * Makes the lock file with mode 0600; SQLite would make it readable by all. An existing file is not opened, because
+ * closing it would release a lock of this process.
+ */
 async function makeLockFile(path: string): Promise<void> {
   await open(path, 'wx', 0o600).then(
     (file) => file.close(),
@@ -140,7 +146,7 @@ async function describeOwner(file: string): Promise<string> {
   return `process ${pid}${host === hostname() ? '' : ` on ${host}`}, which started at ${started_at}`
 }
 
-/** The key that the folder at `path` keeps; undefined where it has none, or is not there. Nothing is made. */
+/** The key in the folder at `path`; undefined if the folder or the key does not exist. Makes nothing. */
 export function findSecretKey(path: string): Promise<string | undefined> {
   return readKey(join(path, keyName))
 }
@@ -151,7 +157,7 @@ async function readOrMakeKey(folder: string, made = randomBytes(32).toString('ba
   const file = join(folder, keyName)
   const existing = await readKey(file)
   if (existing !== undefined) return existing
-  // Linking, unlike renaming, never replaces: of two processes at once, both end up with the key of the first.
+  // A link, unlike a rename, never replaces a file: two concurrent processes both get the key of the first.
   const written = await writeBeside(file, `${made}\n`)
   await link(written, file).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'EEXIST') throw error
@@ -159,17 +165,17 @@ async function readOrMakeKey(folder: string, made = randomBytes(32).toString('ba
   await rm(written)
   await syncFolder(folder)
   const stored = await readKey(file)
-  if (stored === undefined) throw new DataFolderError(`${file} vanished while it was made.`)
+  if (stored === undefined) throw new DataFolderError(`${file} disappeared while it was written. Start again.`)
   return stored
 }
 
-/** Never replaced when it is damaged: everything that was encrypted with it would be lost. */
+/** Reads the key. A damaged file is an error and never replaced, or everything encrypted with its key would be lost. */
 async function readKey(file: string): Promise<string | undefined> {
   try {
     const key = (await readFile(file, 'utf8')).trim()
     if (key.length < secretKeyLengthMin) {
       throw new DataFolderError(
-        `${file} holds no key of ${secretKeyLengthMin} characters. Put it back from a backup, or set CADRE_SECRET_KEY.`,
+        `${file} has fewer than ${secretKeyLengthMin} characters, so it is not a key. Restore it from a backup, or set CADRE_SECRET_KEY.`,
       )
     }
     await chmod(file, 0o600)
@@ -181,7 +187,7 @@ async function readKey(file: string): Promise<string | undefined> {
   }
 }
 
-/** Writes a new file next to `file`, readable by its owner only and synced to disk; returns its path. */
+/** Writes a new file beside `file`, readable only by its owner and synced to disk; returns its path. */
 async function writeBeside(file: string, text: string): Promise<string> {
   const path = `${file}.${randomBytes(6).toString('hex')}.new`
   const handle = await open(path, 'wx', 0o600)
@@ -194,7 +200,7 @@ async function writeBeside(file: string, text: string): Promise<string> {
   return path
 }
 
-/** After this, the names of files in the folder survive a power cut as well. */
+/** Syncs the entries of a folder, so that created and renamed files survive a power cut. */
 export async function syncFolder(folder: string): Promise<void> {
   const handle = await open(folder, 'r')
   try {

@@ -11,7 +11,7 @@ const inMemory = '/dev/shm'
 const linux = { skip: process.platform === 'linux' ? false : 'needs /dev/shm' }
 
 it(
-  'the disks of the embedded database are those of its data and of its log, and none where there is none',
+  'the disks of the embedded database are those of its data and its write-ahead log; without a database there are none',
   linux,
   async (t) => {
     const folder = await mkdtemp(join(tmpdir(), 'cadre-disk-'))
@@ -31,7 +31,7 @@ it(
   },
 )
 
-it('a disk that fills is logged at 80 % and at 90 %, once each, and again when it has room', async () => {
+it('a disk that fills up is logged once at 80 % and at 90 %, and once when it has room again', async () => {
   const said: [level: string, disk: DiskName, used_percent: number][] = []
   const note = (level: string) => (details: object) => {
     const { disk, used_percent } = details as { disk: DiskName; used_percent: number }

@@ -3,23 +3,23 @@ import { join } from 'node:path'
 import { diskAlarms_percent } from '#contract/core/limits.ts'
 import { startPeriodic } from '../periodic.ts'
 
-/** What the embedded database keeps, by the disk that it may have for itself. */
+/** Folders of the embedded database that may be on separate disks. */
 export const disks = { data: 'postgres', wal: join('postgres', 'pg_wal') } as const
 export type DiskName = keyof typeof disks
 
-/** A disk, as an ordinary account may use it. */
+/** Size and free space of a disk for an ordinary account. */
 export interface DiskSpace {
   disk: DiskName
   size_bytes: number
   free_bytes: number
 }
 
-/** How full the disks are on which the embedded database of a data folder keeps its data and its log. None where there is no such database. */
+/** Reads the space of the disks with data and write-ahead log of the embedded database; empty without that database. */
 export async function readDiskSpace(data_dir: string): Promise<DiskSpace[]> {
   const found = await Promise.all(
     (Object.keys(disks) as DiskName[]).map(async (disk) => {
       const space = await statfs(join(data_dir, disks[disk])).catch(() => undefined)
-      // What is kept back for root is no part of it, as `df` counts.
+      // Blocks that are reserved for root do not count, as in `df`.
       const usable = space && space.blocks - space.bfree + space.bavail
       return space && usable ? [{ disk, size_bytes: usable * space.bsize, free_bytes: space.bavail * space.bsize }] : []
     }),
@@ -27,7 +27,7 @@ export async function readDiskSpace(data_dir: string): Promise<DiskSpace[]> {
   return found.flat()
 }
 
-/** What of a logger is used. */
+/** The part of a logger that is used. */
 export interface DiskLog {
   info(details: object, message: string): void
   warn(details: object, message: string): void
@@ -38,8 +38,8 @@ const pollInterval_ms = 10_000
 type Level = 'info' | keyof typeof diskAlarms_percent
 
 /**
- * Logs when a disk of the embedded database becomes too full, and when it has room again. Returns a function that stops
- * it. A full disk ends PostgreSQL, so the warning comes before.
+ * Logs when a disk of the embedded database is too full, and when it has room again. The warning comes early, because
+ * PostgreSQL stops when its disk is full. Returns a function that ends the watch.
  */
 export function watchDisks(look: () => Promise<DiskSpace[]>, log: DiskLog, every_ms = pollInterval_ms): () => void {
   const levels = new Map<DiskName, Level>()
@@ -55,15 +55,15 @@ export function watchDisks(look: () => Promise<DiskSpace[]>, log: DiskLog, every
   const job = startPeriodic(check, {
     every_ms,
     first_ms: 0,
-    onError: (error) => log.warn({ err: error }, 'the space of a disk could not be read; it will be read again'),
+    onError: (error) => log.warn({ err: error }, 'free disk space could not be read; retrying'),
   })
   return () => void job.stop()
 }
 
 const messages: Readonly<Record<Level, string>> = {
   info: 'the disk of the database has room again',
-  warn: 'the disk of the database is filling: give it room, or keep less (CADRE_TASK_RETENTION_DAYS, CADRE_LOG_RETENTION_DAYS)',
-  error: 'the disk of the database is almost full: PostgreSQL will refuse writes, and then end, until it has room',
+  warn: 'the disk of the database is filling up; free space, or keep less (CADRE_TASK_RETENTION_DAYS, CADRE_LOG_RETENTION_DAYS)',
+  error: 'the disk of the database is almost full; PostgreSQL will refuse writes and then stop until space is freed',
 }
 
 function levelOf(used_percent: number): Level {

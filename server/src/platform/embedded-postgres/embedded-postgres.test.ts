@@ -16,7 +16,7 @@ import { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded-postgre
 const isRoot = process.getuid?.() === 0
 const base = await mkdtemp(join(tmpdir(), 'cadre-pg-'))
 if (isRoot) await chmod(base, 0o755)
-/** One cluster serves most tests, each of which leaves it stopped; making one takes longer than all else. */
+/** Most tests share one cluster, which each leaves stopped, because making one is the slowest part. */
 const usual = join(base, 'usual')
 const children: ChildProcess[] = []
 const servers: EmbeddedPostgres[] = []
@@ -54,7 +54,7 @@ async function query(server: Pick<EmbeddedPostgres, 'connection'>, text: string)
   }
 }
 
-/** What the server says to another process with this account, which asks for a session of `user`. */
+/** The server's response to another process of this account that requests a session of `user`. */
 async function knock(
   { connection }: EmbeddedPostgres,
   { user, uid, gid }: { user: string; uid: number; gid: number },
@@ -83,7 +83,7 @@ async function knock(
   return said
 }
 
-/** Waits until `condition` holds, which is asked again and again; it may throw while it does not. */
+/** Polls `condition` until it holds; it may throw until then. */
 async function until(condition: () => Promise<boolean>, what: string): Promise<void> {
   const end_ms = performance.now() + 20_000
   while (!(await condition().catch(() => false))) {
@@ -97,7 +97,7 @@ async function isServer(pid: number): Promise<boolean> {
   return /postgres\0-D\0/.test(await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => ''))
 }
 
-/** Another process that starts the server on `data_dir`, and says its process id; then does what `rest` says. */
+/** Starts another process that starts the server on `data_dir`, prints its process id, and runs `rest`. */
 async function service(
   data_dir: string,
   rest = 'setInterval(() => {}, 60_000)',
@@ -121,8 +121,8 @@ async function killed(child: ChildProcess): Promise<void> {
 }
 
 /**
- * One of the server's processes computes for two seconds. It notices the end of its server only after that, and holds on
- * to the memory of the server until then.
+ * One of the server's processes computes for two seconds. It notices the end of the server only after that, and uses its
+ * shared memory until then.
  */
 async function keepBusy(server: Pick<EmbeddedPostgres, 'connection'>): Promise<{ ended: Promise<unknown> }> {
   const ended = query(server, 'set statement_timeout = 2000; select count(*) from generate_series(1, 1e9)').catch(
@@ -134,7 +134,7 @@ async function keepBusy(server: Pick<EmbeddedPostgres, 'connection'>): Promise<{
 }
 
 describe('embedded PostgreSQL', { skip: process.platform === 'win32' }, () => {
-  it('embedded PostgreSQL makes a database at the first start, and has its rows after the second', async () => {
+  it('the embedded PostgreSQL makes a database at the first start, and keeps its rows after the second', async () => {
     const first = await start(usual)
     await query(first, 'create table kept (n int); insert into kept values (1)')
     await first.stop()
@@ -144,7 +144,7 @@ describe('embedded PostgreSQL', { skip: process.platform === 'win32' }, () => {
   })
 
   describe('while it runs', () => {
-    /** One server for tests that only ask it. */
+    /** One server for tests that only query it. */
     let server: EmbeddedPostgres
     before(async () => {
       process.env.CADRE_SECRET_KEY = 'canary'
@@ -157,26 +157,26 @@ describe('embedded PostgreSQL', { skip: process.platform === 'win32' }, () => {
     })
     after(() => server.stop())
 
-    it('embedded PostgreSQL keeps what was committed: nothing of durability is switched off', async () => {
+    it('all durability settings of the embedded PostgreSQL are on', async () => {
       for (const name of ['fsync', 'synchronous_commit', 'full_page_writes', 'data_checksums']) {
         assert.deepEqual(await query(server, `show ${name}`), [{ [name]: 'on' }])
       }
     })
 
-    it('embedded PostgreSQL knows the cases of all letters, and orders by code point', async () => {
+    it('the embedded PostgreSQL has upper and lower case of all letters, and sorts by code point', async () => {
       assert.deepEqual(
         await query(server, `select lower('ÄÉЖ') as low, 'Z' < 'a' as ordered, getdatabaseencoding() as encoding`),
         [{ low: 'äéж', ordered: true, encoding: 'UTF8' }],
       )
     })
 
-    it('embedded PostgreSQL is reached by its socket alone, in a folder that is closed to others', async () => {
+    it('the embedded PostgreSQL listens only on a socket, in a folder that is closed to others', async () => {
       assert.deepEqual(await query(server, 'show listen_addresses'), [{ listen_addresses: '' }])
       assert.equal((await stat(String(server.connection.host))).mode & 0o777, 0o700)
       assert.equal((await stat(join(usual, 'postgres'))).mode & 0o777, 0o700)
     })
 
-    it('embedded PostgreSQL lets SQL reach neither files nor programs', async () => {
+    it('SQL in the embedded PostgreSQL can access neither files nor programs', async () => {
       await assert.rejects(query(server, `select pg_read_file('/etc/passwd')`), /permission denied/)
       await assert.rejects(query(server, `copy kept from program 'id'`), /permission denied/)
       assert.deepEqual(await query(server, 'select rolsuper from pg_roles where rolname = current_user'), [
@@ -185,14 +185,14 @@ describe('embedded PostgreSQL', { skip: process.platform === 'win32' }, () => {
     })
 
     it(
-      'embedded PostgreSQL has none of our environment in its processes',
+      'processes of the embedded PostgreSQL do not have the environment of the service',
       { skip: process.platform !== 'linux' },
       async () => {
         assert.doesNotMatch(await readFile(`/proc/${server.pid}/environ`, 'utf8'), /canary/)
       },
     )
 
-    it('embedded PostgreSQL lets in the account of the service and root, over the socket alone, and nothing replicates', async () => {
+    it('only the account of the service and root can connect, only over the socket, and not for replication', async () => {
       const owner = { ...server.connection, user: 'postgres' }
       const rules = await query(
         { connection: owner },
@@ -216,7 +216,7 @@ describe('embedded PostgreSQL', { skip: process.platform === 'win32' }, () => {
     })
 
     it(
-      'embedded PostgreSQL refuses other processes of the account that it runs as where the service is root',
+      'if the service is root, other processes of the account of PostgreSQL cannot connect',
       { skip: !isRoot || process.platform !== 'linux' },
       async () => {
         const { uid, gid } = await stat(join(usual, 'postgres'))
@@ -230,7 +230,7 @@ describe('embedded PostgreSQL', { skip: process.platform === 'win32' }, () => {
   })
 
   it(
-    'embedded PostgreSQL restarts after it was killed, also while one of its processes is busy, and nothing committed is lost',
+    'the embedded PostgreSQL restarts after a kill, also while one of its processes is busy, without losing a commit',
     { skip: skipInShortRun },
     async () => {
       const server = await start(usual)
@@ -248,7 +248,7 @@ describe('embedded PostgreSQL', { skip: process.platform === 'win32' }, () => {
     },
   )
 
-  it('embedded PostgreSQL is restarted each time it dies', { skip: skipInShortRun }, async () => {
+  it('the embedded PostgreSQL is restarted each time it ends', { skip: skipInShortRun }, async () => {
     const server = await start(usual)
     for (const round of [1, 2, 3]) {
       const { pid } = server
@@ -262,7 +262,7 @@ describe('embedded PostgreSQL', { skip: process.platform === 'win32' }, () => {
   })
 
   it(
-    'embedded PostgreSQL is restarted where one of its processes dies, rather than left to its own recovery',
+    'the embedded PostgreSQL is restarted as a whole if one of its processes is killed',
     { skip: skipInShortRun },
     async () => {
       const server = await start(usual)
@@ -280,9 +280,9 @@ describe('embedded PostgreSQL', { skip: process.platform === 'win32' }, () => {
     },
   )
 
-  it('embedded PostgreSQL stops while it is being restarted', async () => {
+  it('the embedded PostgreSQL can be stopped during a restart', async () => {
     const server = await start(usual)
-    // Its number by then is already that of the next one.
+    // Its process id may already be that of the next server.
     const { pid } = server
     process.kill(pid, 'SIGKILL')
     await until(async () => !(await isServer(pid)), 'the server died')
@@ -290,7 +290,7 @@ describe('embedded PostgreSQL', { skip: process.platform === 'win32' }, () => {
     await assert.rejects(query(server, 'select 1'), /ENOENT|ECONNREFUSED/)
   })
 
-  it('embedded PostgreSQL is taken over as it runs when the service was killed, and is watched from then on', async () => {
+  it('the server of a killed service is adopted while it runs, and supervised from then on', async () => {
     const { child, pid } = await service(usual)
     await killed(child)
     assert.equal(await isServer(pid), true)
@@ -301,7 +301,7 @@ describe('embedded PostgreSQL', { skip: process.platform === 'win32' }, () => {
     pids.add(server.pid)
   })
 
-  it('embedded PostgreSQL is replaced when it was left running with other settings', async () => {
+  it('a server that was left running with other settings is replaced', async () => {
     const { child, pid } = await service(usual)
     await killed(child)
     const server = await start(usual, { settings: { work_mem: '8MB' } })
@@ -309,37 +309,33 @@ describe('embedded PostgreSQL', { skip: process.platform === 'win32' }, () => {
     assert.deepEqual(await query(server, 'show work_mem'), [{ work_mem: '8MB' }])
   })
 
-  it('embedded PostgreSQL shuts down when the service ends without stopping it', async () => {
+  it('the embedded PostgreSQL shuts down if the service exits without stopping it', async () => {
     const { child, pid } = await service(usual, 'process.exit()')
     await once(child, 'exit')
     await until(async () => !(await isServer(pid)), 'the server is gone')
   })
 
-  it(
-    'embedded PostgreSQL shuts down when the service ends while it is still starting',
-    { skip: skipInShortRun },
-    async () => {
-      const module = new URL('./embedded-postgres.ts', import.meta.url).href
-      const code = `import { existsSync } from 'node:fs'
+  it('the embedded PostgreSQL shuts down if the service exits during its start', { skip: skipInShortRun }, async () => {
+    const module = new URL('./embedded-postgres.ts', import.meta.url).href
+    const code = `import { existsSync } from 'node:fs'
       import { startEmbeddedPostgres } from ${JSON.stringify(module)}
       startEmbeddedPostgres({ data_dir: ${JSON.stringify(usual)}, log: { info() {}, error() {} } })
       const file = ${JSON.stringify(join(usual, 'postgres', 'postmaster.pid'))}
       setInterval(() => existsSync(file) && process.exit(), 0)`
-      const child = spawn(process.execPath, ['--input-type=module', '-e', code], { stdio: 'inherit' })
-      children.push(child)
-      await once(child, 'exit')
-      await until(
-        () =>
-          stat(join(usual, 'postgres', 'postmaster.pid')).then(
-            () => false,
-            () => true,
-          ),
-        'the server is gone',
-      )
-    },
-  )
+    const child = spawn(process.execPath, ['--input-type=module', '-e', code], { stdio: 'inherit' })
+    children.push(child)
+    await once(child, 'exit')
+    await until(
+      () =>
+        stat(join(usual, 'postgres', 'postmaster.pid')).then(
+          () => false,
+          () => true,
+        ),
+      'the server is gone',
+    )
+  })
 
-  it('embedded PostgreSQL starts where service and server were killed and another process has the server’s number', async () => {
+  it('the embedded PostgreSQL starts after a kill even if another process has the server’s process id', async () => {
     const { child, pid } = await service(usual)
     await killed(child)
     process.kill(pid, 'SIGKILL')
@@ -358,7 +354,7 @@ describe('embedded PostgreSQL', { skip: process.platform === 'win32' }, () => {
   })
 
   it(
-    'embedded PostgreSQL starts where service and server were killed and one of the server’s processes is still busy',
+    'the embedded PostgreSQL starts after a kill even if one of its old processes is still busy',
     { skip: skipInShortRun },
     async () => {
       const { child, pid } = await service(usual)
@@ -373,7 +369,7 @@ describe('embedded PostgreSQL', { skip: process.platform === 'win32' }, () => {
     },
   )
 
-  it('embedded PostgreSQL starts over where the first start was interrupted', async () => {
+  it('the embedded PostgreSQL makes a new cluster after an interrupted first start', async () => {
     const folder = join(base, 'interrupted')
     await mkdir(join(folder, 'postgres.new-0123', 'base'), { recursive: true })
     const server = await start(folder, { settings: { fsync: 'off' } })
@@ -381,7 +377,7 @@ describe('embedded PostgreSQL', { skip: process.platform === 'win32' }, () => {
     assert.deepEqual((await readdir(folder)).sort(), ['postgres', 'postgres.log', 'socket'])
   })
 
-  it('embedded PostgreSQL works in a folder whose path is too long for a socket, and one with spaces and quotes', async () => {
+  it('the embedded PostgreSQL works in a folder whose path is too long for a socket, and in one with spaces and quotes', async () => {
     const folder = join(base, `a "quoted", 'long' folder ${'x'.repeat(100)}`)
     const server = await start(folder)
     assert.match(String(server.connection.host), /^\/tmp\/cadre-\d+-[0-9a-f]{16}$/)
@@ -391,7 +387,7 @@ describe('embedded PostgreSQL', { skip: process.platform === 'win32' }, () => {
   })
 
   it(
-    'embedded PostgreSQL works for root below a folder that only root may enter',
+    'the embedded PostgreSQL works for root below a folder that only root may enter',
     { skip: !isRoot || process.platform !== 'linux' },
     async () => {
       await mkdir(join(base, 'closed'), { mode: 0o700 })
@@ -402,19 +398,19 @@ describe('embedded PostgreSQL', { skip: process.platform === 'win32' }, () => {
     },
   )
 
-  it('embedded PostgreSQL tells the fault of an output with its detail, and what to do on a full disk', () => {
+  it('the error of a failed start has the last error of the log with its detail, and what to do on a full disk', () => {
     const full =
       'LOG:  starting\nFATAL:  could not write to file "pg_wal/x": No space left on device\nLOG:  shutting down\n'
     assert.equal(lastError(full), 'could not write to file "pg_wal/x": No space left on device')
     assert.match(
       new Ended(lastError(full)).explained().message,
-      /No space left on device\. Make room on its disk\. Or set/,
+      /No space left on device\. Free space on its disk\. Or set/,
     )
     assert.equal(lastError('FATAL:  no\nDETAIL:  Because.\n'), 'no (Because)')
     assert.equal(lastError('nothing of the kind.'), 'nothing of the kind')
   })
 
-  it('embedded PostgreSQL says in a line why it does not start', async () => {
+  it('a start that fails has an error of one line with the reason', async () => {
     const file = join(usual, 'postgres', 'PG_VERSION')
     const version = await readFile(file, 'utf8')
     await writeFile(file, '12\n')
@@ -432,7 +428,7 @@ describe('embedded PostgreSQL', { skip: process.platform === 'win32' }, () => {
     }
   })
 
-  it('embedded PostgreSQL leaves nothing running when its start is called off', async () => {
+  it('an aborted start of the embedded PostgreSQL leaves no process running', async () => {
     const folder = join(base, 'called-off')
     await assert.rejects(start(folder, { signal: AbortSignal.timeout(1) }), { name: 'TimeoutError' })
     const text = await readFile(join(folder, 'postgres', 'postmaster.pid'), 'utf8').catch(() => '')

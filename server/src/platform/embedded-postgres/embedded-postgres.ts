@@ -13,13 +13,13 @@ import {
 } from './postmaster.ts'
 import { Ended, type StartLog, waitUntilReady } from './ready.ts'
 
-/** A PostgreSQL of our own, kept running until it is stopped. */
+/** The embedded PostgreSQL, which is kept running until `stop`. */
 export interface EmbeddedPostgres {
-  /** For `pg`: over the unix socket, as an ordinary role that owns the database `cadre`. Stays true after restarts. */
+  /** For `pg`: over the unix socket, as an ordinary role that owns the database `cadre`. Stays valid after restarts. */
   connection: pg.ClientConfig
-  /** The server's process, now: another one after a restart. */
+  /** The current process of the server, which changes with a restart. */
   readonly pid: number
-  /** Stops the server, after everything that uses it, and resolves once it is gone (16 s at most). */
+  /** Stops the server and resolves once it has exited, after at most 16 s. Stop its users first. */
   stop(): Promise<void>
 }
 
@@ -27,32 +27,32 @@ export interface EmbeddedPostgresOptions {
   /** The data folder of the service, whose lock the caller holds; the cluster is in `postgres` below it. */
   data_dir: string
   log: EmbeddedPostgresLog
-  /** Ends a start that is under way. */
+  /** Aborts the start. */
   signal?: AbortSignal
-  /** Where there is no cluster yet: how to copy one instead of making it. */
+  /** How to copy a cluster at the first start, instead of making it. */
   copy?: CopyCluster | undefined
-  /** Over the usual ones, for tests (`fsync: 'off'`). Other settings than a running server's restart it. */
+  /** Override the usual settings, for tests (`fsync: 'off'`). A running server with other settings is restarted. */
   settings?: ServerSettings
 }
 
-/** What of a logger is used. */
+/** The part of a logger that is used. */
 export interface EmbeddedPostgresLog extends StartLog {
   error(details: object, message: string): void
 }
 
 const stopTimeout_ms = 10_000
-/** Retries of a restart: at once, then after 50 ms, doubled up to this. */
+/** A failed restart is retried after 50 ms, doubled up to this. */
 const restartPauseMax_ms = 5000
-/** After this long a server counts as healthy, and its end as a new trouble. */
+/** After this time a server counts as healthy, and the retries start again without delay. */
 const healthyAfter_ms = 60_000
-/** Processes of a killed server may use its memory for a moment, until they notice. */
+/** How long to retry a start while processes of a killed server still use its shared memory. */
 const lingeringTimeout_ms = 20_000
 
 /**
- * Starts PostgreSQL from the binaries that npm installed, creates its cluster and database at the first start, and
- * resolves once it accepts connections. It is restarted whenever it dies. It listens on no network address.
- * A server that a killed service left behind is adopted while it runs. If this process ends without `stop`, the server
- * is shut down. Throws `EmbeddedPostgresError`.
+ * Starts PostgreSQL from the installed binaries, creates its cluster and database at the first start, and resolves once it
+ * accepts connections. It is restarted whenever it ends. It listens on no network address. A server that a killed service
+ * left running is adopted. If this process exits without `stop`, the server gets SIGINT.
+ * @throws EmbeddedPostgresError
  */
 export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   const { data_dir, log, settings = {}, signal, copy } = options
@@ -89,8 +89,8 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
 }
 
 /**
- * How to reach the server that another process runs in `data_dir`; undefined where none accepts connections. Takes the
- * account of the service, or root.
+ * Connection to the server that another process runs in `data_dir`; undefined if none accepts connections. Only the account
+ * of the service and root can use it.
  */
 export async function findEmbeddedPostgres(data_dir: string): Promise<pg.ClientConfig | undefined> {
   const data = await realpath(data_dir).catch(() => undefined)
@@ -98,7 +98,7 @@ export async function findEmbeddedPostgres(data_dir: string): Promise<pg.ClientC
   return socket_dir ? connectionTo(socket_dir) : undefined
 }
 
-/** Whether `data_dir` holds the files of an embedded server. */
+/** Whether `data_dir` has the files of an embedded server. */
 export async function hasEmbeddedPostgres(data_dir: string): Promise<boolean> {
   return (await stat(join(data_dir, 'postgres', 'PG_VERSION')).catch(() => undefined)) !== undefined
 }
@@ -107,7 +107,7 @@ function connectionTo(socket_dir: string): pg.ClientConfig {
   return { host: socket_dir, port, user: 'cadre', database: 'cadre', ssl: false }
 }
 
-/** Restarts the server whenever it ends, until `signal`. */
+/** Restarts the server whenever it ends, until `signal` aborts. */
 async function supervise(
   first: Postmaster,
   launch: () => Promise<Postmaster>,
@@ -123,14 +123,14 @@ async function supervise(
     const cause = await Promise.race([server.exited, aborted])
     if (cause === undefined) return
     const lastLogError = await server.lastLogError().catch(() => undefined)
-    log.error({ pid: server.pid, cause, lastLogError }, 'PostgreSQL ended and is restarted')
+    log.error({ pid: server.pid, cause, lastLogError }, 'PostgreSQL ended; restarting it')
     if (performance.now() - readySince_ms > healthyAfter_ms) pause_ms = 0
     server = undefined
     while (!server && !signal.aborted) {
       await sleep(pause_ms, undefined, { signal }).catch(() => {})
       pause_ms = Math.min(Math.max(50, pause_ms * 2), restartPauseMax_ms)
       server = await launch().catch((error: unknown) => {
-        if (!signal.aborted) log.error({ err: error, next_ms: pause_ms }, 'PostgreSQL could not be restarted')
+        if (!signal.aborted) log.error({ err: error, next_ms: pause_ms }, 'PostgreSQL could not be restarted; retrying')
         return undefined
       })
     }
@@ -139,8 +139,8 @@ async function supervise(
 }
 
 /**
- * Launches the server and waits for its first connection; on failure nothing is left running. `onLaunch` gets the
- * server as soon as there is one.
+ * Launches the server and waits for its first connection; after a failure no server is left running. `onLaunch` gets the
+ * server as soon as it is spawned.
  */
 async function launchUntilReady(
   cluster: Cluster,
@@ -161,7 +161,7 @@ async function launchUntilReady(
     } catch (error) {
       await stopPostmaster(postmaster, stopTimeout_ms)
       if (!(error instanceof Ended)) throw error
-      // One that was taken over may have been dying already.
+      // An adopted server may have been shutting down already.
       const mayPass = error.isInTheWay || postmaster.isAdopted
       if (!mayPass || performance.now() > lingersUntil_ms) throw error.explained()
     }

@@ -1,4 +1,4 @@
-/** The embedded PostgreSQL cannot be had; the message says why and what to do, in a line. */
+/** The embedded PostgreSQL cannot run; the message is one line with the reason and what to do. */
 export class EmbeddedPostgresError extends Error {
   constructor(message: string, cause?: unknown) {
     super(message, { cause })
@@ -6,5 +6,5 @@ export class EmbeddedPostgresError extends Error {
   }
 }
 
-/** What an operator can always do instead. */
-export const remedy = 'Or set DATABASE_URL to use a PostgreSQL of your own.'
+/** The alternative that every message offers. */
+export const remedy = 'Or set DATABASE_URL to use another PostgreSQL.'

@@ -10,25 +10,25 @@ import { type Cluster, lastError, port, socketName, spawnError, spawnLaunch } fr
 /** Parameters of the server by name, as in `postgresql.conf`. */
 export type ServerSettings = Readonly<Record<string, string>>
 
-/** A server that runs; not necessarily accepting connections yet. */
+/** A running server, which may not accept connections yet. */
 export interface Postmaster {
   pid: number
-  /** It was running already: an earlier process of the service was killed and left it. */
+  /** The server was left running by a killed process of the service. */
   isAdopted: boolean
-  /** Resolves once it is gone, with how it ended. */
+  /** Resolves once it has exited, with how it ended. */
   exited: Promise<string>
-  /** What it complained of since it was started. */
+  /** The last error in its log since it was started. */
   lastLogError(): Promise<string | undefined>
 }
 
 const logMax_bytes = 10 * 1024 * 1024
 const adoptedPoll_ms = 200
-/** How long a server that is to be replaced, or is shutting down, may take before it is killed. */
+/** How long a server that is replaced or shutting down may take before it is stopped by force. */
 const leavingTimeout_ms = 30_000
 
 /**
- * Starts the server of a cluster, or adopts the running one. One that runs with other settings, or is shutting down, is
- * waited for and replaced. The caller holds the data folder's lock, so no other process does this.
+ * Starts the server of a cluster, or adopts the running one. A server that has other settings or is shutting down is
+ * stopped and replaced. The caller holds the data folder's lock, so no other process does this.
  */
 export async function launchPostmaster(
   cluster: Cluster,
@@ -48,8 +48,8 @@ export async function launchPostmaster(
 }
 
 /**
- * Stops a server in order: open transactions are rolled back and everything is written. Where that takes longer than
- * `timeout_ms` it is ended at once, which costs nothing but a recovery at the next start.
+ * Stops a server with a fast shutdown: open transactions are rolled back and everything is written. After `timeout_ms` it
+ * is stopped immediately, so the next start begins with a recovery.
  */
 export async function stopPostmaster(postmaster: Postmaster, timeout_ms: number): Promise<void> {
   if (await endsWithin(postmaster.exited, 0)) return
@@ -63,7 +63,7 @@ export async function stopPostmaster(postmaster: Postmaster, timeout_ms: number)
   }
 }
 
-/** What is asked of the server on its command line, which nothing in the data folder can override. */
+/** Settings for the server's command line, which no file in the data folder overrides. */
 function serverSettings({ dir, socket_dir }: Cluster, settings: ServerSettings): ServerSettings {
   return {
     listen_addresses: '',
@@ -76,10 +76,10 @@ function serverSettings({ dir, socket_dir }: Cluster, settings: ServerSettings):
     fsync: 'on',
     full_page_writes: 'on',
     synchronous_commit: 'on',
-    // After a crash of one of its processes the whole server is stopped and restarted. The recovery of PostgreSQL 18
-    // refuses connections forever where the recovering process dies too, as it does while the disk fails or is full.
+    // After a crash of a backend the server exits, and the service restarts it: if the recovering process of PostgreSQL 18
+    // also dies, as it does while the disk fails or is full, the server would refuse connections forever.
     restart_after_crash: 'off',
-    // Errors of statements go to their clients; in a file they would only put users' data at an unexpected place.
+    // Errors of statements go to their clients; in the log they would store users' data where none is expected.
     log_min_messages: 'log',
     log_checkpoints: 'off',
     ...settings,
@@ -97,7 +97,7 @@ async function spawnPostmaster(
     join(dir, 'PG_VERSION'),
     cluster.socket_dir,
   ])
-  // A file, not a pipe: the server may outlive this process, and goes on being able to write.
+  // A file, not a pipe: the server may outlive this process, and must still be able to write.
   const log = await openLog(log_file)
   const { size: logStart } = await log.stat()
   const child = spawnLaunch(launch, cluster, ['ignore', log.fd, log.fd])
@@ -109,9 +109,9 @@ async function spawnPostmaster(
   child.unref()
   const lastLogError = async (): Promise<string | undefined> =>
     fault ?? lastError((await readFile(log_file)).subarray(logStart).toString())
-  // Without a pid there was nothing to spawn, and `exited` says why.
+  // Without a pid the program could not be spawned, and `exited` has the reason.
   const postmaster = { pid: child.pid ?? 0, isAdopted: false, exited, lastLogError }
-  // Called before any waiting: a process that ends meanwhile must know which server to stop.
+  // Called before the next await: a process that exits meanwhile must know which server to stop.
   onLaunch(postmaster)
   await log.close()
   return postmaster
@@ -126,27 +126,26 @@ async function openLog(file: string): ReturnType<typeof open> {
 function adopt({ dir }: Cluster, pid: number): Postmaster {
   const watch = async (): Promise<string> => {
     while (await isPostmaster(pid, dir)) await sleep(adoptedPoll_ms, undefined, { ref: false })
-    return 'a cause unknown, for it was adopted'
+    return 'unknown exit status of an adopted process'
   }
   return { pid, isAdopted: true, exited: watch(), lastLogError: async () => undefined }
 }
 
-/** The server that `postmaster.pid` names, if it lives. */
+/** The server that `postmaster.pid` names, if it runs. */
 async function findRunning(cluster: Cluster): Promise<{ pid: number; isStaying: boolean } | undefined> {
   const { pid, status } = await readPidFile(cluster)
   if (!(pid > 0) || !(await isPostmaster(pid, cluster.dir))) return undefined
   return { pid, isStaying: status !== 'stopping' }
 }
 
-/** Whether the server with this process id says that it accepts connections. */
+/** Whether `postmaster.pid` says that the server with this process id accepts connections. */
 export async function isAccepting(cluster: Cluster, pid: number): Promise<boolean> {
   const written = await readPidFile(cluster)
   return written.pid === pid && written.status === 'ready'
 }
 
 /**
- * The socket folder of a server that runs on the cluster in `dir` and accepts connections, regardless of who started
- * it.
+ * The socket folder of a server that runs on the cluster in `dir` and accepts connections, whichever process started it.
  */
 export async function findSocketFolder(dir: string): Promise<string | undefined> {
   const { pid, socket_dir, status } = await readPidFile({ dir })
@@ -159,13 +158,13 @@ interface PidFile {
   status: string | undefined
 }
 
-/** `postmaster.pid`: the first line names the process, the fifth its socket's folder, the eighth what it is doing. */
+/** Reads `postmaster.pid`: the first line is the process id, the fifth the socket's folder, the eighth the status. */
 async function readPidFile({ dir }: Pick<Cluster, 'dir'>): Promise<PidFile> {
   const lines = (await readFile(join(dir, 'postmaster.pid'), 'utf8').catch(() => '')).split('\n')
   return { pid: Number(lines[0]), socket_dir: lines[4]?.trim(), status: lines[7]?.trim() }
 }
 
-/** Whether the process is a server on this cluster, and not another that got its number. False for a zombie. */
+/** Whether the process is a server of this cluster, and not another with a reused process id. False for a zombie. */
 async function isPostmaster(pid: number, dir: string): Promise<boolean> {
   if (process.platform === 'linux') {
     const command = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')
@@ -183,10 +182,10 @@ async function wasStartedWith({ dir }: Cluster, args: string[]): Promise<boolean
 }
 
 /**
- * After a crash the files of the former server name its process, and PostgreSQL would refuse to start if another
- * process got that number, which after a reboot is likely. `postmaster.pid` is not removed: it also tells the new server
- * where to look for processes that still use the old one's memory. It is made to name us, the parent, whom PostgreSQL
- * knows to be no server.
+ * After a crash the files of the former server have its process id. PostgreSQL would refuse to start if another process
+ * has that id now, which is likely after a reboot. `postmaster.pid` is not removed, because it also tells the new server
+ * where to look for processes that still use the old shared memory. It gets the id of this process instead, the parent,
+ * which PostgreSQL does not take for a server.
  */
 async function forgetPredecessor({ dir, socket_dir }: Cluster): Promise<void> {
   await rm(join(socket_dir, `${socketName}.lock`), { force: true })
@@ -195,12 +194,12 @@ async function forgetPredecessor({ dir, socket_dir }: Cluster): Promise<void> {
   if (text !== '') await writeFile(file, text.replace(/^.*/, String(process.pid)))
 }
 
-/** Sends a signal, and takes no notice of a process that is gone. */
+/** Sends a signal; ignores a process that does not exist. */
 export function sendSignal(pid: number, signal: NodeJS.Signals): void {
   try {
     if (pid > 0) process.kill(pid, signal)
   } catch {
-    // It is gone, which is what was wanted.
+    // The process has already exited.
   }
 }
 

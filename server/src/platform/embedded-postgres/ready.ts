@@ -4,14 +4,14 @@ import { type Cluster, port } from './cluster.ts'
 import { EmbeddedPostgresError, remedy } from './error.ts'
 import { isAccepting, type Postmaster } from './postmaster.ts'
 
-/** What of a logger is used. */
+/** The part of a logger that is used. */
 export interface StartLog {
   info(details: object, message: string): void
 }
 
 /** The server ended before it accepted a connection. */
 export class Ended extends Error {
-  /** Something of the former server is still there. */
+  /** Whether shared memory or a file of the former server is still in use. */
   get isInTheWay(): boolean {
     return /is still in use|already exists/.test(this.message)
   }
@@ -23,18 +23,18 @@ export class Ended extends Error {
   #advice(): string {
     if (/incompatible with server/.test(this.message))
       return 'Run the version of Cadre that made the data folder, back up, and restore with this one into a new folder. '
-    return /No space left on device/.test(this.message) ? 'Make room on its disk. ' : ''
+    return /No space left on device/.test(this.message) ? 'Free space on its disk. ' : ''
   }
 }
 
-/** Longest recovery after a crash. Usually it is well below a second. */
+/** Maximum duration of a recovery after a crash, which usually takes less than a second. */
 const recoveryTimeout_ms = 10 * 60_000
-/** Longest time from there to the first connection. */
+/** Maximum time from the end of the recovery to the first connection. */
 const connectTimeout_ms = 15_000
 
 /**
- * Resolves once the service's role has connected to its database, both made if they are missing. Throws `Ended` when
- * the server ends before, `EmbeddedPostgresError` when it takes too long; the server is left as it is.
+ * Resolves once the service's role has connected to its database; makes both if they are missing. Throws `Ended` if the
+ * server exits first, and `EmbeddedPostgresError` if it takes too long. It does not stop the server.
  */
 export async function waitUntilReady(
   postmaster: Postmaster,
@@ -46,7 +46,7 @@ export async function waitUntilReady(
   const ended = postmaster.exited.then((cause) => ({ cause }))
   let acceptingSince_ms: number | undefined
   for (let reports = 0; ;) {
-    // Asking by connecting would work too, and fill the server's log with refusals.
+    // Checked before each connection, because refused connections would fill the server's log.
     const failure = (await isAccepting(cluster, postmaster.pid)) ? await tryConnection(cluster) : undefined
     const now_ms = performance.now()
     if (failure !== undefined) {
@@ -59,7 +59,7 @@ export async function waitUntilReady(
         : now_ms - acceptingSince_ms > connectTimeout_ms
     if (isLate)
       throw new EmbeddedPostgresError(
-        `PostgreSQL runs, but does not let us in: ${failure ?? 'it still recovers'}. ${remedy}`,
+        `PostgreSQL runs, but does not accept connections: ${failure ?? 'it is still recovering'}. ${remedy}`,
       )
     if (now_ms - began_ms > (reports + 1) * 5000)
       log.info({ waited_s: (reports += 1) * 5 }, 'PostgreSQL is still starting')
@@ -69,7 +69,7 @@ export async function waitUntilReady(
   }
 }
 
-/** `none`, or why the service's role cannot connect yet. */
+/** Connects once. Returns `none`, or the reason why the service's role cannot connect yet. */
 async function tryConnection(cluster: Cluster): Promise<string> {
   try {
     await withClient(cluster, 'cadre', 'cadre', async () => {}).catch((error: Error) => {
@@ -82,12 +82,12 @@ async function tryConnection(cluster: Cluster): Promise<string> {
   }
 }
 
-/** Role or database: a first start, or one that ended between `initdb` and here. */
+/** Whether role or database is missing, as at a first start. */
 function isMissing(error: Error): boolean {
   return 'code' in error && (error.code === '28000' || error.code === '3D000')
 }
 
-/** The role owns its database and is no superuser, so that SQL cannot become files or programs of the machine. */
+/** Creates the role and its database. The role is no superuser, so SQL cannot read files or run programs. */
 async function createDatabase(cluster: Cluster): Promise<void> {
   await withClient(cluster, 'postgres', 'postgres', async (client) => {
     const { rowCount: roles } = await client.query(`select from pg_roles where rolname = 'cadre'`)

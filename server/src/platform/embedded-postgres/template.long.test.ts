@@ -12,7 +12,7 @@ const base = await mkdtemp(join(tmpdir(), 'cadre-template-'))
 if (process.getuid?.() === 0) await chmod(base, 0o755)
 const templates = join(base, 'templates')
 
-/** Starts a server, asks it, and stops it. */
+/** Starts a server, queries it, and stops it. */
 async function ask(options: Partial<EmbeddedPostgresOptions> & { data_dir: string }, text: string): Promise<unknown[]> {
   const server = await startEmbeddedPostgres({ log, ...options })
   try {
@@ -32,7 +32,7 @@ async function query(connection: pg.ClientConfig, text: string): Promise<unknown
   }
 }
 
-/** All that `initdb` and its options decide. */
+/** Everything that `initdb` and its options determine. */
 const nature = `
   select
     (select jsonb_agg(d order by d.datname) from (
@@ -56,7 +56,7 @@ describe('a cluster that the installation made', () => {
     return way
   }
 
-  it('a cluster that the installation made is moved to its place by a first start and copied by others, whole, closed to others, and like one that is made', async () => {
+  it('the first start moves the prepared cluster into place and others copy it, complete, private and equal to a new one', async () => {
     const [moved, copied] = [join(base, 'moved'), join(base, 'copied')]
     for (const data_dir of [moved, copied]) {
       assert.deepEqual(await ask({ data_dir, copy }, 'select count(*)::int as n from made'), [{ n: 0 }])
@@ -77,13 +77,13 @@ describe('a cluster that the installation made', () => {
     assert.deepEqual(await as(copied), made)
   })
 
-  it('a cluster that the installation made is not copied twice: what a service wrote is there at its next start', async () => {
+  it('a service keeps its rows at the next start, because the prepared cluster is copied only once', async () => {
     const data_dir = join(base, 'kept')
     await ask({ data_dir, copy }, 'insert into made values (7)')
     assert.deepEqual(await ask({ data_dir, copy }, 'select n from made'), [{ n: 7 }])
   })
 
-  it('a cluster that the installation made is made anew where a copy ends half-way', async () => {
+  it('a cluster is made with initdb if copying the prepared one fails half-way', async () => {
     const half: EmbeddedPostgresOptions['copy'] = async (folder, account) => {
       await copyTemplate((await findTemplate(templates))!, folder, account)
       await writeFile(join(folder, 'half'), 'of it')
@@ -94,7 +94,7 @@ describe('a cluster that the installation made', () => {
     await assert.rejects(stat(join(base, 'half', 'postgres', 'half')), { code: 'ENOENT' })
   })
 
-  it('a cluster that the installation made is not used when it is too old for its partitions', async () => {
+  it('a prepared cluster that is too old for its partitions is not used', async () => {
     const template = (await findTemplate(templates))!
     const days = (n: number): Date => new Date(Date.now() - n * 86_400_000)
     await utimes(join(template, 'PG_VERSION'), days(31), days(31))

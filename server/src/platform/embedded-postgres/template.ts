@@ -10,18 +10,18 @@ import { clusterOptions, prepareCluster } from './cluster.ts'
 import { listMigrations } from '../postgres/migrate.ts'
 import { root } from '../root.ts'
 
-/** Beside the packages, whose next installation removes it. */
+/** Inside `node_modules`, so the next installation removes it. */
 const templatesFolder = join(root, 'node_modules/.cache/cadre-cluster')
 
-/** As little of a write-ahead log as possible is left behind: it is copied too. */
+/** Settings that keep the write-ahead log small, because it is copied too. */
 const small = { wal_level: 'minimal', max_wal_senders: '0', wal_recycle: 'off' }
 
-/** An older one lacks the partitions of the days to come, which the schema makes for 45 days ahead. */
+/** Maximum age of a template: the schema makes partitions for 45 days ahead. */
 const ageMax_ms = 30 * 86_400_000
 
 /**
- * The name of the template that this build can use: of what a cluster is made with, of the versions of all packages, and of
- * all migrations. One that was made by anything else has another name, and is not found.
+ * The name of this build's template: a hash of the options of `initdb`, the platform, the versions of all packages, and all
+ * migrations. A template of another build has another name.
  */
 async function templateName(): Promise<string> {
   const { dependencies } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as { dependencies: object }
@@ -31,8 +31,8 @@ async function templateName(): Promise<string> {
 }
 
 /**
- * A cluster with this build's schema and no rows, which a first start may copy instead of making one; undefined where the
- * installation has made none, or too long ago.
+ * The folder of a cluster with this build's schema, which a first start may copy; undefined if the installation has made
+ * none, or if it is too old.
  */
 export async function findTemplate(folder = templatesFolder): Promise<string | undefined> {
   const template = join(folder, await templateName())
@@ -40,7 +40,7 @@ export async function findTemplate(folder = templatesFolder): Promise<string | u
   return version && Date.now() - version.mtimeMs < ageMax_ms ? template : undefined
 }
 
-/** Makes the template of this build, on the disk and whole, or not at all; `fill` makes the schema. Others are removed. */
+/** Makes the template of this build, complete and synced, or not at all; `fill` makes the schema. Removes other templates. */
 export async function makeTemplate(
   fill: (connection: pg.ClientConfig) => Promise<void>,
   folder = templatesFolder,
@@ -59,7 +59,7 @@ export async function makeTemplate(
   await rm(join(made, 'postmaster.opts'), { force: true })
   const template = join(folder, name)
   await rename(made, template)
-  // The first one of all starts need not even copy.
+  // A spare copy, which the first start of all moves instead of copying the template.
   await prepareCluster(work, (to, account) => copyTemplate(template, to, account))
   await rename(join(work, 'postgres'), spareOf(template))
   await syncFolder(folder)
@@ -71,9 +71,8 @@ function spareOf(template: string): string {
 }
 
 /**
- * Moves the copy that lies ready beside a template into an empty folder, or else copies the template into it, for `account` where it
- * is not this process's own. Nothing of a copy is on the disk for sure before it is synced. Where it cannot be read it throws, and
- * what there is of the copy is worth nothing.
+ * Fills an empty folder for `account`: moves the spare copy of a template into it (`synced`), or copies the template
+ * (`written`, so the caller must sync it). If it throws, the folder may have a partial copy.
  */
 export async function copyTemplate(
   template: string,
@@ -82,7 +81,7 @@ export async function copyTemplate(
 ): Promise<'written' | 'synced'> {
   const spare = await stat(spareOf(template)).catch(() => undefined)
   if (spare?.uid === (account?.uid ?? process.getuid?.())) {
-    // Not across disks, and of two that try only one can.
+    // Fails across disks, and for the second of two processes.
     const isMoved = await rename(spareOf(template), to).then(
       () => true,
       () => false,

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { describe, it } from 'node:test'
 
-/** Allocates as a busy service does, with turns of the event loop in between, and prints the size of the young generation in MB. */
+/** Allocates like a busy service, with turns of the event loop, and prints the size of the young generation in MB. */
 const program = `
   import { getHeapSpaceStatistics } from 'node:v8'
   import { setTimeout as delay } from 'node:timers/promises'
@@ -23,11 +23,11 @@ function youngMegabytes(...options: string[]): number {
 
 /** Costs about 2 s: three processes. */
 describe('the heap of the service', () => {
-  it('the heap of the service has a young generation of at most 64 MB under load', () => {
+  it('the young generation of the service has at most 64 MB under load', () => {
     assert.ok(youngMegabytes() <= 64)
   })
 
-  it('the heap of the service is bounded as the operator says where one of these options is set', () => {
+  it('the heap of the service is bounded by the options of V8 that an operator sets', () => {
     assert.equal(youngMegabytes('--max-semi-space-size=1'), 2)
   })
 })

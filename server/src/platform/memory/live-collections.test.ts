@@ -7,7 +7,7 @@ import { LiveList } from './live-list.ts'
 import { LiveMap } from './live-map.ts'
 
 describe('a map of what comes and goes', () => {
-  test('a live map has the entries that were set and not deleted, in the order of their keys', () => {
+  test('a live map has the entries that were set and not deleted, in insertion order', () => {
     const map = new LiveMap<number>()
     map.set('b', 1)
     map.set('a', 2)
@@ -22,7 +22,7 @@ describe('a map of what comes and goes', () => {
 })
 
 describe('a list of what comes and goes', () => {
-  test('a live list has its values oldest first, and each leaves it once', () => {
+  test('a live list has its values oldest first, and removes each once', () => {
     const list = new LiveList<string>()
     const [a, b, c] = ['a', 'b', 'c'].map((value) => list.add(value))
     assert.deepEqual([list.size, list.values()], [3, ['a', 'b', 'c']])
@@ -33,7 +33,7 @@ describe('a list of what comes and goes', () => {
     assert.deepEqual([list.size, list.values()], [1, ['d']])
   })
 
-  test('a live list goes on after a place that is removed on the way', () => {
+  test('the iteration of a live list continues after its current place is removed', () => {
     const list = new LiveList<number>()
     for (const value of [1, 2, 3]) list.add(value)
     const seen: number[] = []
@@ -45,7 +45,7 @@ describe('a list of what comes and goes', () => {
   })
 })
 
-/** Bytes that reach the old generation while 1,500 values of about 80 KB are each in a collection for a moment, 16 at a time. */
+/** Bytes that reach the old generation while 1,500 values of 80 KB are briefly in a collection, 16 at a time. */
 function promoted(add: (key: string, value: object) => () => void): Promise<number> {
   return promotedBy(async () => {
     const removals: (() => void)[] = []
@@ -62,7 +62,7 @@ const megabyte = 1024 * 1024
 
 // 300 ms.
 describe('the memory of what comes and goes', () => {
-  test('what was in a live map or list for a moment does not reach the old generation', async () => {
+  test('values that are briefly in a live map or list do not reach the old generation', async () => {
     const live = new LiveMap<object>()
     const fromLiveMap = await promoted((key, value) => {
       live.set(key, value)

@@ -1,4 +1,4 @@
-/** A value's place in a list; it leaves the list once. */
+/** A node of a list. */
 export interface Place<Value> {
   value: Value
   previous: Place<Value> | undefined
@@ -6,7 +6,7 @@ export interface Place<Value> {
   isIn: boolean
 }
 
-/** A list of values that come and go with every request or task, oldest first; why it is no `Set` is said at `LiveMap`. */
+/** A linked list, oldest first, for values that are added and removed with every request or task; see `LiveMap`. */
 export class LiveList<Value> {
   #first: Place<Value> | undefined
   #last: Place<Value> | undefined
@@ -26,7 +26,7 @@ export class LiveList<Value> {
     return place
   }
 
-  /** Removes a value; whether it was in the list. */
+  /** Removes a value; returns whether it was in the list. */
   remove(place: Place<Value>): boolean {
     if (!place.isIn) return false
     const { previous, next } = place
@@ -34,19 +34,19 @@ export class LiveList<Value> {
     else this.#first = next
     if (next) next.previous = previous
     else this.#last = previous
-    // A removed place that pointed to others would keep them, once it is in the old generation.
+    // A removed place in the old generation would keep the places that it points to alive.
     place.previous = place.next = undefined
     place.isIn = false
     this.#size -= 1
     return true
   }
 
-  /** The places; one that is removed while they are gone through does not end that. */
+  /** The places, oldest first. The current one may be removed during the iteration. */
   *places(): Iterable<Place<Value>> {
     for (let place = this.#first, next = place?.next; place; place = next, next = place?.next) yield place
   }
 
-  /** The values as they are now. */
+  /** A copy of the values, oldest first. */
   values(): Value[] {
     return [...this.places()].map(({ value }) => value)
   }

@@ -1,10 +1,10 @@
 /**
- * A map for entries that come and go with every request or task, by keys that are no integers; in the order in which the keys came.
+ * A map in insertion order, for entries that are added and removed with every request or task. Keys must not be integers.
  *
- * A `Map` makes a new table whenever its table is full of deleted entries, and the old table keeps its entries and points to the
- * new one. Once one of these tables is in V8's old generation, every later table is reachable from it, and with them all
- * that was ever in the map, until the next collection of the whole heap: short-lived objects are copied twice instead of
- * never. Tables of a plain object have no such link.
+ * A `Map` makes a new table whenever its table is full of deleted entries; the old table keeps its entries and points to the
+ * new one. Once one of these tables is in V8's old generation, it keeps every later table and all their entries alive until
+ * the next collection of the whole heap, so short-lived objects are copied twice instead of never. Tables of a plain object
+ * have no such link.
  */
 export class LiveMap<Value> {
   readonly #entries: Record<string, Value> = Object.create(null) as Record<string, Value>
@@ -27,19 +27,19 @@ export class LiveMap<Value> {
     this.#entries[key] = value
   }
 
-  /** Whether there was an entry. */
+  /** Removes an entry; returns whether there was one. */
   delete(key: string): boolean {
     if (!(key in this.#entries)) return false
     this.#size -= 1
     return delete this.#entries[key]
   }
 
-  /** The keys as they are now. */
+  /** A copy of the keys. */
   keys(): string[] {
     return Object.keys(this.#entries)
   }
 
-  /** The values as they are now. */
+  /** A copy of the values. */
   values(): Value[] {
     return Object.values(this.#entries)
   }

@@ -1,20 +1,20 @@
 import pg from 'pg'
 import { clientSql, connectionSettings, type DatabaseOptions, type Sql } from './database.ts'
 
-/** A connection of one's own, and its end. */
+/** A dedicated connection. */
 export interface Connection {
   sql: Sql
-  /** For what gives no rows: COPY. */
+  /** For COPY, which returns no rows. */
   client: pg.Client
-  /** Ends it at once, whatever is under way: PostgreSQL rolls back what was not committed, a second later at most. */
+  /** Closes it at once; PostgreSQL rolls back its transaction within a second. */
   close(): Promise<void>
 }
 
 const bounds = ['statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout']
 
 /**
- * Opens a connection for work that takes as long as it takes, such as a backup: its statements, its waits for locks and
- * its transactions have no bounds of time.
+ * Opens a connection for work of any duration, such as a backup: its statements, lock waits and transactions have no
+ * timeouts.
  */
 export async function openConnection(
   options: Pick<DatabaseOptions, 'connection' | 'application_name'>,
@@ -28,7 +28,7 @@ export async function openConnection(
   // A connection that dies between two statements emits `error`; the next statement reports it.
   client.on('error', () => {})
   await client.connect()
-  // A statement whose client has gone is ended by PostgreSQL, instead of when it is done; it cannot on every system.
+  // PostgreSQL then aborts a statement whose client is gone. Not every system supports this.
   await client.query(`set client_connection_check_interval = '1s'`).catch(() => {})
   return { sql: clientSql(client), client, close: () => client.end() }
 }

@@ -2,10 +2,10 @@ import { notFound, Problem } from '#contract/core/problems.ts'
 import { resourceTypes, type ResourceTypeName } from '#contract/core/resource-types.ts'
 import { brokenConstraint, type Sql } from './database.ts'
 
-/** What a statement fails with where it breaks a constraint of this name. */
+/** The error for each constraint by name. */
 export type ConstraintAnswers = Readonly<Record<string, () => Error | Promise<Error>>>
 
-/** The result of `statement`; where it breaks a constraint that `answers` names, that answer is thrown in its place. */
+/** Runs `statement`. If it violates a constraint that `answers` names, throws that error instead. */
 export async function answerConstraints<T>(answers: ConstraintAnswers, statement: () => Promise<T>): Promise<T> {
   try {
     return await statement()
@@ -15,18 +15,18 @@ export async function answerConstraints<T>(answers: ConstraintAnswers, statement
   }
 }
 
-/** A name of which its owner can have one. */
+/** A name that is unique among the resources of its owner. */
 export interface UniqueName {
   resource_type: ResourceTypeName
   name: string
   owner: { resource_type: 'project' | 'agent' | 'organization'; id: string }
-  /** Who has the name now; undefined where it is free again. */
+  /** The id of the resource that has the name now; undefined if it is free again. */
   findId: () => Promise<string | undefined>
 }
 
 /**
- * Runs a statement that writes a unique name. Throws `resource_conflict` where another row has the name, and a 404
- * where the owner was deleted meanwhile. Runs in a savepoint, so that the surrounding transaction stays usable.
+ * Runs a statement that writes a unique name, in a savepoint, so that the surrounding transaction stays usable.
+ * @throws `resource_conflict` if another row has the name, or a 404 if the owner was deleted meanwhile
  */
 export function writeUniqueName<T>(
   sql: Sql,
@@ -43,7 +43,7 @@ export function writeUniqueName<T>(
   )
 }
 
-/** What a name that another row has is refused with. */
+/** The `resource_conflict` for a name that another resource has. */
 export function nameConflict(
   { resource_type, name, owner }: Omit<UniqueName, 'findId'>,
   resource_id: string | undefined,

@@ -4,61 +4,64 @@ import { BoundedQuery, PreparedQuery, queryBounded } from './prepared-query.ts'
 import { fragment, type Fragment, raw } from './fragment.ts'
 
 /**
- * A connection, or a transaction, as a template tag: `await sql<Row>\`select …\`` gives the rows.
+ * A pool, connection or transaction as a template tag: `await sql<Row>\`select …\`` returns the rows.
  *
- * Every statement is named after its text, so PostgreSQL prepares it once a connection. Timestamps come as ISO 8601
- * strings with milliseconds in UTC, `bigint` and `numeric` as numbers.
+ * Every statement is named after its text, so PostgreSQL prepares it once per connection. Timestamps are returned as
+ * ISO 8601 strings in UTC with milliseconds, `bigint` and `numeric` as numbers.
  */
 export interface Sql {
   <Row extends object = Record<string, unknown>>(text: TemplateStringsArray, ...values: unknown[]): Promise<Row[]>
   /**
-   * Runs a statement that was built from fragments. `anew` where the best way depends on its values, as with the text of a search: it is
-   * planned each time for what it is given, instead of once a connection for whatever may come.
+   * Runs a statement that was built from fragments. With `anew` it is not prepared, so PostgreSQL plans it for the given
+   * values each time: for statements whose best plan depends on the values, such as the text of a search.
    */
   run<Row extends object = Record<string, unknown>>(statement: Fragment, planned?: 'anew'): Promise<Row[]>
   /**
    * Runs `work` in one transaction: commits when it resolves, rolls back when it throws. Inside a transaction it makes
-   * a savepoint, so that a caught failure undoes only its own part. Throws where PostgreSQL rolled back the commit
-   * because a statement had failed and its error was swallowed.
-   * Statements that do not need each other's results may be made at the same time: they are sent at once and done in their
-   * order. With `forceIndexPlan` its statements find their rows by a few keys: they are planned as by `planByIndex`; with `indexed`
-   * too, on a connection of `Database.indexed`, whose sessions are set so already; with `locksFirst` as with that, and the first one
-   * only reads and locks, so it is sent together with the beginning. Ignored in a savepoint.
+   * a savepoint, so a caught error undoes only this part. Throws if PostgreSQL rolled back instead of committing, because
+   * the error of a statement was swallowed.
+   * Statements that do not need each other's results may be started together: they are sent at once and run in order.
+   * `kind` is ignored in a savepoint.
    */
   begin<T>(work: (tx: Sql) => Promise<T>, kind?: TransactionKind): Promise<T>
   /**
-   * Leaves statements to the end of the transaction or savepoint, which is sent right after them instead of after their answers,
-   * and fails where one of them fails. They must have been made already, and nothing may be made after their answers. Where there is no
-   * transaction it waits for them.
+   * Lets the end of the transaction or savepoint be sent without waiting for the results of these statements; it fails if
+   * one of them fails. They must have been started already, and be the last ones. Outside a transaction, waits for them.
    */
   leave(statements: readonly Promise<unknown>[]): Promise<void>
-  /** Whether what is done here takes effect only with a transaction. */
+  /** Whether the statements belong to a transaction. */
   isTransaction: boolean
-  /** Runs `work` once this transaction has committed; at once where there is none. A rolled back one never runs it. */
+  /** Runs `work` once this transaction has committed; at once outside a transaction. Not after a rollback. */
   afterCommit(work: () => void): void
   /**
-   * Runs `work` once it is known that nothing done here since takes effect, because this transaction or savepoint was rolled
-   * back; never where there is none. Also where the outcome of the commit is unknown.
+   * Runs `work` after this transaction or savepoint was rolled back, and also if the outcome of its commit is unknown.
+   * Never runs it outside a transaction.
    */
   afterRollback(work: () => void): void
-  /** Text with its own values, for `run` or as a value inside another statement. */
+  /** Text with values, for `run` or as a part of another statement. */
   fragment: typeof fragment
-  /** Plain text of many statements, for migrations only: it cannot take values. `timeout_ms` where it may take long. */
+  /** Runs text with one or more statements and no values. `timeout_ms` replaces the usual timeout. */
   script(text: string, timeout_ms?: number): Promise<void>
   /** For libraries that speak `pg` (pg-boss): text with `$1` placeholders. */
   // oxlint-disable-next-line typescript/no-explicit-any -- pg-boss's own type of a result
   query(text: string, values?: unknown[]): Promise<{ rows: any[]; rowCount: number | null }>
 }
 
+/**
+ * How the statements of a transaction are planned:
+ * - `forceIndexPlan`: they find their rows by a few keys, so the transaction begins with the settings of `planByIndex`.
+ * - `indexed`: the same, on a connection of `Database.indexed`, whose sessions already have these settings.
+ * - `locksFirst`: like `indexed`; also, the first statement only reads and locks, so it is sent together with `begin`.
+ */
 export type TransactionKind = 'forceIndexPlan' | 'indexed' | 'locksFirst'
 
-/** The pool, and its end. */
+/** The pools of a process. */
 export interface Database {
   sql: Sql
   /**
-   * For single statements that find their rows by a few keys: on connections of its pool, they are planned once a connection, as
-   * by `planByIndex`. Hot transactions run there too. A pooler of connections may drop these settings; then they are planned
-   * as any others.
+   * For single statements that find their rows by a few keys. Sessions of its pool have the settings of `planByIndex`, so
+   * these statements are planned once per connection. Hot transactions run there too. A connection pooler may drop the
+   * settings; then they are planned like any others.
    */
   indexed: Sql
   pool: pg.Pool
@@ -66,7 +69,7 @@ export interface Database {
   indexedPool: pg.Pool
   /** Connection settings, for the few users of a dedicated connection (LISTEN, advisory locks). */
   settings: pg.ClientConfig
-  /** What went wrong with the connections of `pool` so far. */
+  /** Failures of the connections of `pool`. */
   readonly counts: Readonly<PoolCounts>
   /** The same of `indexedPool`. */
   readonly indexedCounts: Readonly<PoolCounts>
@@ -75,7 +78,7 @@ export interface Database {
 
 /** Counted since the pool was opened. */
 export interface PoolCounts {
-  /** Statements and transactions that got no connection in time, because all were in use. */
+  /** Statements and transactions that got no connection in time because all were in use. */
   wait_timeouts: number
   /** Idle connections that broke. */
   connections_lost: number
@@ -88,25 +91,24 @@ export interface DatabaseOptions {
   connectionsMax?: number
   application_name?: string
   /**
-   * `off` for the statement that authenticates and counts: a crash of PostgreSQL may lose the last moments of usage
-   * counts, nothing that a caller was promised. Everything else is `on`.
+   * `off` for the statement that authenticates and counts: a crash of PostgreSQL may lose the latest counts, but nothing
+   * that was promised to a caller. Everything else is `on`.
    */
   synchronous_commit?: 'on' | 'off'
   /** How long a statement may take; usually 4 s. */
   statement_ms?: number
   /**
-   * All bounds of time are this many times as long: for tests, whose machine may stand still for seconds while others use
-   * it. What a service promises is kept with 1, which is usual.
+   * Factor for all timeouts, for tests on a busy machine. A service uses 1, the default.
    */
   timeoutMultiplier?: number
-  /** Told about idle connections that died; without a listener they would end the process. */
+  /** Called with the error of a broken idle connection. */
   onError?: (error: Error) => void
 }
 
 /**
- * How statements are planned that find rows by a few keys, however large the tables are: once a connection instead of every
- * time, which costs more than executing them, and by indexes alone and in their order, because such a plan is kept while tables grow:
- * one made for a table of five rows would go on to read and sort all of a million.
+ * Settings for statements that find their rows by a few keys in tables of any size. They are planned once per connection,
+ * because planning costs more than running them. The plan may use only indexes, in their order, because it is kept while
+ * tables grow: a plan for a table of five rows would later read and sort a million.
  */
 const forceIndexPlan = {
   plan_cache_mode: 'force_generic_plan',
@@ -119,15 +121,15 @@ const forceIndexPlan = {
 const beginIndexPlan = `begin; ${Object.entries(forceIndexPlan)
   .map(([name, value]) => `set local ${name} = ${value}`)
   .join('; ')}`
-/** Of the connections for requests and tasks so many more are for statements that find their rows by a few keys. */
+/** Size of the pool of `indexed`, relative to `pool`. */
 const indexedShare = 1 / 2
 
-/** Bounds of every connection (reliability: a silent network must not hang a query for ever). */
+/** Timeouts of every connection: a silent network must not block a query forever. */
 const connectionTimeout_ms = 2000
 const queryTimeout_ms = 5000
 const statementTimeout_ms = 4000
 const lockTimeout_ms = 3000
-/** A connection that has had nothing to do for so long is closed: each takes 5 to 10 MB of PostgreSQL's memory. */
+/** An idle connection is closed after this time, because each takes 5 to 10 MB of PostgreSQL's memory. */
 const idleTimeout_ms = 20_000
 const idleInTransactionTimeout_ms = 10_000
 
@@ -137,12 +139,11 @@ types.setTypeParser(pg.types.builtins.INT8, Number)
 types.setTypeParser(pg.types.builtins.NUMERIC, Number)
 
 /**
- * The format in which Cadre's sessions write a time: a year of four digits, in UTC, with as many digits after the
- * second as it needs.
+ * The format of timestamps in Cadre's sessions: a year of four digits, in UTC, with up to six decimals of the second.
  */
 const usualTime = /^(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d)(?:\.(\d{1,6}))?\+00$/
 
-/** A time as PostgreSQL writes it, in ISO 8601 with milliseconds; put together, which is several times as fast as by `Date`. */
+/** Converts a timestamp of PostgreSQL to ISO 8601 with milliseconds; several times faster than by `Date`. */
 export function isoTime(text: string): string {
   const parts = usualTime.exec(text)
   if (!parts) return new Date(text).toISOString()
@@ -150,17 +151,17 @@ export function isoTime(text: string): string {
   return `${day}T${time}.${fraction.slice(0, 3).padEnd(3, '0')}Z`
 }
 
-/** Wraps a value for a `jsonb` column: handed to the driver once as JSON text, never stringified twice. */
+/** A value as JSON text, for a `jsonb` column. */
 export function jsonb(value: unknown): string {
   return JSON.stringify(value)
 }
 
-/** Has the statements of the rest of a transaction planned as those that find what they need by a few keys. */
+/** Plans the further statements of a transaction as those that find their rows by a few keys (`forceIndexPlan`). */
 export async function planByIndex(tx: Sql): Promise<void> {
   await tx`select set_config(name, value, true) from jsonb_each_text(${jsonb(forceIndexPlan)}::jsonb) as s(name, value)`
 }
 
-/** Opens a pool. Nothing is connected until the first statement. */
+/** Opens the pools; they connect with the first statement. */
 export function openDatabase(options: DatabaseOptions): Database {
   const { timeoutMultiplier = 1 } = options
   const timeout_ms = queryTimeout_ms * timeoutMultiplier
@@ -175,7 +176,7 @@ export function openDatabase(options: DatabaseOptions): Database {
     query_timeout: timeout_ms,
   }
   const connectionsMax = options.connectionsMax ?? 16
-  // Statements of the pools are bounded by `BoundedQuery`.
+  // `BoundedQuery` has the timeout of statements in the pools.
   const poolOptions = { idleTimeoutMillis: idleTimeout_ms, pipeline: true, query_timeout: 0 }
   const pool = new pg.Pool({ ...settings, ...poolOptions, max: connectionsMax })
   const indexedPool = new pg.Pool({
@@ -200,11 +201,11 @@ export function openDatabase(options: DatabaseOptions): Database {
   }
 }
 
-/** Counts what goes wrong with the connections of a pool. */
+/** Counts failures of a pool's connections. */
 function countsOf(pool: pg.Pool, { onError }: Pick<DatabaseOptions, 'onError'>): PoolCounts {
   const counts: PoolCounts = { wait_timeouts: 0, connections_lost: 0 }
-  // A connection that dies between two statements emits `error`; the next statement reports it. The pool itself listens to idle
-  // connections alone, and a connection may die after it has left the pool and before the transaction that gets it runs.
+  // A connection that breaks between two statements emits `error`, and the next statement reports it. The pool itself listens
+  // only to idle connections, and a connection may break after it left the pool and before its transaction starts.
   pool.on('connect', (client) => void client.on('error', () => {}))
   pool.on('error', (error) => {
     counts.connections_lost += 1
@@ -213,7 +214,7 @@ function countsOf(pool: pg.Pool, { onError }: Pick<DatabaseOptions, 'onError'>):
   return counts
 }
 
-/** Settings of a connection whose sessions begin with these settings of PostgreSQL, and speak of UTC and ISO 8601. */
+/** Settings of a connection whose sessions have the given options of PostgreSQL, UTC and ISO dates. */
 export function connectionSettings(
   options: Pick<DatabaseOptions, 'connection' | 'application_name'>,
   bounds: readonly string[],
@@ -225,12 +226,12 @@ export function connectionSettings(
     connectionTimeoutMillis: connectionTimeout_ms,
     keepAlive: true,
     types,
-    // The operator's own come first: of one that is set twice PostgreSQL takes the last.
+    // Options of the operator come first: PostgreSQL uses the last value of a repeated one.
     options: [...(base.options ? [base.options] : []), ...bounds, '-c timezone=UTC', '-c datestyle=ISO'].join(' '),
   }
 }
 
-/** A URL without its `options`, which `pg` would use instead of Cadre's, and those options. */
+/** Separates the `options` of a URL, which `pg` would use in place of Cadre's. */
 function fromUrl(text: string): pg.ClientConfig {
   const url = URL.parse(text)
   const options = url?.searchParams.get('options')
@@ -244,14 +245,14 @@ interface Queryable {
   query(text: string, values?: unknown[]): Promise<pg.QueryResult>
 }
 
-/** What a connection can be asked: a text, with values or settings, or a statement with a bound. */
+/** A query of `pg` in any form, or a statement with a timeout. */
 type Queried = pg.QueryConfig | BoundedQuery | string
 
 function queryOf(client: pg.ClientBase, config: Queried, values?: unknown[]): Promise<pg.QueryResult> {
   return config instanceof BoundedQuery ? queryBounded(client, config) : client.query(config as string, values)
 }
 
-/** A statement with its bound; one that brings another stays as it is. */
+/** Adds the usual timeout to a statement, unless it has another one. */
 function bounded(config: Queried, values: unknown[] | undefined, timeout_ms: number): Queried {
   if (typeof config === 'object' && 'query_timeout' in config) return config
   const query =
@@ -267,29 +268,29 @@ function bounded(config: Queried, values: unknown[] | undefined, timeout_ms: num
 interface Transaction {
   client: Queryable
   depth: number
-  /** What the end of this level follows without waiting for it. */
+  /** Statements of `leave` at this level. */
   left: Promise<unknown>[]
   commits: (() => void)[]
   rollbacks: (() => void)[]
 }
 
-/** What `pg` says when no connection became free in time. */
-const waitedInVain = 'timeout exceeded when trying to connect'
+/** `pg`'s error message when no connection became free in time. */
+const waitTimeoutMessage = 'timeout exceeded when trying to connect'
 
-/** A pool, and what goes wrong with it. */
+/** A pool with the counts of its failures. */
 interface CountedPool {
   pool: pg.Pool
   counts: PoolCounts
-  /** Of each statement, from when it is sent to when it is done. */
+  /** Timeout of each statement from sending it to its result. */
   timeout_ms: number
 }
 
-/** Statements and transactions on connections of `usual`, hot transactions on those of `byIndex`. */
+/** Runs statements and transactions on connections of `usual`, and hot transactions on those of `byIndex`. */
 function poolSql(usual: CountedPool, byIndex: CountedPool): Sql {
   const counted =
     ({ counts }: CountedPool) =>
     (error: Error): never => {
-      if (error.message === waitedInVain) counts.wait_timeouts += 1
+      if (error.message === waitTimeoutMessage) counts.wait_timeouts += 1
       throw error
     }
   /** The connection is released before the listeners of the commit run: their errors do not affect it. */
@@ -330,7 +331,7 @@ export function clientSql(client: pg.Client): Sql {
   })
 }
 
-/** Statements that are made in the same turn of the event loop leave in one write: each write is a call of the system. */
+/** Sends the statements of one turn of the event loop in one write, to save system calls. */
 function inOneWrite(client: pg.PoolClient, timeout_ms: number): Queryable {
   const { stream } = client.connection
   let isHeld = false
@@ -348,10 +349,10 @@ function inOneWrite(client: pg.PoolClient, timeout_ms: number): Queryable {
   return { query }
 }
 
-/** How a transaction is run; `onBroken` is called where not even a rollback was possible. */
+/** How a transaction runs; `onBroken` is called if not even a rollback was possible. */
 interface Course {
   begin: string
-  /** The first statement only reads and locks, so it is sent with the beginning. */
+  /** The first statement only reads and locks, so it is sent together with `begin`. */
   locksFirst: boolean
   onBroken?: (error: Error) => void
 }
@@ -363,7 +364,7 @@ async function transact(
   { begin, locksFirst, onBroken }: Course,
 ): Promise<{ result: unknown; commits: (() => void)[] }> {
   const started = client.query(begin)
-  // Who waits for it reports a failure.
+  // Prevents an unhandled rejection; the await below reports the error.
   started.catch(() => {})
   const within = locksFirst ? afterFirst(client, started) : client
   const transaction: Transaction = { client: within, depth: 0, left: [], commits: [], rollbacks: [] }
@@ -375,12 +376,12 @@ async function transact(
     ended.catch(() => {})
     await Promise.all(transaction.left)
     const { command } = await ended
-    // After a failed statement PostgreSQL answers `commit` by a rollback, and calls that a success.
+    // After a failed statement PostgreSQL answers `commit` with a rollback instead of an error.
     if (command !== 'COMMIT') throw new Error('the transaction was rolled back: a statement in it had failed')
     return { result, commits: transaction.commits }
   } catch (error) {
     const rolledBack = client.query('rollback').catch((broken: Error) => onBroken?.(broken))
-    // What came after one that failed only says that the transaction had failed.
+    // Statements after the first failed one only report that the transaction is aborted.
     const failure = await firstFailure(transaction.left)
     await rolledBack
     for (const undo of transaction.rollbacks) undo()
@@ -393,7 +394,7 @@ async function firstFailure(statements: readonly Promise<unknown>[]): Promise<un
   return ends.find((end) => end.status === 'rejected')?.reason
 }
 
-/** A connection whose first statement is sent at once; all others wait for `started`, and once it is there for nothing. */
+/** A connection that sends its first statement at once, and all others only after `started` has resolved. */
 function afterFirst(client: Queryable, started: Promise<unknown>): Queryable {
   let mayGo = true
   void started.then(
@@ -455,7 +456,7 @@ function makeSql(
     const result = await ask(asked).catch((error: unknown) => {
       if (!isPlanStale(error)) throw error
       if (asked.name?.startsWith(prefix())) forgetNames()
-      // In a transaction nothing more can be done, and outside of one nothing has been.
+      // An aborted transaction cannot continue. Outside of one nothing was done, so the statement can be repeated.
       if (transaction) throw error
       return ask(namedStatement(statement))
     })
@@ -469,7 +470,7 @@ function makeSql(
     leave: async (statements: readonly Promise<unknown>[]) => {
       if (!transaction) return void (await Promise.all(statements))
       for (const statement of statements) {
-        // The end of the transaction reports a failure.
+        // The end of the transaction reports the error.
         statement.catch(() => {})
         transaction.left.push(statement)
       }
@@ -483,7 +484,7 @@ function makeSql(
   }) as Sql
 }
 
-/** A text, and the name that it is prepared by. */
+/** A statement, and the name of its prepared form. */
 interface NamedStatement {
   text: string
   name: string | undefined
@@ -491,9 +492,9 @@ interface NamedStatement {
 
 /** By shape. */
 const statements = new Map<string, NamedStatement>()
-/** Shapes come from source code, so there are as many as statements; the bound guards against a mistake. */
+/** Shapes come from source code, so their number is limited; this bound guards against a mistake. */
 const statementsMax = 5000
-/** How often all statements got new names. */
+/** Number of times that all statements got new names. */
 let renamed = 0
 
 function prefix(): string {
@@ -511,15 +512,15 @@ function namedStatement(statement: Fragment): NamedStatement {
   return named
 }
 
-/** Every connection prepares its statements anew: a migration by another process has changed what they return. */
+/** Makes every connection prepare its statements again, because a migration by another process changed their columns. */
 function forgetNames(): void {
   renamed += 1
   statements.clear()
 }
 
 /**
- * Whether a prepared statement was refused, before it did anything, because the columns that it returns have changed since. The same
- * statement is prepared anew when it is made again.
+ * Whether a prepared statement was refused, before it did anything, because its result columns have changed. The statement
+ * is prepared again when it is repeated.
  */
 export function isPlanStale(error: unknown): boolean {
   return sqlState(error) === '0A000' && (error as { routine?: string }).routine === 'RevalidateCachedQuery'
@@ -527,12 +528,12 @@ export function isPlanStale(error: unknown): boolean {
 
 export { raw, type Fragment }
 
-/** PostgreSQL's SQLSTATE of an error, where it has one: `23505` is a broken unique constraint. */
+/** The SQLSTATE of an error of PostgreSQL, such as `23505` for a violated unique constraint, or the system's error code. */
 export function sqlState(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
 }
 
-/** Whether a statement that failed may succeed if it is simply made again. */
+/** Whether a failed statement may succeed if it is repeated. */
 export function isTransient(error: unknown): boolean {
   if (isPlanStale(error)) return true
   const state = sqlState(error)
@@ -540,14 +541,14 @@ export function isTransient(error: unknown): boolean {
   return error instanceof Error && /timeout|terminated|not queryable/i.test(error.message)
 }
 
-/** Whether a statement failed because its connection ended: by PostgreSQL, by an administrator, or by what lies between. */
+/** Whether a statement failed because its connection ended: by PostgreSQL, an administrator or the network. */
 export function isConnectionLost(error: unknown): boolean {
   const state = sqlState(error)
   if (state !== undefined) return /^(57P0[123]|08...|ECONNRESET|EPIPE)$/.test(state)
   return error instanceof Error && error.message === 'Connection terminated unexpectedly'
 }
 
-/** The constraint that a statement broke, by name. */
+/** The name of the constraint that a statement violated; undefined for another error. */
 export function brokenConstraint(error: unknown): string | undefined {
   if (!sqlState(error)?.startsWith('23')) return undefined
   return error instanceof Error && 'constraint' in error ? String(error.constraint) : undefined

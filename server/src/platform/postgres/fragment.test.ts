@@ -6,14 +6,14 @@ const byId = (id: unknown): Fragment => fragment`id = ${id}`
 const both = (one: Fragment, other: unknown): Fragment => fragment`select ${one} and ${other}`
 
 describe('a piece of SQL', () => {
-  it('a piece of SQL numbers its values in the order of their places, through all pieces in it', () => {
+  it('a fragment numbers its values in order, through all nested fragments', () => {
     const piece = fragment`select ${1}, ${raw('now()')} where ${both(fragment`${byId('a')} or ${byId('b')}`, [2])} limit ${3}`
     assert.equal(piece.text, 'select $1, now() where select id = $2 or id = $3 and $4 limit $5')
     assert.deepEqual(piece.values, [1, 'a', 'b', [2], 3])
     assert.deepEqual([fragment`select 1`.text, fragment`select 1`.values], ['select 1', []])
   })
 
-  it('pieces of SQL have the same shape exactly where they have the same text', () => {
+  it('fragments have the same shape exactly if they have the same text', () => {
     const pieces = [
       byId(1),
       byId('x'),
@@ -39,7 +39,7 @@ describe('a piece of SQL', () => {
     assert.equal(both(raw('a'), 1).shape, both(raw('a'), 5).shape)
   })
 
-  it('text beyond those that are numbered makes a statement that has no shape', () => {
+  it('text beyond the maximum of raw texts makes a statement without a shape', () => {
     for (let n = 0; n < 5000; n++) raw(`text ${n}`)
     const piece = fragment`select ${raw('one more')}, ${1}`
     assert.deepEqual([piece.shape, piece.text, piece.values], [undefined, 'select one more, $1', [1]])

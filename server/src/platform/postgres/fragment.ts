@@ -1,19 +1,19 @@
-/** Numbers of templates by their strings, which are one array for each place in the code. */
+/** Numbers of templates by their strings array, of which JavaScript makes one for each place in the code. */
 const templates = new WeakMap<readonly string[], string>()
-/** Numbers of texts that are no template. */
+/** Numbers of texts of `raw`. */
 const texts = new Map<string, string>()
-/** Such texts come from source code; one beyond these makes a statement that is not recognized again. */
+/** Such texts come from source code; a further one makes a statement without a shape. */
 const textsMax = 5000
 let last = 0
 
 const nextNumber = (): string => String((last += 1))
 
 /**
- * A piece of SQL with its values, which may be pieces as well. Pieces of the same templates, put together in the same way, have the same
- * `shape`: so the text, which takes longer to put together than to send, is made once for each shape.
+ * A piece of SQL with its values, which may be fragments too. Fragments that combine the same templates in the same way have
+ * the same `shape`, so their text, which takes longer to make than to send, is made once for each shape.
  */
 export class Fragment {
-  /** Undefined where it is not recognized again. */
+  /** Undefined if a part has no number. */
   readonly shape: string | undefined
   readonly #strings: readonly string[]
   readonly #parts: readonly unknown[]
@@ -30,14 +30,14 @@ export class Fragment {
     this.shape = shape
   }
 
-  /** What is sent in the places `$1`, `$2` … of the text. */
+  /** The values of the placeholders `$1`, `$2` … of the text. */
   get values(): unknown[] {
     const values: unknown[] = []
     this.#addValues(values)
     return values
   }
 
-  /** Put together at each call. */
+  /** Made at each call. */
   get text(): string {
     return this.#textFrom({ count: 0 })
   }
@@ -58,14 +58,14 @@ export class Fragment {
   }
 }
 
-/** A template as a piece of SQL: `fragment\`id = ${id}\``. */
+/** Template tag for a piece of SQL: `fragment\`id = ${id}\``. */
 export function fragment(strings: TemplateStringsArray, ...parts: unknown[]): Fragment {
   let number = templates.get(strings)
   if (number === undefined) templates.set(strings, (number = nextNumber()))
   return new Fragment(strings, parts, number)
 }
 
-/** Text as a piece of SQL, as it is: never what a caller gave. */
+/** Makes a fragment of SQL text without escaping it; never for text of a caller. */
 export function raw(text: string): Fragment {
   let number = texts.get(text)
   if (number === undefined && texts.size < textsMax) texts.set(text, (number = nextNumber()))

@@ -17,22 +17,22 @@ after(async () => {
 })
 
 describe('migrations', () => {
-  it('migrations run once: a database that has them is left as it is', async () => {
+  it('migrations run once, and a database that has them stays unchanged', async () => {
     assert.deepEqual(await migrate(database.sql), { applied: [] })
   })
 
-  it('migrations that were changed after they ran are refused', async () => {
+  it('a database with a migration that was changed later is refused', async () => {
     await database.sql`update schema_migration set hash = 'another'`
     await assert.rejects(migrate(database.sql), /differs/)
   })
 
-  it('migrations that this build does not know are refused', async () => {
+  it('a database with an unknown migration is refused', async () => {
     await database.sql`delete from schema_migration`
     await database.sql`insert into schema_migration (version, name, hash) values (9999, '9999_later.sql', '')`
     await assert.rejects(migrate(database.sql), /ahead of this build/)
   })
 
-  it('migrations that this build does not know are no obstacle where they say that it runs with them', async () => {
+  it('a database with unknown migrations is accepted if they declare that this build runs with them', async () => {
     const known = await listMigrations()
     const last = known.at(-1)!.version
     await database.sql`delete from schema_migration`
@@ -41,7 +41,7 @@ describe('migrations', () => {
     await database.sql`
       insert into schema_migration (version, name, hash, runs_with) values (9998, '9998_later.sql', '', ${last})`
     assert.deepEqual(await migrate(database.sql), { applied: [] })
-    // One of two is enough to keep this build out, and so is one that asks for a later build.
+    // One of two is enough to refuse this build, and so is one that needs a later build.
     for (const runs_with of [null, last + 1]) {
       await database.sql`
         insert into schema_migration (version, name, hash, runs_with) values (9999, '9999_latest.sql', '', ${runs_with})
@@ -50,7 +50,7 @@ describe('migrations', () => {
     }
   })
 
-  it('migrations say of which builds they can be run with, of those there were before', async () => {
+  it('the oldest build that a migration declares to run with is an earlier one', async () => {
     const known = await listMigrations()
     for (const { name, version, runs_with } of known) assert.ok(runs_with === null || runs_with < version, name)
   })
@@ -74,18 +74,18 @@ describe('a migration of a table that is in use', () => {
     await other.drop()
   })
 
-  it('a migration of a table that is in use gives up after so many tries, changes nothing and says who is in the way', async () => {
+  it('a migration of a table in use fails after its attempts, changes nothing and names the blocking process', async () => {
     await user.query('begin; lock table agent in row exclusive mode')
     await assert.rejects(migrate(mine.sql, { lockTries: 2 }), {
       name: 'MigrationError',
-      message: /were in use .* 2 times .* process \d+ of PostgreSQL \(a long report, for \d+ s\).* Nothing was changed/,
+      message: /2 attempts .* in use.* process \d+ of PostgreSQL \(a long report, for \d+ s\).* Nothing was changed/,
     })
     const [last] = await mine.sql<{ version: number }>`select max(version) as version from schema_migration`
     assert.equal(last!.version, 18)
     await user.query('rollback')
   })
 
-  it('a migration of a table that is in use lets others pass between its tries, and is done once the table is free', async () => {
+  it('a migration of a table in use lets others pass between its attempts, and succeeds once the table is free', async () => {
     await user.query('begin; lock table agent in row exclusive mode')
     const migrating = migrate(mine.sql)
     const isWaiting = async () =>
@@ -93,7 +93,7 @@ describe('a migration of a table that is in use', () => {
         await mine.sql`select from pg_locks where relation = 'agent'::regclass and mode = 'ShareRowExclusiveLock' and not granted`
       ).length > 0
     await eventually(isWaiting)
-    // Behind the one that waits, and not behind the one that is in the way.
+    // Waits behind the migration, but not behind the transaction that blocks it.
     await mine.sql.script('begin; lock table agent in row exclusive mode; commit')
     await eventually(isWaiting)
     await user.query('commit')
@@ -104,10 +104,10 @@ describe('a migration of a table that is in use', () => {
 })
 
 describe('partitions', () => {
-  it('partitions are days and months of UTC, also for a session in a zone that changes its clocks', async () => {
+  it('partitions are days and months in UTC, also for a session in a time zone with daylight saving', async () => {
     await database.sql.begin(async (tx) => {
       await tx.script(`set local timezone = 'Europe/Berlin'`)
-      // In steps, because no statement may take as long as hundreds of tables do on a busy machine.
+      // In steps, because hundreds of tables in one statement would exceed its timeout on a busy machine.
       for (let days = 20; days <= 240; days += 20) await tx`select ensure_partitions(${days}::int)`
     })
     const bounds = await database.sql<{ bounds: string }>`

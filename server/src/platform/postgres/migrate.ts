@@ -5,27 +5,27 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { root } from '../root.ts'
 import { sqlState, type Sql } from './database.ts'
 
-/** A migration of a large table takes as long as it takes; processes that start meanwhile wait for it. */
+/** A migration of a large table may take long; processes that start meanwhile wait for it. */
 const timeout_ms = 24 * 3_600_000
-/** Shorter than requests wait for a lock: statements behind a migration that waits for a table wait too. */
+/** Shorter than the lock timeout of requests, because statements on a table queue behind a migration that waits for it. */
 const lockTimeout_ms = 1000
 const lockPause_ms = 2000
-/** Together a minute and a half, in which what kept a table may come to its end. */
+/** About 90 s in total, in which a transaction that blocks a table may end. */
 const lockTriesMax = 30
 
 const folder = join(root, 'server/migrations')
 
-/** A migration as it stands in `server/migrations`: `0001_control_plane.sql` is version 1. */
+/** A file of `server/migrations`: `0001_control_plane.sql` is version 1. */
 interface Migration {
   version: number
   name: string
   text: string
   hash: string
-  /** The last migration of the oldest build that can run on the schema after this one; null where only this build can. */
+  /** The last migration of the oldest build that can run on the schema after this one; null if no older build can. */
   runs_with: number | null
 }
 
-/** Migrations that this build knows, in their order. */
+/** The migrations of this build, in order. */
 export async function listMigrations(): Promise<Migration[]> {
   const names = (await readdir(folder)).filter((name) => /^\d{4}_.+\.sql$/.test(name)).sort()
   return Promise.all(
@@ -43,7 +43,7 @@ export async function listMigrations(): Promise<Migration[]> {
   )
 }
 
-/** The database and this build do not fit; the message says why. */
+/** The database and this build do not match, or a migration failed to get its locks; the message has the reason. */
 export class MigrationError extends Error {
   constructor(message: string) {
     super(message)
@@ -52,12 +52,17 @@ export class MigrationError extends Error {
 }
 
 /**
- * Brings the database to this build's schema: all missing migrations in one transaction, forward only, one process at a time
- * (advisory lock). For a table that is in use it waits a moment, gives way to those who wait behind it, and tries again, up to
- * `lockTries` times; then it throws a `MigrationError` that says who was in the way (decision 0018). A database that is ahead of this build is refused by a `MigrationError`, unless each
- * migration that this build does not know says that builds as old as this one run with it (`-- runs-with: 0015` in its
- * file): so the process before goes on, and can be started again, while processes are replaced. A migration that was
- * changed after it ran is refused always. `upTo` stops behind a version, for data of that version.
+ * Migrates the database to this build's schema: all missing migrations in one transaction, forward only, one process at a
+ * time (advisory lock).
+ *
+ * If a table is in use, it waits for a second, rolls back so that statements behind it continue, and tries again, up to
+ * `lockTries` times; then it throws a `MigrationError` that names long transactions (decision 0018).
+ *
+ * A database that is ahead of this build is refused, unless each migration that this build does not know declares that
+ * builds as old as this one run with it (`-- runs-with: 0015`). So processes of the previous release keep running, and can
+ * be restarted, during an upgrade. A migration that was changed after it ran is always refused. `upTo` stops after a
+ * version, for tests with data of that version.
+ * @throws MigrationError
  */
 export async function migrate(
   sql: Sql,
@@ -77,7 +82,7 @@ export async function migrate(
   }
 }
 
-/** All that is missing, or nothing. */
+/** Applies all missing migrations, or none. */
 function apply(sql: Sql, migrations: Migration[]): Promise<{ applied: string[] }> {
   return sql.begin(async (tx) => {
     await tx.script(`set local lock_timeout = 0; set local statement_timeout = 0`)
@@ -103,15 +108,14 @@ async function whoIsInTheWay(sql: Sql, tries: number): Promise<string> {
       round(extract(epoch from clock_timestamp() - xact_start))) as who
     from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid() and xact_start < clock_timestamp() - interval '1 second'
     order by xact_start limit 5`
-  const blockers =
-    open.length > 0 ? ` Transactions that are open for long: ${open.map(({ who }) => who).join(', ')}.` : ''
+  const blockers = open.length > 0 ? ` Long transactions: ${open.map(({ who }) => who).join(', ')}.` : ''
   return (
-    `Tables that a migration changes were in use whenever it was tried, ${tries} times for ${lockTimeout_ms} ms.${blockers} ` +
-    'Nothing was changed. End what keeps them, or try again when there is less to do.'
+    `A migration could not lock its tables: ${tries} attempts of ${lockTimeout_ms} ms failed because they were in use.${blockers} ` +
+    'Nothing was changed. End these transactions, or try again when there is less load.'
   )
 }
 
-/** Migrations by whether the database ran them, with the time of those that it did; throws as `migrate` does. */
+/** Applied migrations with their times, and pending ones. Throws like `migrate`. */
 export async function migrationStatus(
   sql: Sql,
 ): Promise<{ applied: { name: string; applied_at: string }[]; pending: string[] }> {
@@ -125,7 +129,7 @@ export async function migrationStatus(
   return { applied, pending: missing.map(({ name }) => name) }
 }
 
-/** Whether any migration ever ran here. */
+/** Whether any migration was applied to this database. */
 async function isStarted(sql: Sql): Promise<boolean> {
   const [row] = await sql<{ known: string | null }>`select to_regclass('schema_migration')::text as known`
   return row?.known != null

@@ -1,10 +1,10 @@
 import { sqlState, type Sql } from './database.ts'
 
-/** How long writers may have to wait behind what waits for its turn; it is tried again at the next sweep. */
+/** Writers queue behind a change of partitions that waits for its lock, so it waits briefly; the next sweep tries again. */
 const lockTimeout_ms = 100
 const names = /^[a-z_]+_(\d{6}|\d{8})$/
 
-/** Partitions of a table, the oldest first; their names end with the day or the month (UTC) that they are of. */
+/** Names of a table's partitions, oldest first; they end with the day or the month in UTC. */
 export async function listPartitions(sql: Sql, table: string): Promise<string[]> {
   const rows = await sql<{ name: string }>`
     select c.relname as name from pg_inherits i join pg_class c on c.oid = i.inhrelid
@@ -13,8 +13,8 @@ export async function listPartitions(sql: Sql, table: string): Promise<string[]>
 }
 
 /**
- * Makes the partitions of the next `days`. Fails (`55P03`) where the tables are locked, as while a backup reads them:
- * writers would have to wait behind this.
+ * Makes the partitions of the next `days`. Fails with `55P03` if the tables are locked, for example by a backup, because
+ * writers would wait behind it.
  */
 export async function ensurePartitions(sql: Sql, days: number): Promise<void> {
   await sql.begin(async (tx) => {
@@ -24,8 +24,8 @@ export async function ensurePartitions(sql: Sql, days: number): Promise<void> {
 }
 
 /**
- * Drops a partition where `mayGo` holds while writes are blocked, and returns whether it did. Writers wait only for a
- * moment: a table that is always busy is left for another time. The rows are removed at once, however many.
+ * Drops a partition if `mayGo` allows it while writes are blocked; returns whether it did. Writers wait at most 100 ms plus
+ * the duration of `mayGo`: a busy table is left for the next sweep. Dropping is fast for any number of rows.
  */
 export async function dropPartition(
   sql: Sql,
@@ -41,7 +41,7 @@ export async function dropPartition(
       return true
     })
   } catch (error) {
-    // Not in this moment; or another process was first.
+    // The table is locked, or another process has dropped the partition.
     if (['55P03', '40P01', '42P01'].includes(sqlState(error) ?? '')) return false
     throw error
   }

@@ -21,7 +21,7 @@ after(async () => {
 
 // 60 ms together.
 describe('a prepared statement', () => {
-  it('a prepared statement gives the same rows each time, in the pool and in transactions', async () => {
+  it('a prepared statement returns the same rows each time, in the pool and in transactions', async () => {
     const { sql } = database
     const insert = (id: number, data: unknown) =>
       sql`insert into thing values (${id}, ${'2026-01-02T03:04:05.678Z'}, ${['a', 'b"']}, ${jsonb(data)}::jsonb, ${'9007199254740991'})`
@@ -50,7 +50,7 @@ describe('a prepared statement', () => {
     assert.deepEqual((await read(1))[0], all[0])
   })
 
-  it('a prepared statement goes on after it has failed, and after a value that cannot be sent', async () => {
+  it('a prepared statement works again after an error, and after a value that cannot be sent', async () => {
     const { sql } = database
     const divide = async (by: unknown) => (await sql<{ result: number }>`select 6 / ${by}::int as result`)[0]!.result
     const circle: Record<string, unknown> = {}
@@ -63,7 +63,7 @@ describe('a prepared statement', () => {
     assert.equal(await divide(3), 2)
   })
 
-  it('a prepared statement of all columns goes on when a migration has added one', async () => {
+  it('a prepared statement of all columns works after a migration has added one', async () => {
     const { sql } = database
     const read = (by = sql) => by`select * from thing where id = 1`
     const change = (by = sql) => by`update thing set size = size - 1 where id = 1 returning *`
@@ -75,7 +75,7 @@ describe('a prepared statement', () => {
     assert.equal((await read())[0]!['more'], 'more')
   })
 
-  it('a transaction that a migration comes in the way of fails once, as one that may be made again', async () => {
+  it('a transaction whose statement a migration made stale fails once, with a transient error', async () => {
     const { sql } = database
     const change = () => sql.begin(async (tx) => (await tx`update thing set size = 7 where id = 1 returning *`)[0]!)
     await change()
@@ -84,7 +84,7 @@ describe('a prepared statement', () => {
     assert.equal((await change())['even_more'], 'even more')
   })
 
-  it('a statement that is not answered in time fails, and the next one is made on a new connection', async () => {
+  it('a statement that times out fails, and the next one runs on a new connection', async () => {
     const late = openDatabase({
       connection: test.connection,
       connectionsMax: 1,

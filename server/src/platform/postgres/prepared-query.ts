@@ -1,6 +1,6 @@
 import pg from 'pg'
 
-/** What this class uses and changes of the driver's own query, whose types name less of it. */
+/** The parts of the driver's query that the classes use and override; its types lack them. */
 interface DriverQuery {
   name: string | undefined
   values: unknown[]
@@ -31,11 +31,11 @@ interface Field {
 type Parser = (text: string) => unknown
 type Row = Record<string, unknown>
 
-/** What the rows of a prepared statement are made of. */
+/** Columns and parsers of a prepared statement's rows. */
 interface Shape {
   fields: Field[]
   parsers: Parser[]
-  /** A row without values, which is copied for each. */
+  /** A row of nulls, which is copied for each row. */
   empty: Row
 }
 
@@ -48,10 +48,10 @@ const BaseQuery = pg.Query as unknown as new (text: string, values: unknown[] | 
 const ignore = (): void => {}
 
 /**
- * A statement whose answer must be there `timeout_ms` after it was sent; else it fails, and its connection ends, because what
- * follows on it would wait as well. The driver's own bound makes a function for each statement that V8 places in the old
- * generation, as it does with every function that is written as the value of a property: all that the statement can reach would
- * stay in memory until the next collection of the whole heap.
+ * A statement that fails if its result is not there `timeout_ms` after it was sent; its connection closes, because further
+ * statements on it would wait as well. The driver's own timeout creates a function for each statement, and V8 places a
+ * function that is the value of a property in the old generation: everything that the statement references would stay in
+ * memory until the next collection of the whole heap.
  */
 export class BoundedQuery extends BaseQuery {
   timeout_ms: number | undefined
@@ -80,9 +80,9 @@ function failLate(query: BoundedQuery, connection: DriverConnection): void {
 }
 
 /**
- * A statement with a name, which PostgreSQL prepares once a connection. It is described only the first time: PostgreSQL never lets
- * the columns of a prepared statement change, it refuses to execute it then. Describing costs PostgreSQL, the network and the driver
- * more than the rows of a short answer.
+ * A named statement, which PostgreSQL prepares once per connection and describes only the first time: PostgreSQL refuses to
+ * run a prepared statement whose columns have changed. Describing costs PostgreSQL, the network and the driver more than
+ * the rows of a short result.
  */
 export class PreparedQuery extends BoundedQuery {
   #connection: DriverConnection | undefined
@@ -104,7 +104,7 @@ export class PreparedQuery extends BoundedQuery {
       connection.bind({ portal: '', statement: this.name, values: this.values, valueMapper: prepareValue })
       connection.execute({ portal: '' })
     } catch (error) {
-      // A value that cannot be sent. The driver waits for the answer to `sync` before it goes on.
+      // A value cannot be sent. The driver waits for the response to `sync` before it continues.
       connection.sync()
       this.handleError(error, connection)
       return
@@ -117,7 +117,7 @@ export class PreparedQuery extends BoundedQuery {
     this.#keep({
       fields: message.fields,
       parsers: this._result._parsers,
-      // Parsed rather than built name by name: copies of it are four times as fast.
+      // Copies of a parsed object are four times as fast as copies of one that is built name by name.
       empty: JSON.parse(JSON.stringify(Object.fromEntries(message.fields.map(({ name }) => [name, null])))) as Row,
     })
   }
@@ -140,7 +140,7 @@ export class PreparedQuery extends BoundedQuery {
   }
 
   override handleCommandComplete(message: unknown, connection: DriverConnection): void {
-    // A statement without rows.
+    // A statement without result columns has no row description.
     if (!this.#shape) this.#keep({ fields: [], parsers: [], empty: {} })
     super.handleCommandComplete(message, connection)
   }
@@ -154,14 +154,14 @@ export class PreparedQuery extends BoundedQuery {
   }
 }
 
-/** Makes a statement on a connection of the driver's own. */
+/** Runs a statement on a connection of the driver. */
 export function queryBounded(client: pg.ClientBase, query: BoundedQuery): Promise<pg.QueryResult> {
   return new Promise<pg.QueryResult>((resolve, reject) => {
     const answered = (error: Error | null, result: pg.QueryResult): void => (error ? reject(error) : resolve(result))
     const { query: ask } = client as { query: (query: unknown, answered: unknown) => unknown }
     ask.call(client, query, answered)
   }).catch((error: Error) => {
-    // The stack of the socket that read the answer says nothing; this one leads to who made the statement.
+    // Replaces the stack of the socket's reader by one that leads to the caller.
     Error.captureStackTrace(error)
     throw error
   })

@@ -6,7 +6,7 @@ import { bulk, promotedBy } from '../../../test/old-generation.ts'
 import { jsonb, openDatabase } from './database.ts'
 
 // 700 ms with its process.
-test('what statements were made with does not reach the old generation', async (t) => {
+test('objects of statements do not reach the old generation', async (t) => {
   const made = await makeTestDatabase()
   const database = openDatabase({ connection: made.connection, connectionsMax: 4 })
   t.after(async () => {

@@ -1,8 +1,8 @@
 import { noTracing, type Tracing, type TracingOptions } from './tracing.ts'
 
 /**
- * Makes tracing. Without an endpoint nothing of OpenTelemetry is even loaded. With one, spans wait in a bounded queue and
- * are sent in the background: a receiver that is down, slow or wrong costs spans and nothing else.
+ * Makes tracing. Without an endpoint OpenTelemetry is not loaded. With one, spans wait in a bounded queue and are sent in
+ * the background: if the receiver fails or is slow, only spans are lost.
  */
 export async function makeTracing({ endpoint, ...options }: TracingOptions): Promise<Tracing> {
   if (endpoint === undefined) return noTracing

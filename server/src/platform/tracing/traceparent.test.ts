@@ -6,7 +6,7 @@ const trace_id = '0af7651916cd43dd8448eb211c80319c'
 const span_id = 'b7ad6b7169203331'
 
 describe('traceparent (W3C Trace Context)', () => {
-  it('traceparent (W3C Trace Context) is read with its ids and whether it is recorded, and written the same', () => {
+  it('a traceparent is parsed with its ids and the sampled flag, and formatted the same', () => {
     for (const sampled of [true, false]) {
       const header = `00-${trace_id}-${span_id}-${sampled ? '01' : '00'}`
       assert.deepEqual(parseTraceparent(header), { trace_id, span_id, sampled })
@@ -14,11 +14,11 @@ describe('traceparent (W3C Trace Context)', () => {
     }
   })
 
-  it('traceparent (W3C Trace Context) of a later version is read as far as it is known', () => {
+  it('a traceparent of a later version is parsed like the first version', () => {
     assert.deepEqual(parseTraceparent(`01-${trace_id}-${span_id}-03-more`), { trace_id, span_id, sampled: true })
   })
 
-  it('traceparent (W3C Trace Context) that is malformed is none', () => {
+  it('a malformed traceparent is ignored', () => {
     for (const header of [
       undefined,
       '',
@@ -34,7 +34,7 @@ describe('traceparent (W3C Trace Context)', () => {
       assert.equal(parseTraceparent(header), undefined, String(header))
   })
 
-  it('traceparent (W3C Trace Context) of a task without one is the same in every process', () => {
+  it('the trace id of a task without traceparent is the same in every process', () => {
     assert.equal(derivedTraceId('task_1'), derivedTraceId('task_1'))
     assert.match(derivedTraceId('task_1'), /^[0-9a-f]{32}$/)
     assert.notEqual(derivedTraceId('task_1'), derivedTraceId('task_2'))

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 
-/** A place in a trace (W3C Trace Context): what is done in its name is shown below it. */
+/** A parent span (W3C Trace Context). */
 export interface TraceContext {
   /** 32 lowercase hexadecimal digits. */
   trace_id: string
@@ -10,7 +10,7 @@ export interface TraceContext {
   sampled: boolean
 }
 
-/** Reads a `traceparent` header; undefined for whatever is none. Later versions are read as far as they are like the first. */
+/** Parses a `traceparent` header; undefined if it is invalid. Of later versions the parts of the first one are read. */
 export function parseTraceparent(header: unknown): TraceContext | undefined {
   const match = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/.exec(String(header))
   const [, version, trace_id = '', span_id = '', flags = '', rest] = match ?? []
@@ -19,12 +19,12 @@ export function parseTraceparent(header: unknown): TraceContext | undefined {
   return { trace_id, span_id, sampled: (Number.parseInt(flags, 16) & 1) === 1 }
 }
 
-/** The header for requests that go out. */
+/** The `traceparent` header for outgoing requests. */
 export function formatTraceparent({ trace_id, span_id, sampled }: TraceContext): string {
   return `00-${trace_id}-${span_id}-${sampled ? '01' : '00'}`
 }
 
-/** The trace of a task without one: the same in every process, so that each continues it. */
+/** The trace id of a task without a caller's trace; every process derives the same one. */
 export function derivedTraceId(id: string): string {
   return createHash('sha256').update(id).digest('hex').slice(0, 32)
 }

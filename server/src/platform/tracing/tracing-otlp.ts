@@ -21,19 +21,19 @@ import {
 import { formatTraceparent, parseTraceparent } from './traceparent.ts'
 import type { Attributes, Span, Tracing, TracingOptions } from './tracing.ts'
 
-/** Spans that wait to be sent; further ones are dropped. A span is about a kilobyte. */
+/** Maximum number of spans that wait to be sent; further ones are dropped. A span is about a kilobyte. */
 const queueMax = 4096
-/** The same of spans with content, which are larger. */
+/** The maximum for spans with content, which are larger. */
 const contentQueueMax = 512
 const contentBatchMax = 32
 const batchMax = 512
 const batchEvery_ms = 2000
-/** One batch may take so long with all its retries. */
+/** Time limit of one batch with its retries. */
 const send_ms = 5000
-/** What is left at a stop may take so long. */
+/** Time limit for sending the rest at a stop. */
 const stop_ms = 3000
 const attributeLengthMax = 256
-/** The same where spans have content: what gathers it cuts it too. */
+/** The maximum for spans with content; the code that collects content also cuts it. */
 const contentLengthMax = 16_384
 
 /**
@@ -132,9 +132,9 @@ class TracedSpan implements Span {
   }
 }
 
-/** Chance, but for the trace of a root: all attempts at a task are to be in the same one. */
+/** Random ids, except the trace id of a root: all attempts of a task belong to one trace. */
 class ChosenIds implements IdGenerator {
-  /** Set right before a span is begun, which asks for it before anything else can happen. */
+  /** Set directly before a span starts, which reads it synchronously. */
   next_trace_id: string | undefined
   readonly #random = new RandomIdGenerator()
 
@@ -149,7 +149,7 @@ class ChosenIds implements IdGenerator {
   }
 }
 
-/** Says once that spans are lost, and once that they arrive again; the library itself says nothing. */
+/** Logs once that spans are lost, and once that they are sent again; the library logs neither. */
 function reporting(exporter: SpanExporter, endpoint: string, log: TracingOptions['log']): SpanExporter {
   let isDown = false
   return {
@@ -158,7 +158,7 @@ function reporting(exporter: SpanExporter, endpoint: string, log: TracingOptions
         const code: number = result.code
         const failed = result.error !== undefined || code !== 0
         if (failed && !isDown)
-          log.warn({ err: result.error, endpoint }, 'traces cannot be sent; spans are lost meanwhile')
+          log.warn({ err: result.error, endpoint }, 'traces could not be sent; spans are dropped until they can')
         if (!failed && isDown) log.info('traces are sent again')
         isDown = failed
         done(result)

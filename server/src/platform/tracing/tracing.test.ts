@@ -22,7 +22,7 @@ const begin = (tracing: Tracing, traceparent?: string) =>
   tracing.begin('root', { traceparent, trace_id }, () => ({ 'a.b': 1 }))
 
 describe('tracing', () => {
-  it('tracing without an endpoint is nothing at all', async () => {
+  it('tracing without an endpoint does nothing', async () => {
     const tracing = await open({ endpoint: undefined })
     assert.equal(tracing, noTracing)
     const span = tracing.begin('x', { trace_id }, () => assert.fail('attributes are not asked for'))
@@ -56,7 +56,7 @@ describe('tracing', () => {
     assert.equal(receiver.headers[0]?.authorization, 'Bearer t')
   })
 
-  it('several roots are in the trace that each of them names', async () => {
+  it('each root span is in the trace that it names', async () => {
     const tracing = await open()
     begin(tracing, `00-${'1'.repeat(32)}-${span_id}-01`).end()
     for (const id of ['2', '3', '2']) tracing.begin('root', { trace_id: id.repeat(32) }, () => ({})).end()
@@ -72,7 +72,7 @@ describe('tracing', () => {
     )
   })
 
-  it("tracing keeps the caller's decision, whatever the ratio is", async () => {
+  it("tracing keeps the caller's sampling decision, whatever the ratio is", async () => {
     for (const [ratio, flags, recorded] of [
       [1, '00', false],
       [0, '01', true],
@@ -90,7 +90,7 @@ describe('tracing', () => {
     }
   })
 
-  it('tracing with a ratio of 0 records nothing that has no caller, and still says where it is', async () => {
+  it('tracing with a ratio of 0 records no trace without a caller, and still has a traceparent', async () => {
     const tracing = await open({ ratio: 0 })
     const span = tracing.begin('x', { trace_id }, () => assert.fail('attributes are not asked for'))
     assert.match(span.traceparent ?? '', new RegExp(`^00-${trace_id}-[0-9a-f]{16}-00$`))
@@ -101,7 +101,7 @@ describe('tracing', () => {
 })
 
 describe('a receiver that fails', () => {
-  it('a receiver of traces that fails delays nothing and takes little memory, is logged once, and is used again when it is back', async () => {
+  it('a failing receiver of traces delays nothing, takes little memory, is logged once, and is used again when it is back', async () => {
     const received: string[] = []
     const log = {
       warn: (_: object, text: string) => void received.push(text),
@@ -115,8 +115,8 @@ describe('a receiver that fails', () => {
     many()
     many()
     await until(() => receiver.paths.length >= 3)
-    assert.deepEqual(received, ['traces cannot be sent; spans are lost meanwhile'])
-    // What waits is bounded, so of all those spans a part was dropped and never sent.
+    assert.deepEqual(received, ['traces could not be sent; spans are dropped until they can'])
+    // The queue is bounded, so a part of these spans was dropped.
     receiver.status = 200
     await until(() => received.length === 2)
     assert.equal(received[1], 'traces are sent again')
@@ -124,7 +124,7 @@ describe('a receiver that fails', () => {
     assert.ok(receiver.spans.length <= 4096, `${receiver.spans.length} spans had waited`)
   })
 
-  it('a receiver of traces that never answers does not keep the service from stopping', async () => {
+  it('a receiver of traces that never responds does not block the stop of the service', async () => {
     receiver.status = 'hang'
     const tracing = await open()
     begin(tracing).end()
@@ -133,7 +133,7 @@ describe('a receiver that fails', () => {
     assert.ok(performance.now() - before < 4000)
   })
 
-  it('a receiver of traces that is not there does not keep the service from stopping', async () => {
+  it('a missing receiver of traces does not block the stop of the service', async () => {
     const probe = createServer().listen(0, '127.0.0.1')
     await once(probe, 'listening')
     const { port } = probe.address() as AddressInfo

@@ -1,38 +1,38 @@
-/** What is known of a span: names and figures, and what people or models wrote only where `capturesContent`. */
+/** Attributes of a span: names and numbers; text of people or models only with `capturesContent`. */
 export type Attributes = Readonly<Record<string, string | number | boolean | readonly string[] | undefined>>
 
-/** A part of the work with a beginning and an end. */
+/** A span of OpenTelemetry. */
 export interface Span {
-  /** Whether the span is recorded: otherwise attributes need not be gathered. */
+  /** Whether the span is recorded; otherwise attributes need not be collected. */
   readonly isRecording: boolean
-  /** Whether the operator wants what people, models and tools write in spans. */
+  /** Whether the operator wants text of people, models and tools in spans. */
   readonly capturesContent: boolean
-  /** For requests that go out in its name; undefined where nothing is traced. */
+  /** The header for outgoing requests; undefined if tracing is off. */
   readonly traceparent: string | undefined
-  /** Begins a child span. `client` where another system does the work. */
+  /** Starts a child span; `client` for a call of another system. */
   child(name: string, kind: 'internal' | 'client', attributes: Attributes): Span
   set(attributes: Attributes): void
-  /** Ends it, once. With the code of an error it has failed. */
+  /** Ends the span; call it once. With an error code, the span failed. */
   end(error_type?: string): void
 }
 
-/** Where spans begin. */
+/** Starts spans and sends them. */
 export interface Tracing {
   readonly isEnabled: boolean
   /**
-   * Begins a span below a place in a trace (`traceparent`), or as the root of the trace `trace_id`, of which there may be
-   * several: each attempt at a task is one.
+   * Starts a span as a child of `traceparent`, or without it as a root of the trace `trace_id`. A trace may have several
+   * roots, one for each attempt of a task.
    */
   begin(
     name: string,
     at: { traceparent?: string | null | undefined; trace_id: string },
     attributes: () => Attributes,
   ): Span
-  /** Sends what is left, for a few seconds at most. Never throws. */
+  /** Sends the remaining spans, for at most three seconds. Never throws. */
   stop(): Promise<void>
 }
 
-/** The span where nothing is traced: all its parts are itself, and it does nothing. */
+/** The span if tracing is off; it does nothing and is its own child. */
 export const noSpan: Span = Object.freeze({
   isRecording: false,
   capturesContent: false,
@@ -42,20 +42,20 @@ export const noSpan: Span = Object.freeze({
   end() {},
 })
 
-/** Tracing that is switched off. */
+/** Tracing that is off. */
 export const noTracing: Tracing = Object.freeze({ isEnabled: false, begin: () => noSpan, async stop() {} })
 
-/** Where spans go. */
+/** Settings of tracing. */
 export interface TracingOptions {
   /** Base address of an OTLP/HTTP receiver; undefined switches tracing off. */
   endpoint: string | undefined
   headers?: Readonly<Record<string, string>> | undefined
   service_name: string
   version: string
-  /** The share of traces without a caller that are recorded, 0 to 1. A caller's own decision is kept. */
+  /** The share of recorded traces, 0 to 1, for traces without a caller; a caller's decision is kept. */
   ratio: number
-  /** Whether spans have what people, models and tools write; they do not where nothing is said. */
+  /** Whether spans have text of people, models and tools; false by default. */
   captures_content?: boolean
-  /** Told once when spans cannot be sent, and once when they can again. */
+  /** Logs once when spans cannot be sent, and once when they can again. */
   log: { warn(details: object, message: string): void; info(message: string): void }
 }
