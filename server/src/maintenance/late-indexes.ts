@@ -2,20 +2,19 @@ import { Client } from 'pg'
 import type { Context } from '../context.ts'
 import type { Sql } from '../platform/postgres/database.ts'
 
-/** An index of a large table takes as long as it takes, and blocks nothing. */
+/** Building the index of a large table may take hours, and blocks nothing. */
 const build_ms = 6 * 3_600_000
 
 /**
- * Builds an index that a migration left for later because its table was large (`build_index` in SQL): concurrently with
- * writes, over a dedicated connection, by one process at a time. What a crash left half built is removed and built
- * again.
+ * Builds an index that a migration postponed because its table was large (`build_index` in SQL): concurrently with writes,
+ * over a dedicated connection, by one process at a time. An index that a crash left invalid is dropped and built again.
  */
 export async function buildLateIndexes(sql: Sql, { database }: Pick<Context, 'database'>): Promise<boolean> {
   const [late] = await sql<{ name: string; statement: string }>`
     select name, statement from index_to_build order by name limit 1`
   if (!late) return false
   const client = new Client({ ...database.settings, query_timeout: build_ms })
-  // What goes wrong with the connection, the statement that runs on it reports.
+  // The running statement reports an error of the connection.
   client.on('error', () => {})
   await client.connect()
   try {

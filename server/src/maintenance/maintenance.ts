@@ -12,28 +12,28 @@ import { foldAgentCounts } from '../resources/agents/agents.queries.ts'
 import { foldProjectCounts } from '../resources/projects/projects.queries.ts'
 import { dropOldLogs, dropOldMonths, makeSweepTasks, sweepLogSums, sweepRecords } from './retention.ts'
 
-/** Partitions are made this many days ahead, so that a service that is off for a month still finds one. */
+/** Partitions are made this many days ahead, so that a service that was off for a month still has one. */
 const partitionsAhead_days = 45
 const interval_ms = 10 * 60_000
-/** What is not summed up yet is counted with every read. */
+/** Rows that are not summed up yet are counted with every read. */
 const sumsInterval_ms = 60_000
-/** Rows that one statement removes, so that a sweep blocks no request for long. */
+/** Rows that one statement deletes, so that a sweep blocks no request for long. */
 const batch = 1000
 
-/** Work that keeps the database small: partitions ahead, and what has outlived its retention. */
+/** Background jobs that make partitions ahead, delete rows whose retention is over, and update sums. */
 export interface Maintenance {
   stop(): Promise<void>
 }
 
 /**
- * Something to be done every ten minutes. Gives how many rows went, and is called again while that is a full batch; or
- * gives whether there is more to do now.
+ * A job of every ten minutes. Returns the number of deleted rows, and is called again after a full batch; or returns
+ * whether there is more to do now.
  */
 export type Sweep = (sql: Sql, context: Context) => Promise<number | boolean>
 
 /**
- * Runs every sweep soon after the start, then every ten minutes, and sums up tasks and logs every minute. A sweep that fails is
- * logged and tried again later.
+ * Runs every sweep at the start and then every ten minutes, and sums up tasks and logs every minute. A failed sweep is
+ * logged and runs again at the next interval.
  */
 export function startMaintenance(context: Context, more: readonly Sweep[] = []): Maintenance {
   let stopped = false
@@ -67,12 +67,12 @@ export function startMaintenance(context: Context, more: readonly Sweep[] = []):
       try {
         while (!stopped && isMore(await sweep(context.sql, context))) continue
       } catch (error) {
-        if (!stopped) context.log.warn({ err: error, sweep: sweep.name }, 'a sweep failed; it will be tried again')
+        if (!stopped) context.log.warn({ err: error, sweep: sweep.name }, 'sweep failed; retrying')
       }
     }
   }
   const repeat = (every_ms: number, all: readonly Sweep[]): PeriodicJob => {
-    // Each sweep of a pass reports its failure.
+    // `pass` logs the failure of each sweep.
     const job = startPeriodic(() => pass(all), { every_ms, onError: () => {} })
     job.now()
     return job
@@ -99,7 +99,7 @@ async function makePartitions(sql: Sql): Promise<number> {
   return 0
 }
 
-/** The age is asked again of the row itself: a request may have been counted in it since it was found. */
+/** The age is checked again on the locked row, because a request may have been counted in it meanwhile. */
 async function sweepWindows(sql: Sql): Promise<number> {
   const deleted = await sql`
     delete from rate_window where (subject, bucket) in (
@@ -125,7 +125,7 @@ async function sweepKeys(sql: Sql): Promise<number> {
   return deleted.length
 }
 
-/** Folds hours that no statistic reads separately into one row a key, so that totals stay right. */
+/** Merges hours that no statistic reads separately into one row per key, so that totals stay correct. */
 async function foldKeyUsage(sql: Sql): Promise<number> {
   const [folded] = await sql<{ hours: number }>`
     with old as (
@@ -149,19 +149,19 @@ async function sweepUsage(sql: Sql): Promise<number> {
   return deleted.length
 }
 
-/** Sums up the tasks that have ended since (see `roll_up_tasks`), an hour of them at a time. */
+/** Adds ended tasks to the sums, an hour of them at a time (see `roll_up_tasks`). */
 async function rollUpTasks(sql: Sql): Promise<boolean> {
   const [rolled] = await sql<{ more: boolean }>`select roll_up_tasks() as more`
   return rolled!.more
 }
 
-/** Counts the entries of logs that were written since (see `roll_up_logs`), an hour of them at a time. */
+/** Adds new log entries to the sums, an hour of them at a time (see `roll_up_logs`). */
 async function rollUpLogs(sql: Sql): Promise<boolean> {
   const [rolled] = await sql<{ more: boolean }>`select roll_up_logs() as more`
   return rolled!.more
 }
 
-/** Adds up the tasks that have ended since for the totals of lists (see `roll_up_task_totals`), ten minutes of them at a time. */
+/** Adds ended tasks to the totals of lists, ten minutes of them at a time (see `roll_up_task_totals`). */
 async function rollUpTaskTotals(sql: Sql): Promise<boolean> {
   const [rolled] = await sql<{ more: boolean }>`select roll_up_task_totals() as more`
   return rolled!.more

@@ -29,7 +29,7 @@ describe('what has outlived its retention', () => {
     await test.drop()
   })
 
-  /** Makes the partitions of a month that is long over. */
+  /** Makes the partitions of a past month. */
   const makeMonth = async (): Promise<void> => {
     for (const [table, prefix] of [
       ['task_step', 'task'],
@@ -62,7 +62,7 @@ describe('what has outlived its retention', () => {
       .flat()
       .filter((name) => name.endsWith(month))
 
-  it('months of tasks go when none of their tasks is left, also of one that has no step yet; events go by age', async () => {
+  it('a month of tasks is dropped once none of its tasks is left, also one without steps; events are dropped by age', async () => {
     await makeMonth()
     const id = await insertOldTask()
     const before = (await listPartitions(sql, 'task_event')).length
@@ -71,11 +71,11 @@ describe('what has outlived its retention', () => {
     await sql`delete from task where id = ${id}`
     await dropOldMonths(sql)
     assert.deepEqual(await months(), [])
-    // Those of this month and of the next ones are empty and stay.
+    // Partitions of this month and the next ones are empty and stay.
     assert.equal((await listPartitions(sql, 'task_event')).length, before - 1)
   })
 
-  it('months of deliveries go after 30 days, but not while one of them waits; their events stay as long', async () => {
+  it('a month of deliveries and its events are dropped after 30 days, but not while one of them is pending', async () => {
     await makeMonth()
     const at = sql.fragment`to_timestamp(${month}, 'YYYYMM') + interval '3 days'`
     await sql.script(`
@@ -98,7 +98,7 @@ describe('what has outlived its retention', () => {
     assert.deepEqual(await months(), [])
   })
 
-  it('what waited for a webhook that is deleted keeps no month', async () => {
+  it('pending deliveries of a deleted webhook do not keep their month', async () => {
     await makeMonth()
     await sql`
       insert into delivery (id, webhook_id, org_id, event_id, event, next_attempt_at)
@@ -111,7 +111,7 @@ describe('what has outlived its retention', () => {
     assert.ok(kept.includes(row!.to) && kept.every((name) => name >= row!.from), kept.join())
   })
 
-  it('a drop yields to users of the table, and delays writers for a moment at most', async () => {
+  it('dropping a partition gives way to users of the table, and delays writers only briefly', async () => {
     await makeMonth()
     const partition = { table: 'task_event', name: `task_event_${month}` }
     const reading = Promise.withResolvers<void>()
@@ -135,7 +135,7 @@ describe('what has outlived its retention', () => {
     assert.ok(!(await months()).includes(partition.name))
   })
 
-  it('hours of usage and entries of the audit log go after 400 days', async () => {
+  it('hours of usage and entries of the audit log are deleted after 400 days', async () => {
     await sql`
       insert into usage_hour (org_id, project_id, agent_id, credential_id, model, tool, hour)
       select 'org_x', 1, 'agent_x', '', 'm', '', now() - make_interval(days => d) from unnest(array[399, 401]) d`
@@ -147,7 +147,7 @@ describe('what has outlived its retention', () => {
     assert.deepEqual(row, { hours: 1, entries: ['399'] })
   })
 
-  it('conversations go with their thread, and after the retention of tasks where they never had one', async () => {
+  it('a conversation is deleted with its thread; without one, after the retention of tasks', async () => {
     await sql`
       insert into thread (id, project_id, agent_id, created_by) select 'thread_kept', ${agent.project_id}, ${agent.id}, 'user_x'`
     await sql`
@@ -162,7 +162,7 @@ describe('what has outlived its retention', () => {
     assert.equal(rows.length, 1)
   })
 
-  it('what has outlived its retention is documented in the guide to running in production for every table whose rows expire', async () => {
+  it('the guide to running in production documents the retention of every table whose rows expire', async () => {
     const guide = await readFile(new URL('../../../docs/guides/running-in-production.md', import.meta.url), 'utf8')
     const tables = await sql<{ name: string }>`
       select relname as name from pg_class where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and not relispartition

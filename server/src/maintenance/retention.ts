@@ -5,11 +5,11 @@ import { areDeliveriesOver, areEventsDelivered } from '../events/webhooks/delive
 import type { Sql } from '../platform/postgres/database.ts'
 import { dropPartition, listPartitions } from '../platform/postgres/partitions.ts'
 
-/** Events, deliveries and attempts go by whole months; the last attempt to deliver one is made after days (decision D97). */
+/** Events, deliveries and attempts are dropped by whole months, long after the last attempt of a delivery (decision D97). */
 const { events: eventsRetention_days, webhook_deliveries: deliveriesRetention_days } = retention_days
-/** A month of tasks is not dropped as soon as it is over: an identifier may have been made by a clock that is behind. */
+/** A month of tasks is not dropped at once after its end, because a clock that is behind may still make identifiers for it. */
 const monthOver_days = 7
-/** Calls by the hour, for the bill: a year and a month to compare it with. */
+/** Usage by the hour is kept for a year and a month, to compare bills. */
 const { usage: usageRetention_days, audit_log: auditRetention_days, refusals: refusalsRetention_days } = retention_days
 /** Days of a key's calls that are stored. */
 const callsRetention_days = 31
@@ -24,15 +24,15 @@ export function makeSweepTasks(): (sql: Sql, context: Context) => Promise<boolea
 }
 
 /**
- * Drops the days of the agents' logs that have outlived their retention (decision D48). That they are counted no more is one
- * transaction with it; their sums are removed later.
+ * Drops the days of agents' logs whose retention is over (decision D48). The same transaction ends counting them; another
+ * sweep deletes their sums.
  */
 export async function dropOldLogs(sql: Sql, { config }: Context): Promise<boolean> {
   const before = await daysAgo(sql, config.log_retention_days + 1, 'YYYYMMDD')
   for (const name of await listPartitions(sql, 'agent_log'))
     if (name < `agent_log_${before}`)
       await dropPartition(sql, { table: 'agent_log', name }, (tx) => keepLogsBehind(tx, name))
-  // A build that knew nothing of the sums may have dropped some.
+  // An older build without sums may have dropped some partitions.
   const [oldest] = await listPartitions(sql, 'agent_log')
   if (oldest !== undefined) await keepLogsFrom(sql, oldest, 0)
   return false
@@ -43,14 +43,14 @@ async function keepLogsBehind(tx: Sql, partition: string): Promise<true> {
   return true
 }
 
-/** Has entries counted from so many days after the beginning of a partition on. */
+/** Counts log entries only from the given number of days after the start of a partition. */
 async function keepLogsFrom(sql: Sql, partition: string, days: 0 | 1): Promise<void> {
   await sql`
     update log_rollup_state set kept_from = kept.day
     from (select (to_date(${partition.slice(-8)}, 'YYYYMMDD') + ${days}::int)::timestamp at time zone 'UTC' as day) kept where kept_from < kept.day`
 }
 
-/** Removes sums of logs that are dropped. */
+/** Deletes sums of dropped logs. */
 export async function sweepLogSums(sql: Sql): Promise<number> {
   const deleted = await sql`
     delete from log_rollup where (agent_id, seconds, bucket) in (
@@ -59,7 +59,7 @@ export async function sweepLogSums(sql: Sql): Promise<number> {
   return deleted.length
 }
 
-/** Drops months of which no task is left, and old months of events and deliveries that are over. */
+/** Drops months of steps and task events without tasks, and old months of events and deliveries that are finished. */
 export async function dropOldMonths(sql: Sql): Promise<boolean> {
   const over = await daysAgo(sql, monthOver_days, 'YYYYMM')
   for (const table of ['task_step', 'task_event'])
@@ -72,7 +72,7 @@ export async function dropOldMonths(sql: Sql): Promise<boolean> {
   return false
 }
 
-/** The attempts of a month go after its deliveries: as long as there is one, another attempt may be written. */
+/** Drops old months of deliveries, then of attempts: while a month has deliveries, another attempt may be written. */
 async function dropOldDeliveries(sql: Sql): Promise<void> {
   const before = await daysAgo(sql, deliveriesRetention_days, 'YYYYMM')
   for (const name of await listPartitions(sql, 'delivery'))
@@ -82,7 +82,7 @@ async function dropOldDeliveries(sql: Sql): Promise<void> {
     if (!left.has(monthOf(name))) await dropMonth(sql, { table: 'delivery_attempt', name, before }, async () => true)
 }
 
-/** Drops an old month where `isOver` holds: looked at without the lock first, which most months need not. */
+/** Drops an old month if `isOver` holds; checks it without the lock first, because most months are not dropped. */
 async function dropMonth(
   sql: Sql,
   { table, name, before }: { table: string; name: string; before: string },
@@ -97,8 +97,8 @@ function monthOf(name: string): string {
 }
 
 /**
- * Whether no task of a month is left. Its journal may be empty while the task waits to begin, so the task decides; rows
- * of a deleted task are unreadable.
+ * Whether no task of a month is left. Tasks are counted instead of journal rows, because a waiting task may have none and
+ * rows of a deleted task may remain.
  */
 async function isWithoutTasks(sql: Sql, month: string): Promise<boolean> {
   const rows = await sql`
@@ -114,8 +114,8 @@ async function daysAgo(sql: Sql, days: number, form: 'YYYYMM' | 'YYYYMMDD'): Pro
 }
 
 /**
- * Removes what has outlived its retention, until nothing is left or the signal is aborted. Gives whether nothing is left. Sweeps of
- * other processes may run at the same time.
+ * Deletes everything whose retention is over, until nothing is left or the signal aborts; returns whether nothing is left.
+ * Sweeps of other processes may run at the same time.
  */
 export async function purge(context: Context, signal: AbortSignal): Promise<boolean> {
   for (const sweep of [dropOldLogs, dropOldMonths, sweepLogSums, sweepRecords, makeSweepTasks()]) {
@@ -127,7 +127,7 @@ export async function purge(context: Context, signal: AbortSignal): Promise<bool
   return true
 }
 
-/** Removes hours of usage, and entries of the audit log, that are older than a year and a month. */
+/** Deletes old usage, audit log entries, refusals, and calls of API keys, a batch of each; returns whether more may be left. */
 export async function sweepRecords(sql: Sql): Promise<boolean> {
   const hours = await sql`
     delete from usage_hour where ctid = any(array(

@@ -1,28 +1,28 @@
 import { lease_seconds } from '../engine/maintenance/leases.ts'
 import type { Sql } from '../platform/postgres/database.ts'
 
-/** Figures of tasks and workers, of all processes. */
+/** Numbers of tasks and workers of all processes. */
 export interface TaskFigures {
   queued: number
   running: number
   waiting: number
-  /** 0 where nothing waits for a slot. */
+  /** 0 if no task waits for a slot. */
   oldest_queued_age_seconds: number
   workers_alive: number
   client_calls_pending: number
   client_calls_claimed: number
-  /** 0 where no call waits for a claim. */
+  /** 0 if no call waits for a claim. */
   client_calls_oldest_age_seconds: number
   work_pending: number
   work_claimed: number
-  /** 0 where no task waits for a worker on its owner's side. */
+  /** 0 if no task waits for a worker on its owner's side. */
   work_oldest_age_seconds: number
   schema_version: number
 }
 
 /**
- * Counts tasks that have not ended. The oldest queued one is looked for among those that have a job or stand in the
- * backlog of their project: others wait for a moment, their agent, or a gate.
+ * Counts tasks that have not ended. The oldest queued one is the oldest that has a job or is in the backlog of its
+ * project; others wait for their start time, their agent or a concurrency limit.
  */
 export async function readTaskFigures(sql: Sql): Promise<TaskFigures> {
   const [row] = await sql<TaskFigures>`
@@ -52,12 +52,12 @@ export async function readTaskFigures(sql: Sql): Promise<TaskFigures> {
   return row!
 }
 
-/** Figures of webhooks, of all processes. */
+/** Numbers of events and deliveries of all processes. */
 export interface WebhookFigures {
   events_unmatched: number
   deliveries_pending: number
   deliveries_due: number
-  /** 0 where nothing is due. */
+  /** 0 if no delivery is due. */
   oldest_due_age_seconds: number
 }
 

@@ -3,7 +3,7 @@ import { metricList, type MetricDefinition, type Metrics } from './metric-list.t
 
 type LabelsOf<Name extends keyof Metrics> = keyof Metrics[Name]['labels'] & string
 
-/** What is counted and measured, by the names of the list. */
+/** The instruments of all metrics, by name. */
 export type Instruments = {
   [Name in keyof Metrics]: Metrics[Name]['type'] extends 'counter'
     ? Counter<LabelsOf<Name>>
@@ -12,7 +12,7 @@ export type Instruments = {
       : Histogram<LabelsOf<Name>>
 }
 
-/** Makes every metric of the list, in a registry of one service: several in a process do not count together. */
+/** Makes the instruments in the registry of one service, so that several services in a process count separately. */
 export function makeInstruments(registry: Registry): Instruments {
   const made = Object.entries<MetricDefinition>(metricList).map(([name, definition]) => [
     name,
@@ -22,7 +22,7 @@ export function makeInstruments(registry: Registry): Instruments {
 }
 
 function make(name: string, { type, help, labels, buckets = [] }: MetricDefinition, registry: Registry): unknown {
-  // The help is Markdown for the reference; on the page it is plain.
+  // The help is Markdown for the reference; the page has plain text.
   const options = { name, help: help.replaceAll('`', ''), labelNames: Object.keys(labels), registers: [registry] }
   if (type === 'counter') return new Counter(options)
   if (type === 'gauge') return new Gauge(options)

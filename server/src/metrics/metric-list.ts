@@ -2,15 +2,15 @@
 export interface MetricDefinition {
   type: 'counter' | 'gauge' | 'histogram'
   help: string
-  /** What each label says. Values come from the contract, the code or the configuration, never from users. */
+  /** Meanings of the labels. Their values come from the contract, the code or the configuration, never from users. */
   labels: Readonly<Record<string, string>>
   /** Upper bounds of a histogram, in its unit. */
   buckets?: readonly number[]
 }
 
 const pool =
-  '`main`, `indexed`: the one for statements that find their rows by a few keys, or `authentication`: the one that authenticates and counts'
-const disk = '`data`, or `wal`: where PostgreSQL writes its log, which may be a separate disk'
+  '`main`, `indexed` (for statements that find their rows by a few keys) or `authentication` (for authentication and rate limits)'
+const disk = '`data`, or `wal` for the write-ahead log, which may be on a separate disk'
 const request_buckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 const call_buckets = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600]
 

@@ -8,7 +8,7 @@ import { metricList } from './metric-list.ts'
 import type { OpenRequests } from './observe-requests.ts'
 import { sharedLook } from './shared-look.ts'
 
-/** Figures of this process, read when the page is scraped. */
+/** Values of this process, read when the page is scraped. */
 export interface ProcessFigures {
   isReady: () => boolean
   worker: () => { slots: number; tasks: number }
@@ -18,26 +18,26 @@ export interface ProcessFigures {
 /** The page that Prometheus reads. */
 export interface MetricsPage {
   meters: Instruments
-  /** Its text, with what the process and the database have now. A part that cannot be read is left out, and says so. */
+  /** The text of the page with current values. A part that cannot be read is omitted, and its `cadre_collector_up` is 0. */
   text(): Promise<string>
   content_type: string
 }
 
-/** Two Prometheus servers, or a short interval, cost the database nothing more. */
+/** Results of queries are reused for this time, so that several Prometheus servers add no load to the database. */
 const fresh_ms = 2000
 
 export interface MetricsPageOptions {
-  /** A small separate pool, so that the page can be read while the others are exhausted. */
+  /** A separate pool, so that the page can be read while the others are exhausted. */
   sql: Database['sql']
   /** The pools on the page, by name. */
   pools: Readonly<Record<string, Pick<Database, 'pool' | 'counts'>>>
-  /** The disks of the embedded database; none where the service has no such. */
+  /** The disks of the embedded database; empty without it. */
   disks: () => Promise<DiskSpace[]>
   version: string
   log: Logger
 }
 
-/** Makes the page of one service. `figures` is asked once the service has them. */
+/** Makes the page of one service. `figures` returns undefined until the service has started. */
 export function makeMetricsPage(
   { sql, pools, disks, version, log }: MetricsPageOptions,
   figures: () => ProcessFigures | undefined,
@@ -56,7 +56,7 @@ export function makeMetricsPage(
     } catch (error) {
       forget(meters, collector === 'tasks' ? ofTasks : ofWebhooks)
       meters.cadre_collector_up.set({ collector }, 0)
-      log.warn({ err: error, collector }, 'a part of the metrics could not be read')
+      log.warn({ err: error, collector }, 'a part of the metrics could not be read; it is omitted from the page')
     }
   }
   return {
@@ -92,11 +92,11 @@ const ofWebhooks = [
   'cadre_webhook_oldest_due_age_seconds',
 ] as const
 
-/** An old value would be taken for a new one. */
+/** Removes values of metrics, because an old value would look current. */
 function forget(meters: Instruments, names: readonly ((typeof ofTasks)[number] | (typeof ofWebhooks)[number])[]): void {
   for (const name of names) {
     meters[name].reset()
-    // Without labels, a reset is a zero.
+    // Without labels, `reset` sets the value to 0 instead of removing it.
     if (Object.keys(metricList[name].labels).length === 0) meters[name].remove()
   }
 }
@@ -133,7 +133,7 @@ function setProcessFigures(meters: Instruments, figures: ProcessFigures | undefi
 }
 
 function setPools(meters: Instruments, pools: MetricsPageOptions['pools']): void {
-  // The pools have the counts; what is counted here is made equal to them.
+  // The pools count; the counters here are set to their values.
   meters.cadre_database_wait_timeouts_total.reset()
   meters.cadre_database_connections_lost_total.reset()
   for (const [name, { pool, counts }] of Object.entries(pools)) {

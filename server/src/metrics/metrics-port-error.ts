@@ -1,13 +1,13 @@
-/** The metrics cannot be served where the configuration says. */
+/** The metrics cannot be served at the configured address. */
 export class MetricsPortError extends Error {
   constructor(host: string, port: number, cause: unknown) {
     const code = cause instanceof Error && 'code' in cause ? String(cause.code) : String(cause)
     const problem =
       code === 'EADDRINUSE'
-        ? `Port ${port} on ${host}, for metrics, is in use. Set CADRE_METRICS_PORT to another one, 0 for any that is free, or off.`
+        ? `The metrics port ${port} on ${host} is in use. Set CADRE_METRICS_PORT to another port, to 0 for any free port, or to off.`
         : code === 'EADDRNOTAVAIL'
-          ? `This machine does not have the address ${host}, for metrics. Set CADRE_METRICS_HOST to one that it has.`
-          : `Metrics cannot be served at port ${port} on ${host} (${code}). CADRE_METRICS_PORT and CADRE_METRICS_HOST set another place.`
+          ? `The metrics address ${host} does not belong to this machine. Set CADRE_METRICS_HOST to one of its addresses.`
+          : `Metrics cannot be served at port ${port} on ${host} (${code}). Set CADRE_METRICS_PORT and CADRE_METRICS_HOST to another address.`
     super(problem, { cause })
     this.name = 'MetricsPortError'
   }

@@ -4,23 +4,23 @@ import type { AddressInfo } from 'node:net'
 import type { Logger } from 'pino'
 import type { MetricsPage } from './metrics-page.ts'
 
-/** Scrapers are few; further connections are closed. */
+/** Maximum number of connections, because scrapers are few; further ones are closed. */
 const connectionsMax = 20
-/** A request is one line and a few headers. */
+/** Maximum time to receive a request. */
 const request_ms = 5000
-/** A reader that takes nothing for so long is closed, and one that takes little after `answer_ms` too. */
+/** A connection is closed after this time without traffic, or if a response takes longer than `answer_ms`. */
 const silence_ms = 10_000
 const answer_ms = 30_000
 
-/** A server for the metrics alone, on a separate port that users of the API cannot reach (decision D100). */
+/** The server of the metrics page, on a separate port that users of the API cannot reach (decision D100). */
 export interface MetricsServer {
   port: number
   stop(): Promise<void>
 }
 
 /**
- * Serves the page at `/metrics`, to GET and HEAD. Rejects as `listen` does (`EADDRINUSE`). Clients cannot block it:
- * slow ones are closed, and it shares only the process with the API's server.
+ * Serves the page at `/metrics` for GET and HEAD. Rejects like `listen` (`EADDRINUSE`). Slow clients cannot block it,
+ * because their connections are closed.
  */
 export async function serveMetrics(
   page: Pick<MetricsPage, 'text' | 'content_type'>,
@@ -47,9 +47,9 @@ export async function serveMetrics(
   )
   server.maxConnections = connectionsMax
   server.timeout = silence_ms
-  // A service that cannot go on starting need not remember that this one listens.
+  // A failed start of the service need not stop this server for the process to exit.
   server.unref()
-  // Its own, where processes of one machine share the port of the API.
+  // Processes of one machine may share the port of the API, but not this one.
   server.listen({ port, host, exclusive: true })
   await once(server, 'listening')
   return {
@@ -69,15 +69,15 @@ async function answer(
   response: ServerResponse,
 ): Promise<void> {
   const [path] = (request.url ?? '').split('?', 1)
-  if (path !== '/metrics') return say(response, 404, 'There is nothing here but /metrics.\n')
+  if (path !== '/metrics') return say(response, 404, 'Not found. The metrics are at /metrics.\n')
   if (request.method !== 'GET' && request.method !== 'HEAD') {
     response.setHeader('allow', 'GET, HEAD')
-    return say(response, 405, 'The metrics can only be read.\n')
+    return say(response, 405, 'Method not allowed. Use GET or HEAD.\n')
   }
   say(response, 200, await page.text(), page.content_type)
 }
 
-/** The body of an answer to HEAD is left out by Node. */
+/** Sends a text; Node omits the body of a response to HEAD. */
 function say(response: ServerResponse, status: number, text: string, type = 'text/plain; charset=utf-8'): void {
   response.writeHead(status, { 'content-type': type, 'content-length': Buffer.byteLength(text) }).end(text)
 }

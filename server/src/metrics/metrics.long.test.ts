@@ -16,7 +16,7 @@ let project_id: string
 let agent_id: string
 
 before(async () => {
-  // As an embedded database has them: how full they are is on the page.
+  // Folders like those of an embedded database, so that the page has their disks.
   await mkdir(join(data_dir, 'postgres', 'pg_wal'), { recursive: true })
   test = await startTestService({
     CADRE_DATA_DIR: data_dir,
@@ -74,7 +74,7 @@ async function runTask(steps: object[]): Promise<string> {
 }
 
 describe('the metrics of a service', () => {
-  it('the metrics of a service are all on the page, with values, once there was something to measure', async (t) => {
+  it('the page has all metrics with values, once there was something to measure', async (t) => {
     const receiver = await startLocalServer(t, (_request, response) => void response.writeHead(503).end())
     const hook = { url: receiver.url, events: ['task.*'], secret: 'canary-secret-canary-secret' }
     assert.equal((await test.send('POST', '/api/v1/webhooks', { body: hook })).status, 201)
@@ -120,7 +120,7 @@ describe('the metrics of a service', () => {
     }
   })
 
-  it('the metrics of a service contain no names of users, nothing that belongs to them, and no secret', async () => {
+  it('the page has no data of users and no secret', async () => {
     const { page } = await scrape()
     const whole = await test.sql<{ id: string }>`
       select id from agent union all select id from organization union all select id from app_user union all select id from webhook
@@ -131,7 +131,7 @@ describe('the metrics of a service', () => {
       assert.equal(page.includes(secret), false, secret)
   })
 
-  it('the metrics of a service have one label for all paths and methods that there are not, and none from a request', async () => {
+  it('all unknown paths and methods share one label, and no label comes from a request', async () => {
     const before = (await scrape()).value('cadre_http_requests_total', { operation: 'unknown' }) ?? 0
     for (const path of ['/nowhere-1', '/nowhere-2', '/api/v1/nowhere-3?a=nowhere-4', '/%zz-nowhere-5'])
       assert.equal((await test.send('GET', path)).status, 404)
@@ -142,7 +142,7 @@ describe('the metrics of a service', () => {
     assert.equal(page.includes('nowhere'), false)
   })
 
-  it('the metrics of a service count requests in flight, streams and waits separately, which are in no histogram', async () => {
+  it('requests in flight are counted apart from streams and waits, which are in no histogram', async () => {
     const controller = new AbortController()
     const stream = await fetch(new URL(`/api/v1/projects/${project_id}/events/stream`, test.url), {
       headers: { 'x-api-key': test.owner.api_key },
@@ -161,7 +161,7 @@ describe('the metrics of a service', () => {
     assert.equal(after.value('cadre_http_request_duration_seconds_count', of), undefined)
   })
 
-  it('the metrics of a service count tasks by what they do now, and tell how long the oldest waits that only lacks a slot', async () => {
+  it('tasks are counted by status, and the age of the oldest one that only waits for a slot is shown', async () => {
     const tasks = `/api/v1/projects/${project_id}/agents/${agent_id}/tasks`
     const give = async (input: string): Promise<string> => (await test.send('POST', tasks, { body: { input } })).body.id
     const cancel = async (id: string): Promise<void> => {
@@ -176,7 +176,7 @@ describe('the metrics of a service', () => {
         value('cadre_worker_tasks'),
       ]
     }
-    // The one slot is taken; of the two others one is for later.
+    // The only slot is taken; one of the two other tasks has a later start time.
     const running = await give('[{"delay_ms": 600000}]')
     const queued = await give('[]')
     const later = new Date(Date.now() + 3_600_000).toISOString()
@@ -194,7 +194,7 @@ describe('the metrics of a service', () => {
     await eventually(async () => (await counts()).join() === '1,0,0', 20_000)
   })
 
-  it('the metrics of a service count calls of client tools that lack a claim or a result, and how long the oldest waits for a claim', async () => {
+  it('open calls of client tools are counted, and the age of the oldest unclaimed one is shown', async () => {
     const project = `/api/v1/projects/${project_id}`
     const tool = { name: 'canary_refund', description: 'Pays back.', kind: 'client', parameters: { type: 'object' } }
     assert.equal((await test.send('POST', `${project}/tools`, { body: tool })).status, 201)
@@ -228,7 +228,7 @@ describe('the metrics of a service', () => {
     await eventually(async () => (await counts()).join() === '0,0,1')
   })
 
-  it('the metrics of a service count tasks of remote agents that wait for a worker or that one has, and how long the oldest waits', async () => {
+  it('open tasks of remote agents are counted, and the age of the oldest unclaimed one is shown', async () => {
     const project = `/api/v1/projects/${project_id}`
     const runtime = { kind: 'remote', queue: 'canary-queue' }
     const agent = { name: 'canary-remote', config: { model: 'builtin/echo', runtime } }
@@ -254,7 +254,7 @@ describe('the metrics of a service', () => {
 })
 
 describe('the page of metrics', () => {
-  it('the page of metrics is in the exposition format, for GET and HEAD at /metrics alone', async () => {
+  it('the page of metrics is in the exposition format, only for GET and HEAD at /metrics', async () => {
     const url = test.service.metrics_url!
     const got = await fetch(`${url}?match=all`)
     assert.equal(got.headers.get('content-type'), 'text/plain; version=0.0.4; charset=utf-8')
@@ -269,7 +269,7 @@ describe('the page of metrics', () => {
     assert.equal((await fetch(new URL('/metrics', test.url))).status, 404)
   })
 
-  it('the page of metrics leaves out what cannot be read, says so, and has all the rest', async () => {
+  it('the page of metrics omits a part that cannot be read, reports it, and has the rest', async () => {
     await eventually(async () => (await scrape()).value('cadre_webhook_events_unmatched') !== undefined)
     await test.sql.script('alter table delivery rename to put_away')
     try {
@@ -286,7 +286,7 @@ describe('the page of metrics', () => {
     await eventually(async () => (await scrape()).value('cadre_webhook_events_unmatched') !== undefined)
   })
 
-  it('the page of metrics can be read while all connections of the service are in use, and tells who got none', async () => {
+  it('the page of metrics can be read while all connections of the service are in use, and counts wait timeouts', async () => {
     const other = await startAnother(test, { CADRE_METRICS_PORT: '0' }, { timeoutMultiplier: 1 })
     const send = sender(other.url, test.owner.api_key)
     const { max } = other.context.database.pool.options
@@ -296,7 +296,7 @@ describe('the page of metrics', () => {
       replies = Array.from({ length: max }, (_, i) =>
         send('POST', '/api/v1/projects', { body: { name: `in-use-${i}` } }),
       )
-      // Connections that the service uses for itself are soon free again, so each has to wait for the lock.
+      // Connections of background jobs are soon free again, so each statement has to wait for the lock.
       await eventually(async () => {
         const waiting =
           await test.sql`select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query like '%insert into project%'`
@@ -312,7 +312,7 @@ describe('the page of metrics', () => {
     await other.stop()
   })
 
-  it('the page of metrics is not held up by clients that are slow, which are closed', async () => {
+  it('the page of metrics closes connections of slow clients and serves others', async () => {
     const { hostname, port } = new URL(test.service.metrics_url!)
     const slow = Array.from({ length: 5 }, () => connect(Number(port), hostname))
     const closed = slow.map((socket) => once(socket.on('error', () => {}).resume(), 'close'))
@@ -323,17 +323,17 @@ describe('the page of metrics', () => {
 })
 
 describe('the port of metrics', () => {
-  it('the port of metrics is left out where it is in use and was not configured, and refused where it was', async () => {
+  it('metrics are off if their default port is in use, and a configured port in use is an error', async () => {
     const taken = createServer().listen(0, '127.0.0.1')
     await once(taken, 'listening')
     const { port } = taken.address() as AddressInfo
     await assert.rejects(startAnother(test, { CADRE_METRICS_PORT: String(port) }), {
       name: 'MetricsPortError',
-      message: `Port ${port} on 127.0.0.1, for metrics, is in use. Set CADRE_METRICS_PORT to another one, 0 for any that is free, or off.`,
+      message: `The metrics port ${port} on 127.0.0.1 is in use. Set CADRE_METRICS_PORT to another port, to 0 for any free port, or to off.`,
     })
     taken.close()
 
-    // Where the usual port of this machine is taken, by this test or another process, a service runs without it.
+    // If the default port is in use, by this test or another process, the service runs without metrics.
     const usual = createServer()
     await new Promise<unknown>((resolve) =>
       usual.once('error', resolve).listen(9464, '127.0.0.1', () => resolve(undefined)),
@@ -345,7 +345,7 @@ describe('the port of metrics', () => {
     usual.close()
   })
 
-  it('the port of metrics cannot be reached by tools and webhooks, like the other ports of the service', async () => {
+  it('tools and webhooks cannot reach the port of metrics', async () => {
     const { port } = new URL(test.service.metrics_url!)
     await assert.rejects(
       test.service.context.egress.fetch(`http://127.0.0.1:${port}/metrics`, {

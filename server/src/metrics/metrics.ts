@@ -12,42 +12,42 @@ import { type MetricsServer, serveMetrics } from './metrics-server.ts'
 import { observeRequests, type RequestObserver } from './observe-requests.ts'
 import { countAttempt, countTaskEvents, observeModels, observeTools } from './observe-work.ts'
 
-/** What is measured of one service, and where it can be read. */
+/** The metrics of one service. */
 export interface ServiceMetrics {
-  /** Where the page is; undefined where there is none. Then nothing is measured either. */
+  /** The page's URL; undefined without a page, and then nothing is measured. */
   url: string | undefined
-  /** Ports that it listens on. */
+  /** Ports that the page's server listens on. */
   ports: readonly number[]
-  /** The same models, whose calls are measured. */
+  /** Wraps models so that their calls are measured. */
   models: (models: ModelSource) => ModelSource
-  /** The same tools, whose calls are measured. */
+  /** Wraps tools so that their calls are measured. */
   tools: (tools: ToolSource) => ToolSource
   /** Called with events of tasks after their commit. */
   onTaskEvents: (events: readonly TaskEvent[]) => void
-  /** Called with attempts to deliver to webhooks. */
+  /** Called with delivery attempts of webhooks. */
   onAttempt: (result: AttemptResult) => void
   requests: RequestObserver
-  /** The process can be asked for these from now on. */
+  /** Sets the source of the process's values, once the service has started. */
   setFigures: (figures: Omit<ProcessFigures, 'requests'>) => void
   stop: () => Promise<void>
 }
 
 export interface MetricsOptions {
   config: Pick<Config, 'metrics_port' | 'metrics_host' | 'given' | 'database_url' | 'data_dir'>
-  /** How the database of the service is reached. */
+  /** Connection to the database of the service. */
   connection: Parameters<typeof openDatabase>[0]['connection']
   pools: MetricsPageOptions['pools']
   version: string
   log: Logger
 }
 
-/** A slower statement for the page would only add to the trouble that it should report. */
+/** A slower statement would add load to a database that is already overloaded. */
 const statement_ms = 3000
 
 /**
- * Serves the metrics of a service on their own port, or does nothing where they are switched off. Where the default port
- * is in use, by another service on this machine, it says so and does nothing either; a port that was asked for must be
- * free. Throws `MetricsPortError`.
+ * Serves the metrics of a service on a separate port; does nothing if they are off. If the default port is in use, it logs
+ * a warning and serves none; a configured port must be free.
+ * @throws MetricsPortError
  */
 export async function startMetrics(options: MetricsOptions): Promise<ServiceMetrics> {
   const { config, connection, pools, version, log } = options
@@ -110,7 +110,7 @@ async function listen(
     if (!isInUse || config.given.has('CADRE_METRICS_PORT')) throw new MetricsPortError(host, port, error)
     log.warn(
       { host, port },
-      'the port for metrics is in use, so there are none; CADRE_METRICS_PORT sets another, or off',
+      'the default port for metrics is in use; metrics are off (set CADRE_METRICS_PORT to another port, or to off)',
     )
     return undefined
   }

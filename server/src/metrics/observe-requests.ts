@@ -5,18 +5,18 @@ import { buckets } from '#contract/core/limits.ts'
 import { LiveList } from '../platform/memory/live-list.ts'
 import type { Instruments } from './instruments.ts'
 
-/** What nginx calls it: the client closed the connection before there was an answer. */
+/** nginx's status for a client that closed the connection before the response. */
 const clientGone = 499
 
-/** Watches over the requests of a server. */
+/** Measures the requests of a server. */
 export interface RequestObserver {
-  /** Adds its hooks: before anything that may answer. */
+  /** Adds its hooks; must be called before routes and other hooks that may respond. */
   observe(app: FastifyInstance): void
-  /** A request that no hook ran for: it could not be understood, or was refused before its operation was known. */
+  /** Counts a request without hooks: it was malformed, or refused before its operation was known. */
   unrouted(method: string, status: number): void
 }
 
-/** Counts and times every request, from when it is read until its answer is sent or its connection is gone. */
+/** Counts and times every request, from its headers to the end of its response or connection. */
 export function observeRequests(meters: Instruments): RequestObserver & { open: () => OpenRequests } {
   const open = new LiveList<FastifyRequest>()
   return {
@@ -45,7 +45,7 @@ export function observeRequests(meters: Instruments): RequestObserver & { open: 
   }
 }
 
-/** Requests under way; streams and waits apart. */
+/** Numbers of open requests without streams and waits, and of streams and waits. */
 export interface OpenRequests {
   requests: number
   streams: number
@@ -58,7 +58,7 @@ function count(meters: Instruments, request: FastifyRequest, response: ServerRes
   if (!request.is_long) meters.cadre_http_request_duration_seconds.observe({ operation }, duration_ms / 1000)
 }
 
-/** As many as there are routes, and one for everything else. */
+/** One label for each route, and one for everything else. */
 function operationOf({ is404, routeOptions }: FastifyRequest): string {
   if (is404) return 'unknown'
   return routeOptions.config.operation?.id ?? routeOptions.url ?? 'unknown'

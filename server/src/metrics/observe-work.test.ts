@@ -8,14 +8,14 @@ import { observeModels, observeTools } from './observe-work.ts'
 
 const meters = makeInstruments(new Registry())
 
-/** What a counter has counted, by its labels in their order. */
+/** The values of a counter by its labels in their order. */
 async function counted(counter: typeof meters.cadre_model_calls_total | typeof meters.cadre_tool_calls_total) {
   const { values } = await counter.get()
   return Object.fromEntries(values.map(({ labels, value }) => [Object.values(labels).join(' '), value]))
 }
 
 describe('a call of a model', () => {
-  it('a call of a model is counted by how it ended, and given on as it is', async () => {
+  it('a call of a model is counted by its outcome, and passed on unchanged', async () => {
     const answer = { usage: { input_tokens: 7, output_tokens: 3, cached_tokens: 2 } }
     const ways: Record<string, () => Promise<unknown>> = {
       answers: async () => answer,
@@ -42,7 +42,7 @@ describe('a call of a model', () => {
   })
 })
 
-it('a call of a provider of an organization is counted by its name where many have that name, and under no name of its choice', async () => {
+it("a call of an organization's provider is counted by a well-known name, or under one common label", async () => {
   const call: Model['call'] = async () => ({ usage: { input_tokens: 1, output_tokens: 1, cached_tokens: 0 } }) as never
   const own = { key: 'mprov_1@1', is_elsewhere: false, prices: new Map() }
   const models = new Map(['anthropic', 'acme'].map((provider) => [provider, { provider, own, call }]))
@@ -64,7 +64,7 @@ it('a call of a provider of an organization is counted by its name where many ha
 })
 
 describe('a call of a tool', () => {
-  it('a call of a tool is counted by its kind and how it ended, never by its name', async () => {
+  it('a call of a tool is counted by its kind and outcome, not by its name', async () => {
     const make = (name: string, kind: Tool['kind'], call: () => Promise<ToolAnswer>): Tool => ({
       name,
       description: '',

@@ -8,7 +8,7 @@ import type { AttemptResult } from '../events/webhooks/delivery/delivery-store.t
 import type { TaskEvent } from '../events/streams/streams-hub.ts'
 import type { Instruments } from './instruments.ts'
 
-/** The same models, whose calls are counted and timed. */
+/** Wraps models so that their calls are counted and timed. */
 export function observeModels(models: ModelSource, meters: Instruments): ModelSource {
   return {
     ...(models.facts ? { facts: models.facts } : {}),
@@ -20,7 +20,7 @@ export function observeModels(models: ModelSource, meters: Instruments): ModelSo
   }
 }
 
-/** Names that label what is measured also where an organization has such a provider: its other names are its own, and too many. */
+/** Provider names that are used as labels. Other names that organizations choose would be too many, so they share one label. */
 const wellKnown: ReadonlySet<string> = new Set([...nativeProviderNames, ...Object.keys(knownAddresses), 'ollama'])
 
 function observeModel(model: Model, meters: Instruments): Model {
@@ -53,7 +53,7 @@ function observeModel(model: Model, meters: Instruments): Model {
   }
 }
 
-/** The same tools, whose calls are counted and timed. */
+/** Wraps tools so that their calls are counted and timed. */
 export function observeTools(tools: ToolSource, meters: Instruments): ToolSource {
   return {
     async open(scope) {
@@ -88,7 +88,7 @@ function observeTool(tool: Tool, meters: Instruments): Tool {
   }
 }
 
-/** Counts what events of tasks say, once they are committed. */
+/** Counts committed events of tasks. */
 export function countTaskEvents(meters: Instruments, events: readonly TaskEvent[]): void {
   for (const { type, data } of events) {
     if (isTerminalEvent(type)) meters.cadre_task_ends_total.inc({ status: type.slice('task.'.length) })
@@ -99,7 +99,7 @@ export function countTaskEvents(meters: Instruments, events: readonly TaskEvent[
   }
 }
 
-/** Counts and times an attempt to deliver to a webhook. */
+/** Counts and times a delivery attempt of a webhook. */
 export function countAttempt(meters: Instruments, { status, error, duration_ms }: AttemptResult): void {
   const outcome = status === null ? 'unanswered' : error === null ? 'delivered' : 'refused'
   meters.cadre_webhook_attempts_total.inc({ outcome })

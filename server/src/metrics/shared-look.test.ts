@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { sharedLook } from './shared-look.ts'
 
 describe('a shared look', () => {
-  it('a shared look is taken once for all who ask at once and soon after, and again later', async () => {
+  it('a shared query runs once for concurrent and recent callers, and again later', async () => {
     let looks = 0
     const look = sharedLook(async () => {
       await delay(20)
@@ -16,7 +16,7 @@ describe('a shared look', () => {
     assert.equal(await look(), 2)
   })
 
-  it('a shared look is not kept where it failed', async () => {
+  it('the error of a shared query is not cached', async () => {
     let looks = 0
     const look = sharedLook(async () => {
       looks += 1
