@@ -4,17 +4,17 @@ import { resolve } from 'node:path'
 import { isObject } from '#contract/core/merge-patch.ts'
 import { readPriceTable, type PriceTable } from '#contract/models/price-table.ts'
 
-/** How the text of a setting is understood. */
+/** How the text of a setting is parsed. */
 export interface Kind<T> {
-  /** What is allowed, to finish the sentence "allowed: …". */
+  /** Allowed values, to complete "Allowed: …". */
   allowed: string
-  /** The value, or undefined when the text is not allowed. */
+  /** The value; undefined if the text is not allowed. */
   parse: (text: string) => T | undefined
-  /** The part of a refused text to complain about; the whole where this is missing. */
+  /** The invalid part of a refused text; defaults to all of it. */
   culprit?: (text: string) => string
 }
 
-/** A whole number within bounds, both of them allowed. */
+/** An integer from `min` to `max`. */
 export function wholeNumber(min: number, max: number): Kind<number> {
   const parse = (text: string): number | undefined => {
     const value = Number(text)
@@ -35,15 +35,15 @@ export const positiveNumber: Kind<number> = {
   parse: (text) => (/^\d{1,9}(\.\d{1,9})?$/.test(text) && Number(text) > 0 ? Number(text) : undefined),
 }
 
-/** A share of a whole. */
+/** A ratio from 0 to 1. */
 export const ratio: Kind<number> = {
   allowed: 'a number from 0 to 1, such as 0.1',
   parse: (text) => (/^(0|1|[01]?\.\d{1,9}|1\.0{1,9})$/.test(text) && Number(text) <= 1 ? Number(text) : undefined),
 }
 
-/** Headers as `name=value` with commas between, values percent-encoded (OpenTelemetry's form). */
+/** Headers as `name=value` separated by commas, with percent-encoded values (OpenTelemetry's format). */
 export const headerList: Kind<Record<string, string>> = {
-  allowed: 'name=value with commas between, values percent-encoded',
+  allowed: 'name=value separated by commas, with percent-encoded values',
   parse: (text) => {
     const entries = text.split(',').map((entry) => /^([^=]*)=([^]*)$/.exec(entry) ?? [])
     const headers: Record<string, string> = {}
@@ -65,7 +65,7 @@ function decoded(text: string): string | undefined {
   }
 }
 
-/** One of a few words. */
+/** One of the given words. */
 export function oneOf<const Word extends string>(...options: Word[]): Kind<Word> {
   return { allowed: options.join(', '), parse: (text) => options.find((word) => word === text) }
 }
@@ -76,7 +76,7 @@ export const onOff: Kind<boolean> = {
   parse: (text) => (text === 'on' || text === '1' ? true : text === 'off' || text === '0' ? false : undefined),
 }
 
-/** The values that OpenTelemetry's switch for content has had: whether spans are to have it. */
+/** Whether spans have content, in all forms that OpenTelemetry's variable has had. */
 export const captureContent: Kind<boolean> = {
   allowed: 'true, false, span_only, event_only, span_and_event, no_content',
   parse(text) {
@@ -86,12 +86,12 @@ export const captureContent: Kind<boolean> = {
   },
 }
 
-/** Text of a form that a regular expression describes. */
+/** Text that matches a regular expression. */
 export function pattern(expression: RegExp, allowed: string): Kind<string> {
   return { allowed, parse: (text) => (expression.test(text) ? text : undefined) }
 }
 
-/** Text with a number of characters (code points) within bounds, both of them allowed. */
+/** Text of `min` to `max` characters (code points). */
 export function characters(min: number, max: number): Kind<string> {
   const parse = (text: string): string | undefined => {
     const length = [...text].length
@@ -100,7 +100,7 @@ export function characters(min: number, max: number): Kind<string> {
   return { allowed: `${min} to ${max} characters`, parse }
 }
 
-/** A folder, made absolute against the current one. */
+/** A folder; a relative path is resolved against the current folder. */
 export const folder: Kind<string> = {
   allowed: 'the path of a folder',
   parse: (text) => (text.includes('\0') ? undefined : resolve(text)),
@@ -112,7 +112,7 @@ export const listeningHost: Kind<string> = {
   parse: (text) => (isIP(text) !== 0 || isHostName(text) ? text : undefined),
 }
 
-/** Scheme, host and port, exactly as a browser sends them in `RequestSource`. */
+/** Scheme, host and port, exactly as a browser sends them in `Origin`. */
 export const origin: Kind<string> = {
   allowed: 'an origin without a path, such as https://cadre.example.com',
   parse: (text) => {
@@ -121,9 +121,10 @@ export const origin: Kind<string> = {
   },
 }
 
-/** Where people and programs find the service: an origin, and the path before which a proxy in front has put it. */
+/** The public URL of the service: an origin, and the path below which a proxy serves it. */
 export const publicAddress: Kind<string> = {
-  allowed: 'an origin, or one with a path below which a proxy has the service, such as https://example.com/cadre',
+  allowed:
+    'an origin, optionally with the path below which a proxy serves the service, such as https://example.com/cadre',
   parse: (text) => {
     const url = httpUrl(text)
     const written = url && `${url.origin}${url.pathname}`.replace(/\/$/, '')
@@ -140,7 +141,7 @@ export const baseUrl: Kind<string> = {
   },
 }
 
-/** Where an OAuth client may be sent back to: https, or http on a loopback address (decision D77). */
+/** A redirect URI of an OAuth client: https, or http on a loopback address (decision D77). */
 export const redirectUri: Kind<string> = {
   allowed: 'an https URL (http for loopback addresses only) without fragment and wildcard',
   parse: (text) => {
@@ -150,7 +151,7 @@ export const redirectUri: Kind<string> = {
   },
 }
 
-/** An identity provider: https, or http on a loopback address. It is compared as it is, so nothing is taken off it. */
+/** The issuer of an identity provider: https, or http on a loopback address. It is compared literally, so it is not normalized. */
 export const issuerUrl: Kind<string> = {
   allowed:
     "an https URL (http for loopback addresses only) without user name, query, fragment and '/.well-known/…', such as https://id.example.com",
@@ -162,9 +163,9 @@ export const issuerUrl: Kind<string> = {
   },
 }
 
-/** Scopes of OpenID Connect, `openid` among them. */
+/** Scopes of OpenID Connect, including `openid`. */
 export const scopeList: Kind<string> = {
-  allowed: 'words with spaces between, "openid" among them',
+  allowed: 'words separated by spaces, including "openid"',
   parse: (text) => {
     const scopes = text.split(' ').filter((word) => word !== '')
     return scopes.includes('openid') && scopes.every((word) => /^[\x21\x23-\x5b\x5d-\x7e]+$/.test(word))
@@ -173,7 +174,7 @@ export const scopeList: Kind<string> = {
   },
 }
 
-/** What stands after the `@` of an e-mail address. */
+/** The domain of e-mail addresses. */
 export const domainName: Kind<string> = {
   allowed: 'a domain such as example.com',
   parse: (text) => (isHostName(text) && text.includes('.') && !text.endsWith('.') ? text : undefined),
@@ -191,7 +192,7 @@ export const network: Kind<string> = {
   parse: (text) => (isNetwork(text) ? text : undefined),
 }
 
-/** What webhooks and tools may reach beyond public addresses (decision D104). */
+/** An entry of `CADRE_EGRESS_ALLOW` (decision D104). */
 export const egressRule: Kind<string> = {
   allowed: 'loopback, private, a network (10.1.0.0/16), an address, a host name, *.suffix or host:port',
   parse: (text) => {
@@ -202,12 +203,12 @@ export const egressRule: Kind<string> = {
   },
 }
 
-/** A setting that is a JSON object itself, or the path of a file with one. Throws where it is neither. */
+/** Parses a setting that is a JSON object or the path of a file with one. Throws if it is neither. */
 function jsonOrFile(text: string): unknown {
   return JSON.parse(text.trimStart().startsWith('{') ? text : readFileSync(text, 'utf8'))
 }
 
-/** Prices of models by their names: JSON itself, or the path of a file with it. */
+/** Prices by model name: JSON, or the path of a file with it. */
 export const modelPriceTable: Kind<PriceTable> = {
   allowed:
     'an object, or a file with one, of provider/model: {"input", "cached_input", "cache_write", "output", "long"}, numbers from 0 to 1000000',
@@ -220,7 +221,7 @@ export const modelPriceTable: Kind<PriceTable> = {
   },
 }
 
-/** What one model can hold, as an operator says it. */
+/** Limits of a model that an operator sets, in tokens, and whether it reasons. */
 export interface ModelLimit {
   context?: number
   output?: number
@@ -230,7 +231,7 @@ export interface ModelLimit {
 const modelLimitMembers = ['context', 'output', 'reasons']
 const modelTokensMax = 1_000_000_000
 
-/** Limits of models by their names: JSON itself, or the path of a file with it. */
+/** Limits by model name: JSON, or the path of a file with it. */
 export const modelLimitTable: Kind<ReadonlyMap<string, ModelLimit>> = {
   allowed: `an object, or a file with one, of provider/model: {"context", "output"} whole numbers from 1 to ${modelTokensMax}, {"reasons"} true or false`,
   parse: (text) => {
@@ -254,7 +255,7 @@ function isModelLimit(limit: unknown): limit is ModelLimit {
   return isCount(context) && isCount(output) && (reasons === undefined || typeof reasons === 'boolean')
 }
 
-/** Several of a kind between commas; empty entries are left out. */
+/** A list of values separated by commas; empty entries are ignored. */
 export function listOf<T>(kind: Kind<T>): Kind<T[]> {
   const entries = (text: string): string[] =>
     text
@@ -262,7 +263,7 @@ export function listOf<T>(kind: Kind<T>): Kind<T[]> {
       .map((entry) => entry.trim())
       .filter((entry) => entry !== '')
   return {
-    allowed: `a list with commas between, of: ${kind.allowed}`,
+    allowed: `a comma-separated list of: ${kind.allowed}`,
     parse: (text) => {
       const values = entries(text).map(kind.parse)
       return values.every((value) => value !== undefined) ? values : undefined

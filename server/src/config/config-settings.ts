@@ -38,10 +38,10 @@ const doorPlaces = doorNames.map((name) => `\`${name}\` at ${doors[name].path}`)
 /** An environment variable: how it is parsed, and its description. */
 export interface Setting<T> {
   name: string
-  /** Its value is never shown, and it may come from a file named by `<name>_FILE`. */
+  /** Its value is never shown, and may come from the file named by `<name>_FILE`. */
   secret: boolean
   kind: Kind<T>
-  /** The value where the variable is unset, as text of the same kind; without one the value is undefined. */
+  /** Text of the value if the variable is unset; without it the value is undefined. */
   default?: string
   description: string
   example?: string
@@ -67,24 +67,24 @@ export function secret<T>(name: string, kind: Kind<T>, about: About): Setting<T 
   return { name, secret: true, kind, ...about }
 }
 
-/** Text without spaces. */
+/** ASCII text without spaces. */
 export const visible = (min: number, max: number): Kind<string> =>
   pattern(new RegExp(`^[\\x21-\\x7e]{${min},${max}}$`), `${min} to ${max} visible ASCII characters`)
 
 /**
- * Every setting, once, by section: the start-up errors, `.env.example` and the reference are made from this. The key is
- * the member of `Config` that holds the value.
+ * Every setting by section: start-up errors, `.env.example` and the reference are made from this. The key is the member of
+ * `Config` with the value.
  */
 export const sections = {
   'Where it listens': {
-    port: setting('PORT', wholeNumber(0, 65_535), '8080', { description: 'TCP port; 0 takes any free one.' }),
+    port: setting('PORT', wholeNumber(0, 65_535), '8080', { description: 'TCP port; 0 uses any free port.' }),
     host: setting('HOST', listeningHost, '127.0.0.1', {
       description: 'Address to listen on; 0.0.0.0 or :: to be reached from other machines.',
       example: '0.0.0.0',
     }),
     public_url: optional('CADRE_PUBLIC_URL', publicAddress, {
       description:
-        'How users and OAuth clients reach the service, with the path below which a proxy has it. Unset: http://HOST:PORT.',
+        'URL at which users and OAuth clients reach the service, with the path below which a proxy serves it. Unset: http://HOST:PORT.',
       example: 'https://cadre.example.com',
     }),
     trusted_proxies: setting('CADRE_TRUSTED_PROXIES', listOf(network), '', {
@@ -96,7 +96,7 @@ export const sections = {
       example: 'https://app.example.com',
     }),
     doors: setting('CADRE_DOORS', listOf(oneOf(...doorNames)), doorNames.filter((name) => doors[name].on).join(), {
-      description: `Protocols of others in front of the tasks: ${doorPlaces}. Empty: none.`,
+      description: `Other protocols that are served: ${doorPlaces}. Empty: none.`,
     }),
     door_origins: setting('CADRE_DOOR_ORIGINS', listOf(origin), '', {
       description: 'Origins of web pages that may call the protocols of `CADRE_DOORS` from a browser. Unset: none.',
@@ -107,15 +107,15 @@ export const sections = {
       example: 'agent_01jcm3x5v8f9a2b4c6d8e0g2h4',
     }),
     openai_model_ids: setting('CADRE_OPENAI_MODEL_IDS', oneOf('name', 'id'), 'name', {
-      description: 'How /v1/models lists agents: as `project/agent-name`, or by their ids.',
+      description: 'Whether /v1/models lists agents as `project/agent-name` or by their ids.',
     }),
     mcp_resolve: setting('CADRE_MCP_RESOLVE', onOff, 'off', {
       description:
-        'The tool of /mcp that resolves approvals, with a credential that may: a model may use it to approve what it started.',
+        'Whether /mcp has the tool that resolves approvals, for credentials that may. A model can then approve calls that it started.',
     }),
     mcp_manage: setting('CADRE_MCP_MANAGE', onOff, 'off', {
       description:
-        'The tools of /mcp that create, change, start and stop agents and read usage and logs, with a credential that may.',
+        'Whether /mcp has the tools that create, change, start and stop agents and read usage and logs, for credentials that may.',
     }),
     console: setting('CADRE_CONSOLE', onOff, 'on', { description: 'The console: the pages for people at /.' }),
   },
@@ -127,7 +127,7 @@ export const sections = {
     }),
     database_wait_seconds: setting('CADRE_DATABASE_WAIT_SECONDS', wholeNumber(0, 86_400), '60', {
       description:
-        'Seconds that a start waits for a database of `DATABASE_URL` that cannot be reached; it says so every 5 s. 0: it ends at once.',
+        'Seconds that a start waits while the database of `DATABASE_URL` cannot be reached; it logs this every 5 s. 0: the start fails at once.',
     }),
     data_dir: setting('CADRE_DATA_DIR', folder, '.cadre', {
       description: 'Folder for the embedded database and generated secrets.',
@@ -135,18 +135,18 @@ export const sections = {
     }),
     secret_key: secret('CADRE_SECRET_KEY', characters(32, 1024), {
       description:
-        'Encrypts stored secrets and signs cookies; keep it as safe as the database, and back it up with it. ' +
-        'Unset: made at the first start and kept in the data folder.',
-      example: '`openssl rand -base64 32` prints a good one',
+        'Encrypts stored secrets and signs cookies. Protect it like the database, and back it up with the database. ' +
+        'Unset: generated at the first start and stored in the data folder.',
+      example: '`openssl rand -base64 32` generates one',
     }),
     secret_key_fallback: secret('CADRE_SECRET_KEY_FALLBACK', characters(32, 1024), {
       description:
-        'A second secret key, which only reads: the one before `CADRE_SECRET_KEY` while that is replaced, ' +
-        'or the one that comes next. The guide to production has the steps.',
+        'A second secret key, which only decrypts and verifies: the previous one while `CADRE_SECRET_KEY` is replaced, ' +
+        'or the next one. The guide to production has the steps.',
     }),
     secret_key_lost: optional('CADRE_SECRET_KEY_LOST', oneOf('acknowledged'), {
       description:
-        'Starts with another secret key than that of the database where that one is lost: credentials, keys of model providers, environment ' +
+        'Allows a start with another secret key than that of the database, if that key is lost: credentials, keys of model providers, environment ' +
         'variables of agents and secrets of webhooks and triggers are then unreadable until they are set again.',
       example: 'acknowledged',
     }),
@@ -155,16 +155,16 @@ export const sections = {
     }),
     task_retention_days: setting('CADRE_TASK_RETENTION_DAYS', wholeNumber(0, 36_500), '365', {
       description:
-        'Days that tasks are kept after they have ended, with all that belongs to them; 0 keeps them for ever.',
+        'Days that tasks and everything that belongs to them are kept after their end; 0 keeps them forever.',
     }),
     files_max_bytes_project: setting('CADRE_FILES_MAX_BYTES_PROJECT', wholeNumber(0, 1_000_000_000_000), '1073741824', {
-      description: 'Bytes of files that a project may store.',
+      description: 'Maximum total size of the files of a project, in bytes.',
     }),
     files_s3_bucket: optional(
       'CADRE_FILES_S3_BUCKET',
       pattern(/^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/, 'the name of a bucket'),
       {
-        description: 'Bucket of an S3-compatible store for the bytes of new files. Unset: the database.',
+        description: 'Bucket of an S3-compatible store for the contents of new files. Unset: the database.',
         example: 'cadre-files',
       },
     ),
@@ -181,11 +181,11 @@ export const sections = {
       },
     ),
     files_s3_access_key_id: optional('CADRE_FILES_S3_ACCESS_KEY_ID', visible(1, 256), {
-      description: 'Key of the store; needed with the bucket.',
+      description: 'Access key ID of the store; required with the bucket.',
       example: 'cadre',
     }),
     files_s3_secret_access_key: secret('CADRE_FILES_S3_SECRET_ACCESS_KEY', visible(1, 1024), {
-      description: 'Its secret; needed with the bucket.',
+      description: 'Secret access key of the store; required with the bucket.',
     }),
   },
   'First start (an empty database)': {
@@ -214,10 +214,10 @@ export const sections = {
     ),
     oauth_client_secret: secret('CADRE_OAUTH_CLIENT_SECRET', visible(16, 256), {
       description: 'Secret of the first OAuth client. Unset: generated and shown once.',
-      example: '`openssl rand -base64 32` prints a good one',
+      example: '`openssl rand -base64 32` generates one',
     }),
     oauth_redirect_uri: optional('CADRE_OAUTH_REDIRECT_URI', redirectUri, {
-      description: 'Where the first OAuth client may be sent back to.',
+      description: 'Redirect URI of the first OAuth client.',
       example: 'https://app.example.com/callback',
     }),
   },
@@ -227,21 +227,21 @@ export const sections = {
     }),
     oauth_registration: setting('CADRE_OAUTH_REGISTRATION', onOff, 'off', {
       description:
-        'Whether apps may register themselves (RFC 7591), as MCP clients do that have no metadata document. Everyone may then name an app; a person still decides about each.',
+        'Whether apps may register themselves (RFC 7591), as MCP clients without a metadata document do. Anyone can then register an app; users still decide about its access.',
     }),
     oauth_refresh_grace_seconds: setting('CADRE_OAUTH_REFRESH_GRACE_SECONDS', wholeNumber(0, 60), '0', {
-      description: 'Seconds that a spent refresh token still works, for clients that lose answers.',
+      description: 'Seconds that a used refresh token still works, for clients that lose responses.',
     }),
-    rate_limits: setting('CADRE_RATE_LIMITS', onOff, 'on', { description: 'Rate limits.' }),
+    rate_limits: setting('CADRE_RATE_LIMITS', onOff, 'on', { description: 'Whether rate limits apply.' }),
     rate_limits_scale: setting('CADRE_RATE_LIMITS_SCALE', positiveNumber, '1', {
-      description: 'Factor on all rate limits; 2 doubles them.',
+      description: 'Factor for all rate limits; 2 doubles them.',
     }),
     tokens_per_hour: setting('CADRE_TOKENS_PER_HOUR', wholeNumber(1, 1_000_000_000_000), '1000000', {
-      description: "Language-model tokens an hour that agents may use on a credential's behalf.",
+      description: 'Model tokens per hour that agents may use for a credential.',
     }),
     egress_allow: setting('CADRE_EGRESS_ALLOW', listOf(egressRule), '', {
       description:
-        'What webhooks, tools, model providers of organizations and sign-in by identity providers may reach besides public addresses. Unset: nothing.',
+        'Hosts and networks that webhooks, tools, model providers of organizations and sign-in with identity providers may reach besides public addresses. Unset: none.',
       example: 'private,*.internal.example.com',
     }),
   },
@@ -257,39 +257,39 @@ export const sections = {
     ),
     model_prices: setting('CADRE_MODEL_PRICES', modelPriceTable, '{}', {
       description:
-        'Prices of models beyond the built-in list, or other ones: JSON, or a file of it, of US dollars a million tokens. ' +
-        'Null says that the price is not known.',
+        'Prices of models that extend or replace the built-in list, in US dollars per million tokens: JSON, or the path of a JSON file. ' +
+        'Null means that the price is unknown.',
       example: '{"ollama/llama3.3": {"input": 0, "output": 0}}',
     }),
     model_limits: setting('CADRE_MODEL_LIMITS', modelLimitTable, '{}', {
       description:
-        'What models can hold beyond the built-in list, or otherwise: JSON, or a file of it, of tokens of the context window, ' +
-        'tokens of one answer, and whether the model reasons.',
+        'Limits of models that extend or replace the built-in list: tokens of the context window, tokens of one answer, and ' +
+        'whether the model reasons. JSON, or the path of a JSON file.',
       example: '{"ollama/llama3.3": {"context": 131072, "output": 8192, "reasons": false}}',
     }),
     ...nativeProviderSettings(),
   },
   Operation: {
     log_level: setting('CADRE_LOG_LEVEL', oneOf('trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'), 'info', {
-      description: "Least serious entry in the service's own log.",
+      description: "Lowest level of entries in the service's log.",
     }),
     metrics_port: setting('CADRE_METRICS_PORT', portOrOff, '9464', {
       description:
-        'TCP port of `/metrics`, for Prometheus; 0 takes any free one, off serves none. Where it is unset and the port is in ' +
-        'use, the service warns and goes on without.',
+        'TCP port of `/metrics`, for Prometheus; 0 uses any free port, off serves none. If it is unset and the default port is ' +
+        'in use, the service logs a warning and serves no metrics.',
     }),
     metrics_host: setting('CADRE_METRICS_HOST', listeningHost, '127.0.0.1', {
-      description: 'Address of `/metrics`. Everyone who can reach it can read it: keep it away from users of the API.',
+      description: 'Address of `/metrics`. Everyone who can reach it can read it, so users of the API should not.',
       example: '0.0.0.0',
     }),
     drain_seconds: setting('CADRE_DRAIN_SECONDS', wholeNumber(0, 600), '0', {
       description:
-        'Seconds between SIGTERM, which ends readiness, and the end of accepting requests: as long as a load balancer that does ' +
-        'not retry takes to look elsewhere. 0 where it retries a refused connection, or there is none.',
+        'Seconds that the service accepts requests after SIGTERM, which ends readiness: the time that a load balancer without ' +
+        'retries needs to notice. 0 if it retries refused connections, or without a load balancer.',
       example: '10',
     }),
     worker_slots: setting('CADRE_WORKER_SLOTS', wholeNumber(1, 10_000), '32', {
-      description: 'Tasks that one process runs at once.',
+      description: 'Tasks that one process runs at the same time.',
     }),
   },
   Traces: {
@@ -298,7 +298,7 @@ export const sections = {
       example: 'http://127.0.0.1:4318',
     }),
     otlp_headers: secret('OTEL_EXPORTER_OTLP_HEADERS', headerList, {
-      description: 'Headers of requests to the receiver: name=value with commas between, values percent-encoded.',
+      description: 'Headers of requests to the receiver: name=value separated by commas, with percent-encoded values.',
       example: 'Authorization=Bearer%20token',
     }),
     otel_service_name: setting(
@@ -308,7 +308,7 @@ export const sections = {
       { description: 'Name of this service in traces.' },
     ),
     otel_sample_ratio: setting('OTEL_TRACES_SAMPLER_ARG', ratio, '1', {
-      description: 'Share of tasks that are traced, 0 to 1. Tasks whose request came with a traceparent follow that.',
+      description: 'Share of tasks that are traced, 0 to 1. The traceparent of a request takes precedence.',
     }),
     otel_capture_content: setting('OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT', captureContent, 'false', {
       description:
@@ -319,25 +319,25 @@ export const sections = {
 }
 
 /**
- * Further model servers that speak the OpenAI protocol, as many as wanted: `CADRE_PROVIDER_OLLAMA_BASE_URL` makes the
- * models `ollama/…`. `<NAME>` is letters, digits and `_`, which is `-` in the name of the provider.
+ * Any number of further model servers with the OpenAI protocol: `CADRE_PROVIDER_OLLAMA_BASE_URL` adds the models
+ * `ollama/…`. `<NAME>` has letters, digits and `_`, which becomes `-` in the name of the provider.
  */
 export const providerSettings = {
   base_url: optional('CADRE_PROVIDER_<NAME>_BASE_URL', baseUrl, {
-    description: `Any server that speaks the OpenAI protocol, for <name>/… models. Known, where a key is set, for ${Object.keys(knownAddresses).join(', ')}.`,
+    description: `Base URL of any server with the OpenAI protocol, for <name>/… models. Not needed with a key for ${Object.keys(knownAddresses).join(', ')}.`,
     example: 'http://127.0.0.1:11434/v1',
   }),
   api_key: secret('CADRE_PROVIDER_<NAME>_API_KEY', visible(1, 1024), {
-    description: 'Its key, if it wants one.',
+    description: 'API key of the server, if it requires one.',
     example: 'sk-…',
   }),
   protocol: optional('CADRE_PROVIDER_<NAME>_PROTOCOL', oneOf('responses', 'chat'), {
-    description: 'How it is spoken to. Unset: Chat Completions.',
+    description: 'Protocol of the server: Responses or Chat Completions. Unset: Chat Completions.',
     example: 'responses',
   }),
 }
 
-/** Names that are no providers of an operator's. */
+/** Built-in names, which further model servers cannot have. */
 export const takenProviders: readonly string[] = ['builtin', ...nativeProviderNames]
 
 type NativeSettings = { [Name in NativeProviderName as `${Name}_api_key`]: Setting<string | undefined> } & {
@@ -360,19 +360,19 @@ function nativeProviderSettings(): NativeSettings {
       [
         `${name}_base_url`,
         optional(`${prefix}_BASE_URL`, baseUrl, {
-          description: `Another address for ${name}/… models.`,
+          description: `Base URL for ${name}/… models, in place of the provider's.`,
           example: base_url,
         }),
       ],
     ]
     if (protocols.length === 1) return own
     const protocol = optional(`${prefix}_PROTOCOL`, oneOf(...protocols), {
-      description: `How ${name}/… models are spoken to. Unset: ${protocols[0]} at ${title}'s own address, ${protocols.at(-1)} at any other.`,
+      description: `Protocol of ${name}/… models. Unset: ${protocols[0]} at ${title}'s address, ${protocols.at(-1)} at any other.`,
       example: protocols.at(-1)!,
     })
     return [...own, [`${name}_protocol`, protocol]]
   })
-  // The keys are made of the same names as those of the type.
+  // The keys are made from the same names as those of the type.
   return Object.fromEntries(settings) as unknown as NativeSettings
 }
 

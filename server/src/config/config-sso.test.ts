@@ -21,7 +21,7 @@ function faultsOf(env: Environment): (readonly [string, string])[] {
   return assert.fail('the configuration was accepted')
 }
 
-it('an identity provider is made of its variables, its issuer kept as it was written', () => {
+it('the variables of an identity provider make its configuration, with the issuer unchanged', () => {
   assert.deepEqual(readConfig(complete).sso, [
     {
       name: 'okta',
@@ -92,7 +92,7 @@ it('all missing settings of an identity provider are reported together', () => {
   )
 })
 
-it('a setting of an identity provider that cannot be meant is a fault', () => {
+it('an invalid setting of an identity provider is an error', () => {
   for (const [suffix, value] of [
     ['ISSUER', 'http://id.example.com'],
     ['ISSUER', 'https://id.example.com/.well-known/openid-configuration'],
@@ -119,7 +119,7 @@ it('a setting of an identity provider that cannot be meant is a fault', () => {
   }
 })
 
-it('two providers cannot be one issuer', () => {
+it('two providers cannot have the same issuer', () => {
   const twin = Object.fromEntries(
     Object.entries(complete).map(([name, value]) => [name.replace('OKTA', 'TWIN'), value]),
   )

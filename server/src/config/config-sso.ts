@@ -1,9 +1,9 @@
 import { domainName, issuerUrl, listOf, oneOf, pattern, scopeList, type Kind } from './config-kinds.ts'
 import { optional, secret, setting, visible, type Setting } from './config-settings.ts'
 
-/** `group=role` with commas between; a group may contain `=`. */
+/** `group=role` separated by commas; a group may contain `=`. */
 const groupRoles: Kind<ReadonlyMap<string, GroupRole>> = {
-  allowed: 'group=viewer, group=member or group=admin, with commas between',
+  allowed: 'group=viewer, group=member or group=admin, separated by commas',
   parse(text) {
     const roles = new Map<string, GroupRole>()
     for (const part of text
@@ -20,41 +20,41 @@ const groupRoles: Kind<ReadonlyMap<string, GroupRole>> = {
 }
 
 /**
- * Identity providers that people may sign in with, as many as wanted: `CADRE_SSO_OKTA_ISSUER` and its fellows make the
- * provider `okta`. `<NAME>` is letters, digits and `_`, which is `-` in the name of the provider.
+ * Any number of identity providers to sign in with: `CADRE_SSO_OKTA_ISSUER` and its other variables make the provider
+ * `okta`. `<NAME>` has letters, digits and `_`, which becomes `-` in the name of the provider.
  */
 export const ssoSettings = {
   issuer: optional('CADRE_SSO_<NAME>_ISSUER', issuerUrl, {
-    description: 'The identity provider, exactly as it names itself in its metadata, a slash at the end included.',
+    description: 'Issuer of the identity provider, exactly as in its metadata, including a slash at the end.',
     example: 'https://id.example.com/realms/staff',
   }),
   client_id: optional('CADRE_SSO_<NAME>_CLIENT_ID', visible(1, 256), {
-    description: 'What this service is registered as at the provider.',
+    description: 'Client id of this service at the provider.',
     example: 'cadre',
   }),
   client_secret: secret('CADRE_SSO_<NAME>_CLIENT_SECRET', visible(1, 1024), {
-    description: 'Its secret there.',
+    description: 'Client secret of this service at the provider.',
   }),
   label: optional(
     'CADRE_SSO_<NAME>_LABEL',
     pattern(/^[^\s\p{C}](?:[^\p{C}]{0,38}[^\s\p{C}])?$/u, '1 to 40 characters'),
     {
-      description: 'What people call it; its button says "Continue with" this. Unset: made of the name.',
+      description: 'Name of the provider for people, as in the button "Continue with …". Unset: made from <NAME>.',
       example: 'Example ID',
     },
   ),
   scopes: setting('CADRE_SSO_<NAME>_SCOPES', scopeList, 'openid email profile', {
-    description: 'What is asked for.',
+    description: 'Requested scopes.',
   }),
   client_authentication: optional('CADRE_SSO_<NAME>_CLIENT_AUTHENTICATION', oneOf('basic', 'post'), {
     description:
-      "How the secret is sent: in a header (basic) or in the form (post). Unset: as the provider's metadata says.",
+      "Whether the secret is sent in a header (basic) or in the form (post). Unset: as in the provider's metadata.",
     example: 'post',
   }),
   join_as: optional('CADRE_SSO_<NAME>_JOIN_AS', oneOf('member', 'viewer', 'admin'), {
     description:
-      "For a company's own provider: a user without an account gets one at sign-in, with this role in the first " +
-      'organization. Unset: accounts are created by invitation, or by everyone where CADRE_SIGNUP is open.',
+      "For a company's provider: users without an account get one at sign-in, with this role in the first " +
+      'organization. Unset: accounts are created by invitation, or by anyone if CADRE_SIGNUP is open.',
     example: 'member',
   }),
   groups_claim: setting(
@@ -67,8 +67,8 @@ export const ssoSettings = {
   ),
   group_roles: setting('CADRE_SSO_<NAME>_GROUP_ROLES', groupRoles, '', {
     description:
-      'Roles in the first organization by groups, as `group=role` with commas between; a role is viewer, member or admin. ' +
-      'Checked at every sign-in: the highest role counts. Owners keep their role. Unset: groups say nothing.',
+      'Roles in the first organization by group, as `group=role` separated by commas; a role is viewer, member or admin. ' +
+      'Checked at every sign-in: the highest role counts. Owners keep their role. Unset: groups are ignored.',
     example: 'platform=admin,developers=member',
   }),
   allowed_domains: setting('CADRE_SSO_<NAME>_ALLOWED_DOMAINS', listOf(domainName), '', {
@@ -77,7 +77,7 @@ export const ssoSettings = {
   }),
 }
 
-/** Providers with open registration: joining by them needs domains. */
+/** Providers with open registration, for which automatic joining needs allowed domains. */
 const openIssuers: readonly string[] = [
   'https://accounts.google.com',
   'https://appleid.apple.com',
@@ -85,34 +85,34 @@ const openIssuers: readonly string[] = [
   'https://login.microsoftonline.com/9188040d-6c67-4c5b-b112-36a304b66dad/v2.0',
 ]
 
-/** A role that a group may give. Owners are made by owners alone. */
+/** A role that a group may give. Only owners can make owners. */
 export type GroupRole = 'viewer' | 'member' | 'admin'
 
-/** An identity provider that people may sign in with, by OpenID Connect. */
+/** An identity provider (OpenID Connect). */
 export interface SsoConfig {
-  /** As it stands in paths: lowercase letters, digits and `-`. */
+  /** Its name in paths: lowercase letters, digits and `-`. */
   name: string
-  /** As people call it. */
+  /** Its name for people. */
   label: string
-  /** Exactly as the provider names itself, a slash at its end included. */
+  /** Exactly as in the provider's metadata, including a slash at the end. */
   issuer: string
   client_id: string
   client_secret: string
-  /** With spaces between; `openid` is among them. */
+  /** Separated by spaces, including `openid`. */
   scopes: string
-  /** How the secret is sent; undefined: as the provider's metadata says. */
+  /** How the secret is sent; if undefined, as in the provider's metadata. */
   client_authentication?: 'basic' | 'post'
-  /** The role in the first organization of a user without an account; undefined: such users do not join it. */
+  /** The role in the first organization for a user without an account; if undefined, such users do not join it. */
   join_as?: 'member' | 'viewer' | 'admin'
   /** The claim that has the groups of a person. */
   groups_claim: string
-  /** Roles in the first organization by the names of groups; empty: groups say nothing. */
+  /** Roles in the first organization by group; if empty, groups are ignored. */
   group_roles: ReadonlyMap<string, GroupRole>
-  /** Domains of verified e-mail addresses that may sign in, in lower case; empty: all, verified or not. */
+  /** Lowercase domains of verified e-mail addresses that may sign in; if empty, all addresses, verified or not. */
   allowed_domains: string[]
 }
 
-/** Reads single settings and gathers what is wrong with them. */
+/** Reads single settings and collects their errors. */
 export interface SettingReader {
   readonly env: Readonly<Record<string, string | undefined>>
   readonly faults: readonly unknown[]
@@ -126,8 +126,8 @@ const suffixes = Object.values(ssoSettings)
 const variable = new RegExp(`^CADRE_SSO_([A-Z][A-Z0-9_]{0,39})_(?:${suffixes.join('|')})$`)
 
 /**
- * The identity providers, by name. Each is named by its variables, so whatever is set of one must be complete; no two
- * may be one issuer, because accounts are linked by it.
+ * The identity providers, by name. Any variable of a provider defines it, so the others that are required must be set too.
+ * Two providers cannot have the same issuer, because accounts are linked by issuer.
  */
 export function readSsoProviders(reader: SettingReader): SsoConfig[] {
   const middles = Object.keys(reader.env).flatMap((name) => {
@@ -141,7 +141,7 @@ export function readSsoProviders(reader: SettingReader): SsoConfig[] {
     const other = byIssuer.get(provider.issuer)
     if (other) {
       const problem = `the provider "${other.name}" has the same one`
-      reader.fault(naming(middle)(ssoSettings.issuer).name, problem, 'one provider an issuer')
+      reader.fault(naming(middle)(ssoSettings.issuer).name, problem, 'one provider per issuer')
     }
     byIssuer.set(provider.issuer, provider)
     return [provider]
@@ -170,7 +170,7 @@ function readSsoProvider(reader: SettingReader, middle: string): SsoConfig | und
     allowed_domains.length === 0 &&
     openIssuers.includes(issuer.replace(/\/$/, ''))
   ) {
-    const problem = `everyone can have an account at ${issuer}, so everyone would join`
+    const problem = `anyone can have an account at ${issuer}, so anyone could join`
     reader.fault(called(ssoSettings.join_as).name, problem, `with ${called(ssoSettings.allowed_domains).name}`)
   }
   const name = middle.toLowerCase().replaceAll('_', '-')
@@ -189,7 +189,7 @@ function readSsoProvider(reader: SettingReader, middle: string): SsoConfig | und
   }
 }
 
-/** Settings by the name that they have for one provider. */
+/** Replaces `<NAME>` in the name of a setting. */
 function naming(middle: string) {
   return <T>(setting: Setting<T>): Setting<T> => ({ ...setting, name: setting.name.replace('<NAME>', middle) })
 }

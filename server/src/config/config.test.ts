@@ -28,7 +28,7 @@ function faultsOf(env: Environment): ConfigError {
 }
 
 describe('configuration', () => {
-  it('configuration is complete without any variable, and every default is allowed', () => {
+  it('the configuration is complete without any variable, and every default is allowed', () => {
     const config = readConfig({})
     assert.deepEqual(
       [
@@ -51,7 +51,7 @@ describe('configuration', () => {
     }
   })
 
-  it('configuration has a public URL that may have a path, and nothing else after it', () => {
+  it('a public URL may have a path, but no query, fragment or user name', () => {
     const publicUrlOf = (text: string) => readConfig({ CADRE_PUBLIC_URL: text }).public_url
     assert.equal(publicUrlOf('https://example.com/team/cadre/'), 'https://example.com/team/cadre')
     for (const text of [
@@ -64,7 +64,7 @@ describe('configuration', () => {
     assert.throws(() => publicUrlOf('https://example.com/a/../b'), /CADRE_PUBLIC_URL/)
   })
 
-  it('configuration reads what is set', () => {
+  it('the configuration has the values of variables that are set', () => {
     const config = readConfig({
       PORT: '0',
       HOST: '::',
@@ -91,7 +91,7 @@ describe('configuration', () => {
     )
   })
 
-  it('configuration takes an empty value for unset, also where a value is needed', () => {
+  it('an empty value counts as unset, also for a required setting', () => {
     const config = readConfig({
       PORT: '',
       CADRE_SECRET_KEY: '',
@@ -101,7 +101,7 @@ describe('configuration', () => {
     assert.deepEqual([config.port, config.secret_key, config.providers], [8080, undefined, []])
   })
 
-  it('configuration names every fault at once, with what is allowed', () => {
+  it('all errors of the configuration are reported together, with the allowed values', () => {
     const error = faultsOf({
       PORT: '65536',
       CADRE_SIGNUP: 'yes',
@@ -113,19 +113,19 @@ describe('configuration', () => {
       {
         name: 'CADRE_TRUSTED_PROXIES',
         problem: '"10.0.0.0/33" is not allowed',
-        allowed: 'a list with commas between, of: an address or network, such as 10.1.2.3 or 10.0.0.0/8',
+        allowed: 'a comma-separated list of: an address or network, such as 10.1.2.3 or 10.0.0.0/8',
       },
       { name: 'CADRE_SIGNUP', problem: '"yes" is not allowed', allowed: 'invite, open' },
       { name: 'CADRE_RATE_LIMITS_SCALE', problem: '"0" is not allowed', allowed: 'a number above 0, such as 2 or 0.5' },
     ])
     assert.match(
       error.message,
-      /^The configuration has 4 faults:\n {2}PORT: "65536" is not allowed\. Allowed: a whole number/,
+      /^The configuration has 4 errors:\n {2}PORT: "65536" is not allowed\. Allowed: a whole number/,
     )
     assert.equal(error.message.split('\n').length, 5)
   })
 
-  it('configuration never shows a secret in a fault, nor a password inside a URL', () => {
+  it('an error of the configuration never shows a secret or a password inside a URL', () => {
     const { message } = faultsOf({
       DATABASE_URL: 'mysql://u:canary@h/d',
       CADRE_SECRET_KEY: 'canary',
@@ -141,7 +141,7 @@ describe('configuration', () => {
     assert.equal(message.split('\n').length, 9)
   })
 
-  it('configuration takes a secret from a file, without the line break at its end', () => {
+  it('a secret may come from a file, without the line break at its end', () => {
     const secret = 'a secret of thirty-two characters'
     assert.equal(readConfig({ CADRE_SECRET_KEY_FILE: file('key', `${secret}\n`) }).secret_key, secret)
     assert.deepEqual(
@@ -150,7 +150,7 @@ describe('configuration', () => {
     )
   })
 
-  it('configuration refuses a secret given twice, and a file that is missing or empty', () => {
+  it('a secret that is set twice, and a file that is missing or empty, are errors', () => {
     const { faults } = faultsOf({
       CADRE_SECRET_KEY: 'x'.repeat(32),
       CADRE_SECRET_KEY_FILE: '/anything',
@@ -165,7 +165,7 @@ describe('configuration', () => {
     assert.match(faults[2]?.problem ?? '', /is empty/)
   })
 
-  it('configuration knows the address of a provider by its name where its key is set', () => {
+  it('a well-known provider with a key needs no address', () => {
     assert.deepEqual(readConfig({ CADRE_PROVIDER_GEMINI_API_KEY: 'k' }).providers, [
       { name: 'gemini', base_url: 'https://generativelanguage.googleapis.com/v1beta/openai', api_key: 'k' },
     ])
@@ -173,11 +173,11 @@ describe('configuration', () => {
     assert.equal(readConfig(elsewhere).providers[0]?.base_url, 'http://gateway/v1')
   })
 
-  it('configuration does not warn of what the command line and the SDKs read', () => {
+  it('variables of the command line and the SDKs cause no warning', () => {
     assert.deepEqual(readConfig({ CADRE_API_KEY: 'cadre_x', CADRE_PROJECT: '1', CADRE_PROFILE: 'a' }).warnings, [])
   })
 
-  it('configuration warns of unknown variables with the prefix of Cadre, and ignores all others', () => {
+  it('unknown variables with the prefix CADRE_ cause a warning, and all others are ignored', () => {
     const { warnings } = readConfig({
       CADRE_SECRT_KEY: 'x',
       CADRE_DATA_DIR_FILE: '/x',
@@ -190,7 +190,7 @@ describe('configuration', () => {
     )
   })
 
-  it('configuration makes a provider of every named base URL', () => {
+  it('every named base URL makes a provider', () => {
     const config = readConfig({
       CADRE_PROVIDER_OLLAMA_BASE_URL: 'http://127.0.0.1:11434/v1',
       CADRE_PROVIDER_MY_GROQ_BASE_URL: 'https://api.groq.com/openai/v1',
@@ -202,7 +202,7 @@ describe('configuration', () => {
     ])
   })
 
-  it('configuration reads how providers are spoken to, and what models can hold', () => {
+  it('the protocols of providers and the limits of models can be configured', () => {
     const config = readConfig({
       OPENAI_PROTOCOL: 'chat',
       CADRE_PROVIDER_X_BASE_URL: 'http://x',
@@ -228,7 +228,7 @@ describe('configuration', () => {
     )
   })
 
-  it('configuration refuses a provider with a key and no address, and the names that are built in', () => {
+  it('a provider with a key and no address, and one with a built-in name, are errors', () => {
     const { faults } = faultsOf({ CADRE_PROVIDER_X_API_KEY: 'k', CADRE_PROVIDER_OPENAI_BASE_URL: 'http://x' })
     assert.deepEqual(
       faults.map(({ name, problem }) => [name, problem]),
@@ -239,7 +239,7 @@ describe('configuration', () => {
     )
   })
 
-  it('configuration reads headers and the share of traces as OpenTelemetry writes them', () => {
+  it('headers and sample ratio of traces have the formats of OpenTelemetry', () => {
     const config = readConfig({
       OTEL_EXPORTER_OTLP_HEADERS: 'Authorization=Bearer%20a%3D%3D, x-team = eu ',
       OTEL_TRACES_SAMPLER_ARG: '.25',
@@ -254,7 +254,7 @@ describe('configuration', () => {
     }
   })
 
-  it('configuration allows redirect URIs over https, and over http for loopback only', () => {
+  it('a redirect URI must be https, or http on loopback', () => {
     for (const uri of [
       'https://app.example.com/cb?x=1',
       'http://127.0.0.1:3000/cb',
@@ -275,14 +275,14 @@ describe('configuration', () => {
     }
   })
 
-  it('configuration tells how the service is reached, from where it listens, unless that is configured', () => {
+  it('the public URL is derived from host and port unless it is configured', () => {
     assert.equal(publicUrl({ host: '127.0.0.1', public_url: undefined }, 9000), 'http://127.0.0.1:9000')
     assert.equal(publicUrl({ host: '::1', public_url: undefined }, 9000), 'http://[::1]:9000')
     assert.equal(publicUrl({ host: '0.0.0.0', public_url: undefined }, 9000), 'http://localhost:9000')
     assert.equal(publicUrl({ host: '::', public_url: 'https://a.example' }, 9000), 'https://a.example')
   })
 
-  it('the limits of a caller that README names are those of a service without settings', () => {
+  it('the limits of a caller in README are those of a service without settings', () => {
     const readme = readFileSync(new URL('../../../README.md', import.meta.url), 'utf8')
     const [, ...named] =
       /may send ([\d,]+) general requests an hour, create ([\d,]+) agents and ([\d,]+) tasks a minute, and use ([\d,]+) tokens/.exec(
@@ -299,7 +299,7 @@ describe('configuration', () => {
     )
   })
 
-  it('configuration is what .env.example says, and no secret there has a value', () => {
+  it('.env.example has every setting with its default, and no value of a secret', () => {
     const text = envExample()
     assert.equal(readFileSync(new URL('../../../.env.example', import.meta.url), 'utf8'), text, 'run `npm run gen`')
     const named = [...text.matchAll(/^#([A-Z_]+)=(.+)$/gm)].map(([, name, value]) => [name, value])

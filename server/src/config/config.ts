@@ -6,7 +6,7 @@ import { providerSettings, sections, type Setting, type Settings, takenProviders
 import { nearest } from '../platform/nearest.ts'
 import type { ModelProtocol } from '#contract/models/native-providers.ts'
 
-/** A model server that speaks the OpenAI protocol, by the name before the slash in `name/model`. */
+/** A model server with the OpenAI protocol; its name is the part before the slash in `name/model`. */
 export interface ProviderConfig {
   name: string
   base_url: string
@@ -15,36 +15,36 @@ export interface ProviderConfig {
 }
 
 /**
- * The environment as one typed value: lists are empty and optional texts undefined where nothing was set, folders are
- * absolute, URLs have no slash at their end.
+ * The environment as one typed value. Unset lists are empty, and unset optional settings undefined. Folders are absolute,
+ * and URLs have no slash at the end.
  */
 export type Config = { [Key in keyof Settings]: Settings[Key] extends Setting<infer Value> ? Value : never } & {
   providers: ProviderConfig[]
   /** Identity providers, by name. */
   sso: SsoConfig[]
-  /** Variables that were set, by their names; a secret that came from a file by the name without `_FILE`. */
+  /** Names of variables that were set; for a secret from a file, the name without `_FILE`. */
   given: ReadonlySet<string>
-  /** What each setting is and where that comes from, to be shown; without values of secrets. */
+  /** Value and source of each setting, for display; without values of secrets. */
   readings: readonly Reading[]
-  /** Every secret that was set, as text: so that it can be kept out of logs. */
+  /** Every secret that was set, so that logs can redact it. */
   secrets: readonly string[]
-  /** What was set and means nothing, a sentence each: to be logged, not to stop for. */
+  /** A sentence for each variable that is ignored; they are logged. */
   warnings: string[]
 }
 
-/** What is wrong with one variable. Values of secrets are never part of it. */
+/** The error of one variable, without values of secrets. */
 export interface SettingError {
   name: string
   problem: string
   allowed: string
 }
 
-/** The environment cannot be used. The message has a line for every fault, so that one look mends them all. */
+/** The environment is invalid. The message has a line for each error, so that all can be fixed at once. */
 export class ConfigError extends Error {
   readonly faults: readonly SettingError[]
   constructor(faults: readonly SettingError[]) {
     const lines = faults.map(({ name, problem, allowed }) => `  ${name}: ${problem}. Allowed: ${allowed}.`)
-    super(`The configuration has ${faults.length === 1 ? 'a fault' : `${faults.length} faults`}:\n${lines.join('\n')}`)
+    super(`The configuration has ${faults.length === 1 ? 'an error' : `${faults.length} errors`}:\n${lines.join('\n')}`)
     this.name = 'ConfigError'
     this.faults = faults
   }
@@ -52,20 +52,20 @@ export class ConfigError extends Error {
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
-/** What one setting is in an environment, to be shown to its operator. */
+/** Value and source of a setting, for display. */
 export interface Reading {
   section: string
   name: string
   is_secret: boolean
-  /** The variable that says it, `<name>_FILE` for a file; null where none does and the default holds. */
+  /** The variable that sets it, or `<name>_FILE` for a file; null for the default. */
   variable: string | null
   /** The file that `variable` names. */
   file?: string
-  /** As it was set, or the default; null where there is neither. The text of a secret is never here. */
+  /** The text that was set, or the default; null without either, and for secrets. */
   text: string | null
 }
 
-/** An environment as it was understood; `config` is undefined where there are faults. */
+/** The parsed environment; `config` is undefined if there are errors. */
 export interface Inspection {
   config: Config | undefined
   readings: Reading[]
@@ -73,14 +73,14 @@ export interface Inspection {
   warnings: string[]
 }
 
-/** Reads the configuration; an empty value counts as unset. Throws `ConfigError` with every fault at once. */
+/** Reads the configuration; an empty value counts as unset. Throws a `ConfigError` with all errors. */
 export function readConfig(env: Environment = process.env): Config {
   const { config, faults } = inspectConfig(env)
   if (!config) throw new ConfigError(faults)
   return config
 }
 
-/** Reads the configuration, and reports the value and source of every setting; throws nothing. */
+/** Reads the configuration, and reports errors and the value and source of every setting. Never throws. */
 export function inspectConfig(env: Environment): Inspection {
   const reader = new Reader(env)
   const values = Object.entries(sections).flatMap(([title, section]) => {
@@ -100,7 +100,7 @@ export function inspectConfig(env: Environment): Inspection {
   return { config: faults.length > 0 ? undefined : config, readings, faults, warnings }
 }
 
-/** A bucket is used with its keys, and keys are of a bucket. */
+/** Reports an incomplete S3 store: bucket and keys must be set together. */
 function requireWholeStore(reader: Reader, config: Config): void {
   const { files_s3_bucket: bucket, files_s3_access_key_id: id, files_s3_secret_access_key: key } = config
   const named = { BUCKET: bucket, ACCESS_KEY_ID: id, SECRET_ACCESS_KEY: key, ENDPOINT: config.files_s3_endpoint }
@@ -109,23 +109,23 @@ function requireWholeStore(reader: Reader, config: Config): void {
     const variable = `CADRE_FILES_S3_${name}`
     const isFaulty = reader.faults.some((fault) => fault.name === variable)
     if (named[name] === undefined && !isFaulty)
-      reader.fault(variable, 'it is not set, and other settings of the store are', 'all of them, or none')
+      reader.fault(variable, 'it is unset, but other settings of the store are set', 'all of them, or none')
   }
 }
 
 function unknown(name: string, readings: readonly Reading[]): string {
   const names = readings.flatMap((known) => (known.is_secret ? [known.name, `${known.name}_FILE`] : [known.name]))
   const meant = nearest(name, names)
-  const advice = meant ? `did you mean ${meant}?` : '.env.example lists those that there are.'
+  const advice = meant ? `did you mean ${meant}?` : 'see .env.example for all settings.'
   return `${name} is not a setting and is ignored; ${advice}`
 }
 
-/** What the command line and the SDKs read: a shell may have exported them for both. */
+/** Variables of the command line and the SDKs, which a shell may have exported. */
 const ofClients = new Set(
   ['API_KEY', 'BASE_URL', 'PROJECT', 'PROFILE', 'OAUTH_CLIENT_ID'].map((name) => `CADRE_${name}`),
 )
 
-/** How the service is reached: as configured, or else where it listens. `port` is the one it got, never 0. */
+/** The URL of the service: as configured, or else where it listens. `port` is the actual port, never 0. */
 export function publicUrl(config: Pick<Config, 'host' | 'public_url'>, port: number): string {
   if (config.public_url) return config.public_url
   const host = ['0.0.0.0', '::'].includes(config.host)
@@ -136,13 +136,13 @@ export function publicUrl(config: Pick<Config, 'host' | 'public_url'>, port: num
   return `http://${host}:${port}`
 }
 
-/** Reads settings one by one; remembers which names it knows, what it read and what was wrong. */
+/** Reads settings one by one, and records known names, values and errors. */
 class Reader {
   readonly env: Environment
   readonly faults: SettingError[] = []
   readonly readings: Reading[] = []
   readonly secrets: string[] = []
-  /** Where what is read belongs. */
+  /** The section of the following settings. */
   section = ''
   readonly #known = new Set<string>()
 
@@ -210,7 +210,7 @@ class Reader {
   }
 }
 
-/** Providers are named by their variables, so a key without an address that is given or known would silently do nothing: it is a fault. */
+/** Reads further model servers. A key without an address, set or known, is an error, because it would have no effect. */
 function readProviders(reader: Reader): ProviderConfig[] {
   const middles = Object.keys(reader.env).flatMap((name) => {
     const [, middle] =
@@ -257,18 +257,18 @@ function readProviders(reader: Reader): ProviderConfig[] {
 
 const shownMax = 80
 
-/** A value as part of a message: one line, not long, without a password that slipped into a URL. */
+/** A value for a message: one line, cut, and without a password in a URL. */
 function show(value: string): string {
   const text = JSON.stringify(withoutUserInfo(value))
   return text.length > shownMax ? `${text.slice(0, shownMax)}…"` : text
 }
 
-/** A text without user names and passwords of URLs. */
+/** Text without user names and passwords of URLs. */
 function withoutUserInfo(text: string): string {
   return text.replace(/\/\/[^/@]*@/g, '//…@')
 }
 
-/** A secret, and the secret part of it: the password of a URL, the values of headers. */
+/** A secret and its secret parts: the password of a URL, the values of headers; also percent-decoded. */
 function secretsIn(text: string): string[] {
   const url = URL.parse(text)
   const parts = url ? [url.password] : text.split(',').map((entry) => entry.slice(entry.indexOf('=') + 1).trim())

@@ -71,7 +71,7 @@ describe('a service with another secret key than that of its database', () => {
     await database.drop()
   })
 
-  it('a service with another secret key than that of its database does not start, and says which key the database was made with and how to recover', async () => {
+  it('a service with another secret key than its database does not start, and its error names the key and the remedy', async () => {
     await assert.rejects(startOn(database.connection, { CADRE_SECRET_KEY }), (error) => {
       assert.ok(error instanceof WrongSecretKeyAtStart)
       for (const key of [first_key, CADRE_SECRET_KEY])
@@ -79,13 +79,13 @@ describe('a service with another secret key than that of its database', () => {
       assert.match(error.message, /CADRE_SECRET_KEY_LOST=acknowledged/)
       return true
     })
-    // Nothing has changed: the right key still starts.
+    // Nothing has changed: a service with the right key still starts.
     use(await startOn(database.connection))
     assert.equal((await send('GET', `${project}/credentials/${credential}`)).body.status, undefined)
     await service.stop()
   })
 
-  it('a service with another secret key than that of its database starts where the operator acknowledges the loss; stored secrets are marked as unreadable', async () => {
+  it('after the loss of the key is acknowledged a service starts with another one, and stored secrets are marked as unreadable', async () => {
     use(await startOn(database.connection, { CADRE_SECRET_KEY, CADRE_SECRET_KEY_LOST: 'acknowledged' }))
     const { body } = await send('GET', `${project}/credentials/${credential}`)
     assert.deepEqual([body.status, body.error.code], ['unreadable', 'secret_unreadable'])
@@ -98,7 +98,7 @@ describe('a service with another secret key than that of its database', () => {
     assert.deepEqual([tested.ok, tested.status], [false, 'unreadable'])
   })
 
-  it('a service with another secret key than that of its database fails calls of a model provider whose key it cannot read, until it is set again', async () => {
+  it('a call of a model provider whose key is unreadable fails until the key is set again', async () => {
     const task = await run(model_agent)
     assert.deepEqual([task.status, task.error.code, task.error.retryable], ['failed', 'secret_unreadable', false])
     assert.match(task.error.message, /key of the model provider acme/)
@@ -109,7 +109,7 @@ describe('a service with another secret key than that of its database', () => {
     assert.equal(ours.decrypt('model-provider', stored!.api_key, provider), 'sk-new-canary')
   })
 
-  it('a service with another secret key than that of its database fails tasks whose secrets it cannot read, and runs all others', async () => {
+  it('tasks with unreadable secrets fail, and all others run', async () => {
     for (const [agent, what] of [
       [secret_agent, 'environment variables of the agent'],
       [tool_agent, 'credential KEY'],
@@ -122,7 +122,7 @@ describe('a service with another secret key than that of its database', () => {
     assert.equal((await run(plain_agent)).status, 'completed')
   })
 
-  it('a service with another secret key than that of its database runs them again once the secrets are set again', async () => {
+  it('tasks run again once their secrets are set again', async () => {
     const set = await send('PUT', `${project}/credentials/${credential}`, { body: { value: 'new canary' } })
     assert.deepEqual([set.status, set.body.status], [200, undefined])
     assert.equal((await run(tool_agent)).status, 'completed')
@@ -130,7 +130,7 @@ describe('a service with another secret key than that of its database', () => {
     await eventually(async () => (await run(secret_agent)).status === 'completed')
   })
 
-  it('a service with another secret key than that of its database is from then on the one whose key the database has', async () => {
+  it('after an acknowledged loss the database has the new key, and a service with it starts as usual', async () => {
     await service.stop()
     await assert.rejects(startOn(database.connection), WrongSecretKeyAtStart)
     use(await startOn(database.connection, { CADRE_SECRET_KEY }))

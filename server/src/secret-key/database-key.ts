@@ -3,8 +3,8 @@ import { WrongSecretKeyAtStart, type Secrets } from '../platform/crypto/secrets.
 import type { Sql } from '../platform/postgres/database.ts'
 
 /**
- * Ids of the secret keys that the secrets of a database are encrypted with. `next` is there while the key is replaced: a process that
- * encrypts with it has started. Both are then needed to read everything.
+ * Ids of the secret keys of a database. `next` is set during a rotation, once a process that encrypts with it has started;
+ * both keys are then needed to read everything.
  */
 export interface DatabaseKeys {
   current: string
@@ -14,7 +14,7 @@ export interface DatabaseKeys {
 const currentName = 'key_id'
 const nextName = 'next_key_id'
 
-/** The keys of a database; undefined where no service has started on it. */
+/** The keys of a database; undefined if no service has started on it yet. */
 export async function findDatabaseKeys(sql: Sql): Promise<DatabaseKeys | undefined> {
   const rows = await sql<{ name: string; value: Buffer }>`
     select name, value from service_secret where name in (${currentName}, ${nextName})`
@@ -24,9 +24,10 @@ export async function findDatabaseKeys(sql: Sql): Promise<DatabaseKeys | undefin
 }
 
 /**
- * Compares the keys of a process with those of the database. Throws `WrongSecretKeyAtStart` where the process cannot read everything,
- * unless the operator says that the other key is lost: then this key is the database's from now on, and what was encrypted with
- * another one stays unreadable until it is set again. A process that encrypts with another key than the database's begins a rotation.
+ * Compares the keys of a process with those of the database. A process that encrypts with another key starts a rotation. If
+ * the operator acknowledged that the database's key is lost (`isLost`), this key becomes the database's, and secrets of the
+ * lost key stay unreadable until they are set again.
+ * @throws WrongSecretKeyAtStart if the process cannot read everything
  */
 export async function compareSecretKey(
   sql: Sql,
@@ -41,7 +42,7 @@ export async function compareSecretKey(
     await setDatabaseKey(sql, key_id)
     log.error(
       { key_id, lost_key_id: lost },
-      'The secret key of this database was replaced, as CADRE_SECRET_KEY_LOST says; stored secrets are unreadable until they are set again',
+      'the secret key of this database was replaced because of CADRE_SECRET_KEY_LOST; stored secrets are unreadable until they are set again',
     )
     return
   }
@@ -50,11 +51,11 @@ export async function compareSecretKey(
   if (current !== key_id || next !== undefined)
     log.warn(
       { key_id, database_key_id: current },
-      'The secret key of this database is being replaced; `cadre secret-key rotate` encrypts with the new one what is stored',
+      'the secret key of this database is being replaced; run `cadre secret-key rotate` to encrypt stored secrets with the new one',
     )
 }
 
-/** From now on everything in the database is encrypted with the key of this id. */
+/** Records that everything in the database is encrypted with this key, which ends a rotation. */
 export async function setDatabaseKey(sql: Sql, key_id: string): Promise<void> {
   await sql.begin(async (tx) => {
     await tx`

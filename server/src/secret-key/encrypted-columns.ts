@@ -6,18 +6,18 @@ export interface EncryptedColumn {
   column: string
   /** The label of its values (`Secrets.encrypt`). */
   label: string
-  /** SQL of the associated data of a row's value. */
+  /** SQL expression for the additional authenticated data (AAD) of a row's value. */
   aad: string
-  /** The primary key of the table in its order, with the types that PostgreSQL compares. */
+  /** The columns of the table's primary key in their order, with their types. */
   key: Readonly<Record<string, 'text' | 'integer' | 'bytea'>>
-  /** SQL of the rows whose values are encrypted; without it all are. */
+  /** SQL condition for the rows whose values are encrypted; without it all are. */
   where?: string
 }
 
 const byId = { aad: 'id', key: { id: 'text' } } as const
 const ofCredential = { aad: 'credential_id', key: { credential_id: 'text' } } as const
 
-/** Every column that is encrypted with the secret key: a test compares them with the schema. */
+/** Every column that is encrypted with the secret key. A test compares them with the schema. */
 export const encryptedColumns: readonly EncryptedColumn[] = [
   { table: 'agent', column: 'environment', label: secretLabels.agent_environment, ...byId },
   {

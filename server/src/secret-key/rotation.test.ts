@@ -40,7 +40,7 @@ describe('a rotation of the secret key', () => {
     const { body: task } = await send('POST', `${project}/agents/${agent}/tasks`, { body: { input: 'hi' } })
     return (await send('GET', `${project}/tasks/${task.id}?wait=20`)).body
   }
-  /** The ids of keys that encrypt something. */
+  /** Ids of keys that encrypt any value. */
   const keysInUse = async (): Promise<string[]> => {
     const uses = await findKeyUses(service.context.sql, signal)
     return [...new Set(uses.map(({ key_id }) => key_id))].toSorted()
@@ -78,7 +78,7 @@ describe('a rotation of the secret key', () => {
     await database.drop()
   })
 
-  it('every column that holds encrypted values is one that a rotation goes over', async () => {
+  it('a rotation includes every column with encrypted values', async () => {
     const columns = await service.context.sql<{ name: string }>`
       select c.relname || '.' || a.attname as name from pg_attribute a join pg_class c on c.oid = a.attrelid
       where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
@@ -98,13 +98,13 @@ describe('a rotation of the secret key', () => {
     assert.deepEqual([...labels].toSorted(), Object.values(secretLabels).toSorted())
   })
 
-  it('a process that only reads with the new key begins no rotation, so all can get it before one encrypts with it', async () => {
+  it('a new key as CADRE_SECRET_KEY_FALLBACK starts no rotation, so all processes can get it first', async () => {
     await restart({ CADRE_SECRET_KEY: oldKey, CADRE_SECRET_KEY_FALLBACK: newKey })
     assert.equal((await run()).status, 'completed')
     assert.deepEqual(await keysInUse(), [oldKeyId])
   })
 
-  it('during a rotation a process reads what the old key encrypted, encrypts with the new one, and gives a repeated request its first answer', async () => {
+  it('during a rotation a process decrypts with both keys, encrypts with the new one, and replays stored answers', async () => {
     await restart(rotating)
     assert.equal((await run()).status, 'completed')
     const { body } = await send('GET', `${project}/credentials`)
@@ -116,25 +116,25 @@ describe('a rotation of the secret key', () => {
     assert.deepEqual(await keysInUse(), [oldKeyId, newKeyId].toSorted())
   })
 
-  it('during a rotation a process with one of the two keys alone does not start', async () => {
+  it('during a rotation a process with only one of the two keys does not start', async () => {
     for (const key of [oldKey, newKey])
       await assert.rejects(startOn(database.connection, { CADRE_SECRET_KEY: key }), WrongSecretKeyAtStart)
   })
 
-  it('a rotation encrypts every kind of value anew, also one of many, and none that is stored elsewhere or cannot be read', async () => {
+  it('a rotation encrypts values of every kind again, in batches, and skips unreadable ones', async () => {
     const { sql } = service.context
     const old = makeSecrets(oldKey)
     const lost = makeSecrets('a key that was lost, of 32 characters or more')
     const [row] = await sql<{ id: string; created_by: string; project_id: number }>`
       select id, created_by, project_id from credential`
-    // More than are read at a time, and one whose key is lost.
+    // More than one batch, and one value whose key is lost.
     for (const [at, secrets] of [...Array.from({ length: 201 }, () => old), lost].entries()) {
       const id = newId('cred')
       await sql`
         insert into credential (id, project_id, name, value, created_by)
         values (${id}, ${row!.project_id}, ${`K${at}`}, ${secrets.encrypt(secretLabels.credential, `value ${at}`, id)}, ${row!.created_by})`
     }
-    // What only other services bring about.
+    // Values that only other services would make.
     const sealed = (label: string, of: string): Buffer => old.encrypt(label, `${label} of ${of}`, of)
     const [task] = await sql<{ id: string }>`select id from task order by id limit 1`
     await sql`update task_step set turn = ${sealed(secretLabels.model_turn, agent)} where task_id = ${task!.id}`
@@ -186,7 +186,7 @@ describe('a rotation of the secret key', () => {
     await sql`delete from credential where name ~ '^K[0-9]'`
   })
 
-  it('a rotation that has ended leaves a service that works with the new key alone', async () => {
+  it('after a rotation a service works with only the new key', async () => {
     await setDatabaseKey(service.context.sql, newKeyId)
     await assert.rejects(startOn(database.connection, { CADRE_SECRET_KEY: oldKey }), WrongSecretKeyAtStart)
     await restart({ CADRE_SECRET_KEY: newKey })

@@ -2,10 +2,10 @@ import { DamagedSecret, type Secrets } from '../platform/crypto/secrets.ts'
 import { raw, type Fragment, type Sql } from '../platform/postgres/database.ts'
 import { encryptedColumns, type EncryptedColumn } from './encrypted-columns.ts'
 
-/** Values read at a time. Each may have the length of an answer of the API or of a model's turn. */
+/** Values read at a time. Each may be as long as a response of the API or a model's turn. */
 const batchMax = 100
 
-/** How many values of a column are encrypted with a key. */
+/** Number of values of a column that are encrypted with a key. */
 export interface KeyUse {
   /** `table.column`. */
   what: string
@@ -13,22 +13,22 @@ export interface KeyUse {
   values: number
 }
 
-/** What a rotation did to a column, `table.column`. */
+/** The result of a rotation for a column. */
 export interface ColumnRotation {
   what: string
   encrypted: number
-  /** Values that no key here reads, or that were changed: they stay as they are. */
+  /** Values that no key of this process decrypts, or that are damaged; they stay unchanged. */
   unreadable: number
 }
 
 interface Row extends Record<string, unknown> {
   aad: string
   key_id: string | null
-  /** Of a value that is encrypted with another key than the one asked for. */
+  /** Null if the value has the key of the rotation. */
   value: Buffer | null
 }
 
-/** Which keys everything in the database is encrypted with; the values of a column are read in batches. Ended by `signal`. */
+/** Counts the values of every encrypted column by key, in batches, until `signal` aborts. */
 export async function findKeyUses(sql: Sql, signal: AbortSignal): Promise<KeyUse[]> {
   const uses: KeyUse[] = []
   for (const column of encryptedColumns) {
@@ -41,9 +41,9 @@ export async function findKeyUses(sql: Sql, signal: AbortSignal): Promise<KeyUse
 }
 
 /**
- * Encrypts with the key of `secrets` what is encrypted with another key that it reads, while services are at work: a value that one of
- * them changes meanwhile stays as that one wrote it. What is done stays done, so after an interruption the next call does the rest. It
- * goes over everything until it finds no more to do, and gives what the last time found.
+ * Encrypts with the key of `secrets` all values of another key that it can read, while services run: a value that a service
+ * changes meanwhile stays as the service wrote it. An interrupted call keeps its progress, and the next one does the rest.
+ * Repeats until a pass finds nothing to do, and returns the result of that pass.
  */
 export async function reencryptAll(
   sql: Sql,
@@ -81,7 +81,7 @@ async function reencrypt(
   return done
 }
 
-/** Undefined where the value was changed, or belongs to another row: then it was of no use before either. */
+/** Decrypts a value; undefined if it is damaged or belongs to another row. */
 function readable(secrets: Secrets, { label }: EncryptedColumn, value: Buffer, aad: string): string | undefined {
   try {
     return secrets.decrypt(label, value, aad)
@@ -91,7 +91,7 @@ function readable(secrets: Secrets, { label }: EncryptedColumn, value: Buffer, a
   }
 }
 
-/** The rows of a column's table in the order of its primary key, each with its value where another key than `key_id` encrypts it. */
+/** The rows of a column's table in the order of its primary key; with the value if it has another key than `key_id`. */
 async function* batches(
   sql: Sql,
   { table, column, aad, key, where = 'true' }: EncryptedColumn,
@@ -121,7 +121,7 @@ async function* batches(
   }
 }
 
-/** Writes values where they are still as they were read; gives how many. */
+/** Writes values whose row still has the value that was read; returns their number. */
 async function replace(
   sql: Sql,
   { table, column, key }: EncryptedColumn,
