@@ -74,7 +74,7 @@ describe('cadre config check', () => {
     const env = { PORT: 'http', CADRE_SECRET_KEY: 'canary', OPENAI_API_KEY_FILE: '/nowhere/key' }
     const { code, stdout, stderr } = await runCommand(env, ['config', 'check'])
     assert.equal(code, 1)
-    assert.match(stdout, /^ {2}PORT +http +environment {2}FAULT: "http" is not allowed$/m)
+    assert.match(stdout, /^ {2}PORT +http +environment {2}ERROR: "http" is not allowed$/m)
     for (const name of ['PORT', 'CADRE_SECRET_KEY', 'OPENAI_API_KEY_FILE'])
       assert.match(stderr, new RegExp(`^${name}: .+ Allowed: .+$`, 'm'))
     const json = await runCommand(env, ['config', 'check', '--json'])
@@ -190,8 +190,8 @@ describe('commands on a PostgreSQL of the operator’s', () => {
     const starts = [['serve'], ['serve', '--processes', '2']].map((args) => runCommand(waits, args))
     for (const { code, stdout, stderr } of await Promise.all(starts)) {
       assert.equal(code, 1)
-      assert.match(stderr, /cannot be reached: connect ECONNREFUSED 127.0.0.1:1. It was waited for 9 s/)
-      const said = stderr.split('\n').filter((line) => line.includes('The start waits for it'))
+      assert.match(stderr, /cannot be reached: connect ECONNREFUSED 127.0.0.1:1. The start gave up after 9 s/)
+      const said = stderr.split('\n').filter((line) => line.includes('Retrying'))
       const waited = said.map((line): number => JSON.parse(line).waited_seconds)
       // At 0 and 5 s, or up to 4 s later on a busy machine.
       assert.ok(waited.length >= 2, stderr)

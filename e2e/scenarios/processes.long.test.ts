@@ -78,7 +78,7 @@ describe('a service of three processes behind one port, with its embedded databa
     const [, killed] = ready()
     process.kill(killed!, 'SIGKILL')
     await eventually(async () => ready().length === count + 1, patience_ms)
-    const [ended] = entries('a process of the service ended; it is started again')
+    const [ended] = entries('a process of the service ended; restarting it')
     assert.deepEqual([ended!['pid'], ended!['signal']], [killed, 'SIGKILL'])
     assert.equal((await fetch(`${service.url}/readyz`)).status, 200)
   })

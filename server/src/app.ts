@@ -77,21 +77,21 @@ import { utilityRoutes } from './resources/utility/utility.routes.ts'
 import { deliveryRoutes } from './resources/webhooks/deliveries.routes.ts'
 import { webhookRoutes } from './resources/webhooks/webhooks.routes.ts'
 
-/** Bounds of connections: a slow or idle client is closed, never waited for. */
+/** Timeouts of connections: those of slow or idle clients are closed. */
 const headersTimeout_ms = 10_000
-/** With the time between two looks, a client that sends slowly is closed within 15 s. */
+/** Together with the checking interval, a client that sends slowly is closed within 15 s. */
 const requestTimeout_ms = 13_000
 const connectionsCheckingInterval_ms = 2000
 const keepAliveTimeout_ms = 72_000
 /**
- * Also of connections that wait to be accepted: the kernel drops what is beyond its queue, 511 where nothing is said, and the client
- * tries again after one, three and seven seconds.
+ * Also the length of the kernel's queue of connections to accept, by default 511: the kernel drops further ones, and their
+ * clients retry after one, three and seven seconds.
  */
 const connectionsMax = 2000
-/** Longer than any request line that is read: a parameter of any length is looked at, and names nothing. */
+/** Longer than any accepted request line, so that a long parameter gets a 404 of its operation instead of the router's. */
 const pathParameterMax = 65_536
 
-/** Builds the HTTP server: what happens to every request, then each slice by name. It does not listen yet. */
+/** Builds the HTTP server: hooks for every request, then the routes of each slice. It does not listen yet. */
 export async function buildApp(
   context: Context,
   agentProvisioner: AgentProvisioner,
@@ -99,7 +99,7 @@ export async function buildApp(
 ): Promise<FastifyInstance> {
   const { config } = context
   const app = Fastify({
-    // Its own lines only where something is wrong; requests are logged below.
+    // The framework logs only warnings and errors; requests are logged below.
     loggerInstance: context.log.child({}, { level: quietest(context.log.level, 'warn') }) as never,
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: newRequestId,
@@ -113,7 +113,7 @@ export async function buildApp(
     return503OnClosing: false,
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: pathParameterMax },
     frameworkErrors: (_error: unknown, request: FastifyRequest, reply: FastifyReply) => {
-      // A path that cannot be decoded names nothing. No hook ran before this.
+      // A path that cannot be decoded is unknown. No hook has run yet, so headers are set here.
       reply.headers({ ...headersOfEveryAnswer(context, request.id), 'x-response-time': '0ms' })
       answerUnknownPath(http, routes, request, reply)
       requests.unrouted(request.method, reply.statusCode)
@@ -121,13 +121,13 @@ export async function buildApp(
   } as Parameters<typeof Fastify>[0]) as unknown as FastifyInstance
   app.server.maxConnections = connectionsMax
   keepSlowBodies(app.server)
-  // Node would answer 417 to any expectation but 100-continue, with nothing that every answer has. It may be ignored (RFC 9110, 10.1.1).
+  // Node would answer unknown expectations with 417 and without the usual headers. They may be ignored (RFC 9110 §10.1.1).
   app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response))
   const routes = collectRoutes(app)
 
   await app.register(fastifyCookie, { secret: context.cookie_secrets })
   const http = httpContext(context, app)
-  // The members of its lines are known, and none of those that hold credentials is among them.
+  // The members of request log entries are known and have no credentials, so nothing needs redaction.
   const request_log = context.log.child({}, { redact: [] })
   refuseEarly(app.server, {
     admission: http.admission,
@@ -155,7 +155,7 @@ export async function buildApp(
   app.setErrorHandler(async (error: unknown, request, reply) => {
     if (isTooLarge(error)) await discardBody(request.raw)
     answerProblem(http, asProblem(error, request), request, reply, errorFormatOf(request))
-    // Without it Fastify answers once more, where a hook of the route is not through with the answer.
+    // Without it Fastify would respond again if a hook of the route is still working on the response.
     return reply
   })
 
@@ -249,7 +249,7 @@ function httpContext(context: Context, app: FastifyInstance): HttpContext {
   }
 }
 
-/** What every answer carries, whatever became of its request (decisions D4, D5). */
+/** Adds the headers and the log entry of every response (decisions D4, D5). */
 function decorateEveryAnswer(
   app: FastifyInstance,
   context: Context,
@@ -289,7 +289,7 @@ function decorateEveryAnswer(
   })
 }
 
-/** Keeps a request that a credential made. What a browser only reads says little, and the console reads all the time. */
+/** Records a request with a credential; except successful reads with a cookie, which the console sends all the time. */
 function noteRequest(recent: RecentRequests, request: FastifyRequest, reply: FastifyReply): void {
   const { principal, method } = request
   if (!principal || (principal.kind === 'session' && method === 'GET' && reply.statusCode < 400)) return
@@ -320,26 +320,26 @@ function headersOfEveryAnswer({ config }: Context, request_id: string): Record<s
   }
 }
 
-/** The level of the two that says less. */
+/** The less verbose of two levels. */
 function quietest(...levels: [string, string]): string {
   const order = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']
   return levels.sort((a, b) => order.indexOf(b) - order.indexOf(a))[0]
 }
 
-/** A path that there is not may hold anything, such as half a link of an invitation: what could be a token is left out. */
+/** An unknown path for the log. It may have a token, such as that of an invitation link, so long segments are replaced. */
 function unknownPath(url: string): string {
   const [path = ''] = url.split('?', 1)
   return path.replaceAll(/[^/]{24,}/g, '…')
 }
 
-/** A caller's own request id is never echoed, only logged, and only where it cannot forge a log line (decision D4). */
+/** The caller's request id, which is only logged, and only if it cannot forge a log line (decision D4). */
 function clientRequestId(header: string | string[] | undefined): string | undefined {
   return typeof header === 'string' && /^[A-Za-z0-9._-]{1,128}$/.test(header) ? header : undefined
 }
 
 /**
- * An unknown path or method is answered whatever its body is (decision D3): the framework would complain about the body
- * first. Slices that take bodies say themselves how.
+ * Ignores the body of a request with an unknown path or method (decision D3): the framework would check the body first.
+ * Routes with bodies register their parsers.
  */
 function leaveBodiesOfUnknownPaths(app: FastifyInstance): void {
   app.removeAllContentTypeParsers()
@@ -353,8 +353,8 @@ function leaveBodiesOfUnknownPaths(app: FastifyInstance): void {
 }
 
 /**
- * Bodies are read whole, as bytes, within the bound, and understood later: authentication comes first, and one check of
- * the content type in one place leaves nothing to the framework's own (decision D8).
+ * Reads bodies completely, as bytes, up to the limit; they are parsed after authentication. The content type is hidden from
+ * the framework and checked in one place (decision D8).
  */
 function readBodiesWhole(api: FastifyInstance): void {
   api.removeAllContentTypeParsers()
@@ -365,7 +365,7 @@ function readBodiesWhole(api: FastifyInstance): void {
   })
 }
 
-/** Bodies are left to their operations, which read them as they come. */
+/** Leaves bodies unread, for operations that stream them. */
 function readBodiesAsTheyCome(api: FastifyInstance): void {
   api.removeAllContentTypeParsers()
   api.addContentTypeParser('*', (_request, _payload, done) => done(null))
@@ -391,7 +391,7 @@ function asProblem(error: unknown, request: FastifyRequest): unknown {
     const body_bytes = request.routeOptions.bodyLimit ?? bounds.body_bytes
     return invalid({
       field: 'body',
-      message: `must have at most ${body_bytes} bytes (400, because this API has no 413)`,
+      message: `must have at most ${body_bytes} bytes`,
       code: 'too_long',
       max: body_bytes,
     })

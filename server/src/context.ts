@@ -12,30 +12,30 @@ import type { Database, Sql } from './platform/postgres/database.ts'
 import type { Egress } from './platform/egress/safe-fetch.ts'
 import type { Secrets } from './platform/crypto/secrets.ts'
 
-/** What every part of the service is handed. Made once, in `main.ts`; nothing else is global. */
+/** Dependencies of every part of the service. `service.ts` makes it once; nothing else is global. */
 export interface Context {
   config: Config
   log: Logger
   database: Database
-  /** The pool for everything that callers rely on: commits wait for the disk. */
+  /** The main pool, whose commits wait for the disk. */
   sql: Sql
-  /** The small pool that authenticates and counts: commits do not wait (decision 0003). */
+  /** The small pool for authentication and rate limits, whose commits do not wait for the disk (decision 0003). */
   auth_sql: Sql
   secrets: Secrets
-  /** The first signs cookies, all verify them, so that a secret can be replaced. */
+  /** The first one signs cookies and all verify them, so that a secret can be replaced. */
   cookie_secrets: string[]
   egress: Egress
   engine: Engine
-  /** Speaks with the issuers of credentials. */
+  /** Client for the issuers of OAuth credentials. */
   issuers: IssuerClient
-  /** Access tokens of credentials that renew themselves. */
+  /** Access tokens of OAuth credentials, which are renewed. */
   tokens: AccessTokens
   files: Files
-  /** How the model providers of the configuration, and these of an organization, answered when they were last asked. */
+  /** Results of the last checks of the configured model providers and of the given ones of an organization. */
   modelProviders: (own: readonly OpenedProvider[]) => Promise<ProviderStates>
   /** Models of organizations that have added providers. */
   organizationModels: OrganizationModels
-  /** True from the moment in which the service begins to stop. */
+  /** True once the service has begun to stop. */
   stopping?: boolean
   /** `CADRE_PUBLIC_URL`, or the address that the service listens on; known once it listens. */
   public_url: () => string

@@ -17,7 +17,7 @@ async function onEmptyDatabase(work: (sql: ReturnType<typeof openDatabase>['sql'
   }
 }
 
-test('an empty database gets an owner, an organization, a key and a client; what the configuration says is taken from it', async () => {
+test('the first start makes an owner, an organization, a key and a client with the configured values', async () => {
   const service = await startTestService({
     CADRE_ADMIN_API_KEY: `cadre_${'a'.repeat(32)}`,
     CADRE_OAUTH_CLIENT_ID: 'my-app',
@@ -60,7 +60,7 @@ test('an empty database gets an owner, an organization, a key and a client; what
   }
 })
 
-test('what the configuration does not say is made, and works', async () => {
+test('credentials that are not configured are generated, and work', async () => {
   await onEmptyDatabase(async (sql) => {
     const owner = await createFirstOwner({ sql, config: readConfig({}) })
     assert.ok(owner)
@@ -98,7 +98,7 @@ test('a later start changes nothing', async () => {
   })
 })
 
-test('of processes that start at once exactly one makes the owner', async () => {
+test('of processes that start at the same time exactly one makes the owner', async () => {
   await onEmptyDatabase(async (sql) => {
     const config = readConfig({})
     const owners = await Promise.all(Array.from({ length: 4 }, () => createFirstOwner({ sql, config })))

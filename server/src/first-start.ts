@@ -8,7 +8,7 @@ import { insertApiKey, newApiKey } from './resources/api-keys/api-keys.queries.t
 import { insertClient, newClientSecret } from './resources/oauth/oauth-clients.queries.ts'
 import { insertOrganization, insertUser, isWithoutUsers } from './resources/users/users.queries.ts'
 
-/** The first owner of a service, with the secrets that were set or made: to be shown once and kept nowhere (decision D69). */
+/** The first owner of a service, with configured and generated secrets in plain text, to be shown once (decision D69). */
 export interface FirstOwner {
   user_id: string
   org_id: string
@@ -19,7 +19,7 @@ export interface FirstOwner {
   oauth_client_id: string
   oauth_client_secret: string
   oauth_redirect_uri: string
-  /** The members above that were made here, because the configuration does not say them. */
+  /** The members above that were generated because they are not configured. */
   generated: string[]
 }
 
@@ -31,21 +31,21 @@ export type FirstStartConfig = Pick<
 export interface FirstStart {
   sql: Sql
   config: FirstStartConfig
-  /** Keeps what was made, before it takes effect: a crash between the two must not lose the only copy. */
+  /** Called before the commit, to store the credentials: a crash must not lose the only copy. */
   keep?: ((owner: FirstOwner) => Promise<void>) | undefined
 }
 
 /**
- * Where an app on the owner's own machine waits, when the configuration does not say where: on any port, because the
- * first client is a native one then (RFC 8252 7.3), and under either name.
+ * Default redirect URIs of the first client, for an app on the owner's machine. The client is then a native one, so any port
+ * is allowed (RFC 8252 §7.3).
  */
 const loopbackRedirect = 'http://127.0.0.1/callback'
 const loopbackRedirects = [loopbackRedirect, 'http://localhost/callback']
 
 /**
- * Gives an empty database its owner, an organization, an API key with scope `admin` and a confidential OAuth client
- * (decision D69). Undefined where there are users already: a later start changes nothing, and of processes that start
- * at once one makes it and the others wait.
+ * Creates the first owner, an organization, an API key with scope `admin` and a confidential OAuth client in an empty
+ * database (decision D69). Returns undefined if there are users already. Of processes that start at the same time one
+ * creates them, and the others wait.
  */
 export async function createFirstOwner({ sql, config, keep }: FirstStart): Promise<FirstOwner | undefined> {
   if (!(await isWithoutUsers(sql))) return undefined
@@ -56,7 +56,7 @@ export async function createFirstOwner({ sql, config, keep }: FirstStart): Promi
     await tx`select pg_advisory_xact_lock(hashtext('cadre first start'))`
     if (!(await isWithoutUsers(tx))) return undefined
     const user = await insertUser(tx, { email: owner.email, name: 'Owner', password_hash })
-    if (!user) throw new Error('an empty database has no address that is taken')
+    if (!user) throw new Error('the e-mail address is taken in an empty database')
     const organization = await insertOrganization(tx, 'My organization', user.id)
     const whose = { user_id: user.id, org_id: organization.id }
     const key = await insertApiKey(tx, whose, owner.api_key, {
@@ -73,7 +73,7 @@ export async function createFirstOwner({ sql, config, keep }: FirstStart): Promi
       scopes: [...scopes],
       native: config.oauth_redirect_uri === undefined,
     })
-    if (!client) throw new Error('an empty database has no client of this identifier')
+    if (!client) throw new Error('the client id is taken in an empty database')
     const { secret_hash: _, ...app } = client
     const made = { ...owner, ...whose }
     const detail = { reason: 'first_start' }
@@ -92,7 +92,7 @@ export async function createFirstOwner({ sql, config, keep }: FirstStart): Promi
   })
 }
 
-/** The values of the configuration, and new ones for those that it does not say. */
+/** The configured values, and generated ones for the rest. */
 function firstValues(config: FirstStartConfig): Omit<FirstOwner, 'user_id' | 'org_id'> {
   const generated: string[] = []
   const value = (name: keyof FirstOwner, given: string | undefined, make: () => string): string => {
@@ -111,7 +111,7 @@ function firstValues(config: FirstStartConfig): Omit<FirstOwner, 'user_id' | 'or
   }
 }
 
-/** 100 random bits in groups that can be read aloud: `3kf9x-…`. */
+/** Makes a password of 100 random bits, in groups that are easy to read aloud: `3kf9x-…`. */
 export function newPassword(): string {
   return Array.from({ length: 4 }, () => randomText(5)).join('-')
 }

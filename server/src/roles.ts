@@ -1,6 +1,6 @@
 /**
- * What a process of the service does. `api` answers requests and watches tasks; `worker` runs them, and does all that is
- * done in the background: schedules, webhooks, retention, what dead processes left; `all` does both.
+ * The role of a process. `api` answers requests and streams tasks; `worker` runs tasks and background jobs: schedules,
+ * webhooks, retention, tasks of dead workers. `all` does both.
  */
 export const roles = ['all', 'api', 'worker'] as const
 
@@ -11,7 +11,7 @@ export function servesApi(role: Role): boolean {
   return role !== 'worker'
 }
 
-/** Whether a process of this role runs tasks and works in the background. */
+/** Whether a process of this role runs tasks and background jobs. */
 export function works(role: Role): boolean {
   return role !== 'api'
 }

@@ -19,14 +19,14 @@ import { shareTestService } from '../test/shared-service.ts'
 import { testServer, type TestServer } from '../test/postgres.ts'
 import { createProject } from '../test/fixtures.ts'
 
-/** Shared by the tests, which start separate services. */
+/** The database of all tests, which start separate services. */
 let server: TestServer
 before(async () => {
   server = await testServer()
 })
 after(() => server.release())
 
-/** A way to a PostgreSQL socket that can be cut and mended. */
+/** A proxy of a PostgreSQL socket that can be cut and restored. */
 async function breakableWay(host: string, port: number) {
   const folder = await mkdtemp(join(tmpdir(), 'cadre-way-'))
   const sockets = new Set<Socket>()
@@ -59,7 +59,7 @@ async function breakableWay(host: string, port: number) {
 }
 
 describe('a service whose database is out of reach (decisions D13, D102)', () => {
-  it('a service whose database is out of reach says so with 503 and when to try again, lives on, and serves as soon as it is back', async () => {
+  it('a service without its database answers 503 with Retry-After, stays alive, and serves again once it is back', async () => {
     const database = await makeTestDatabase()
     const way = await breakableWay(String(database.connection.host), Number(database.connection.port))
     const service = await startOn({ ...database.connection, host: way.folder }, {}, { timeoutMultiplier: 1 })
@@ -90,7 +90,7 @@ describe('a service whose database is out of reach (decisions D13, D102)', () =>
 })
 
 describe('a service whose connections are all in use', () => {
-  it('a service whose connections are all in use says so after two seconds, and serves those that wait when they can go on (decision D13)', async () => {
+  it('a service whose connections are all in use answers 503 after two seconds, and serves requests that get one in time (decision D13)', async () => {
     const test = await shareTestService()
     const other = await startAnother(test, {}, { timeoutMultiplier: 1 })
     const send = sender(other.url, test.owner.api_key)
@@ -100,7 +100,7 @@ describe('a service whose connections are all in use', () => {
       await tx.script('lock table project in exclusive mode')
       const create = (_: unknown, i: number) => send('POST', '/api/v1/projects', { body: { name: `waiting-${i}` } })
       replies = Promise.all(Array.from({ length: connectionsMax }, create))
-      // Connections that the service uses for itself are soon free again, so each has to wait for the lock.
+      // Connections of background jobs are soon free again, so each statement has to wait for the lock.
       await eventually(async () => {
         const waiting =
           await test.sql`select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query like '%insert into project%'`
@@ -117,7 +117,7 @@ describe('a service whose connections are all in use', () => {
 })
 
 describe('a service that stops', () => {
-  it('a service that stops is not ready any more, and finishes what it has begun', async () => {
+  it('a stopping service is not ready, and finishes requests in flight', async () => {
     const test = await shareTestService()
     const other = await startAnother(test)
     const send = sender(other.url, test.owner.api_key)
@@ -141,7 +141,7 @@ describe('a service that stops', () => {
     await test.stop()
   })
 
-  it('a service that stops hands its tasks back while the last requests are still being sent', async () => {
+  it('a stopping service releases its tasks while the last requests are still being sent', async () => {
     const test = await shareTestService()
     const other = await startAnother(test)
     const project = await createProject(test.send, 'handed-back')
@@ -153,7 +153,7 @@ describe('a service that stops', () => {
         ({ worker_id }) => worker_id,
       )
     const mine = other.context.engine.worker_id
-    // One of the two processes takes each.
+    // Each of the two processes takes one.
     await eventually(async () => {
       const input = '[{"delay_ms": 600000}]'
       await test.send('POST', `${agents}/${agent.id}/tasks`, { body: { input } })
@@ -181,7 +181,7 @@ describe('a service that stops', () => {
     await test.stop()
   })
 
-  it('a service that stops does not wait for connections that were opened in advance and never used', async () => {
+  it('a stopping service does not wait for unused connections', async () => {
     const test = await startTestService()
     const { hostname, port } = new URL(test.url)
     const socket = connect(Number(port), hostname)
@@ -191,7 +191,7 @@ describe('a service that stops', () => {
     await Promise.all([test.stop(), ended])
   })
 
-  it('a service that stops fails its readiness first', async () => {
+  it('a stopping service fails its readiness probe first', async () => {
     const test = await startTestService()
     test.service.context.stopping = true
     const { status, headers, body } = await test.send('GET', '/readyz')
@@ -202,7 +202,7 @@ describe('a service that stops', () => {
 })
 
 describe('two services on one database', () => {
-  it('two services on one database have one owner, and each serves what the other made', async () => {
+  it('two services on one database have one owner, and each serves resources that the other created', async () => {
     const test = await shareTestService()
     const other = await startAnother(test)
     try {

@@ -43,24 +43,24 @@ import { compareSecretKey } from './secret-key/database-key.ts'
 import { version } from './version.ts'
 import { makeTracing } from './platform/tracing/make-tracing.ts'
 
-/** Connections of the pool that authenticates and counts. */
+/** Connections of the pool for authentication and rate limits. */
 const authConnectionsMax = 6
 
-/** What a service is made from. */
+/** Options of a service process. */
 export interface ServiceOptions {
   config: Config
-  /** What this process does; everything where it is not said. */
+  /** Defaults to `all`. */
   role?: Role
   /** Whether other processes of the service listen on the same port (`SO_REUSEPORT`). */
   shares_port?: boolean | undefined
-  /** Encrypts what must be read back and signs cookies. */
+  /** Encrypts stored secrets and signs cookies. */
   secret_key: string
   /** A PostgreSQL URL, or settings of `pg` (the embedded server's socket). */
   connection: string | pg.ClientConfig
   log: Logger
-  /** How many times as long as usual the database may take; see `openDatabase`. */
+  /** Factor for timeouts of the database; see `openDatabase`. */
   timeoutMultiplier?: number
-  /** Keeps what the first start generates, before it takes effect. */
+  /** Stores the credentials of the first start before they take effect. */
   keepCredentials?: (owner: FirstOwner) => Promise<void>
 }
 
@@ -69,38 +69,38 @@ export interface Service {
   context: Context
   app: FastifyInstance
   role: Role
-  /** Where it listens, as users reach it; a worker answers probes there. */
+  /** The URL for users; a worker answers only probes there. */
   url: string
   port: number
-  /** Where its metrics are; undefined where they are not served. */
+  /** URL of the metrics; undefined if they are not served. */
   metrics_url: string | undefined
-  /** Where its pages for people are; undefined where they are not served. */
+  /** URL of the console; undefined if it is not served. */
   console_url: string | undefined
-  /** What the first start made; undefined where the database had an owner (decision D69). */
+  /** Credentials of the first start; undefined if the database already had an owner (decision D69). */
   first_owner: FirstOwner | undefined
   /**
-   * Readiness goes first, and requests are still accepted for `CADRE_DRAIN_SECONDS`; then requests in flight finish, while
-   * tasks are handed back; then connections close. Requests that take longer than 25 s are cut off.
+   * Stops the service: it is no longer ready, releases its tasks, and accepts requests for `CADRE_DRAIN_SECONDS`; then
+   * requests in flight finish, and connections close. Requests that take longer than 25 s are cut off.
    */
   stop(): Promise<void>
 }
 
 /**
- * Starts everything that one process of a role does: migrates, makes the first owner, serves the API, works on tasks.
- * `stop` undoes it in the opposite order.
+ * Starts one process in its role: migrates, makes the first owner, serves the API, runs tasks. `stop` stops the parts in
+ * reverse order.
  */
 export async function startService(options: ServiceOptions): Promise<Service> {
   const started = new AsyncDisposableStack()
   try {
     return await start(options, started)
   } catch (error) {
-    // What was started would go on with a database that its owner stops now, and tell of each statement that fails.
+    // Parts that already run would continue on a database that the caller stops next, and log every failed statement.
     await started.disposeAsync()
     throw error
   }
 }
 
-/** Starts the service, and hands what ends each of its parts to `started`. */
+/** Starts the service, and registers the stop of each part with `started`. */
 async function start(
   {
     config,
@@ -115,8 +115,8 @@ async function start(
   started: AsyncDisposableStack,
 ): Promise<Service> {
   const onError = (error: Error): void => {
-    // The embedded server ends the last connections itself when it stops.
-    if (!started.disposed) log.warn({ err: error }, 'a database connection was lost')
+    // The embedded server closes the last connections when it stops.
+    if (!started.disposed) log.warn({ err: error }, 'an idle database connection was lost; the pool replaces it')
   }
   const database = openDatabase({ connection, timeoutMultiplier, onError })
   const authentication = openDatabase({
@@ -240,7 +240,7 @@ async function start(
       ]
     : []
   let resting: Promise<unknown> | undefined
-  /** Begins nothing more in the background. */
+  /** Stops background jobs and releases tasks. */
   const rest = async (): Promise<void> => {
     context.stopping = true
     await (resting ??= Promise.all([engine.release(), ...background.map((one) => one.stop())]))
@@ -258,7 +258,7 @@ async function start(
   const { host } = config
   const closeListeners = await listen(app, { host, port: config.port, shares_port })
   port = (app.server.address() as AddressInfo).port
-  // A caller that sees the service as ready may create tasks.
+  // Callers may create tasks as soon as the service is ready.
   await engine.ready
 
   return {
@@ -271,7 +271,7 @@ async function start(
     console_url: config.console && servesApi(role) ? `${context.public_url()}/` : undefined,
     first_owner,
     async stop() {
-      // While the last requests are answered.
+      // Runs while the last requests are answered.
       const ended = rest()
       ended.catch(() => {})
       if (servesApi(role)) await delay(config.drain_seconds * 1000)
@@ -282,7 +282,7 @@ async function start(
   }
 }
 
-/** What the operator says of a native provider. */
+/** The settings of a native provider. */
 function nativeSettings(config: Config, name: NativeProviderName) {
   return {
     api_key: config[`${name}_api_key`],
@@ -293,8 +293,8 @@ function nativeSettings(config: Config, name: NativeProviderName) {
 }
 
 /**
- * Whether only this machine can reach the service, so that the creator of a webhook is on it anyway (decision D104).
- * Behind a reverse proxy it listens on loopback too, and its clients may be anywhere.
+ * Whether only this machine can reach the service, so that webhooks may go to this machine too (decision D104). Behind a
+ * reverse proxy the service also listens on loopback, but its clients may be anywhere.
  */
 function isForThisMachine({ host, public_url, trusted_proxies }: Config): boolean {
   const here = ['127.0.0.1', '[::1]', '::1', 'localhost']
@@ -307,7 +307,7 @@ function databaseAddress(url: string | undefined): { host: string; port: number 
   return parsed ? { host: parsed.hostname, port: Number(parsed.port || 5432) } : undefined
 }
 
-/** Where bytes of files go by the settings; undefined for the database. */
+/** The configured store for contents of files; undefined for the database. */
 async function objectStoreOf(config: Config): Promise<ObjectStore | undefined> {
   const { files_s3_bucket: bucket, files_s3_endpoint: endpoint, files_s3_region: region } = config
   const { files_s3_access_key_id: access_key_id, files_s3_secret_access_key: secret_access_key } = config

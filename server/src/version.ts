@@ -4,6 +4,6 @@ import { root } from './platform/root.ts'
 
 const manifest: unknown = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
 
-/** The version of this build, as `package.json` has it. */
+/** The version of this build in `package.json`. */
 export const version: string =
   typeof manifest === 'object' && manifest !== null && 'version' in manifest ? String(manifest.version) : '0.0.0'

@@ -2,12 +2,12 @@ import type { FirstOwner } from './first-start.ts'
 import { isConsoleBuilt } from './resources/utility/console/console-files.ts'
 import type { Service } from './service.ts'
 
-/** A checkout without the packages that build the console; the installed package has it. */
+/** Shown in a checkout in which the console was not built; the package includes it. */
 const notBuilt = 'not built; build it with `npm ci && npm run build`, or set CADRE_CONSOLE=off'
 
 /**
- * What the operator reads when the service is ready: where it is, what the first start generated (only here and in
- * `credentials.json`), and a line to paste that creates something.
+ * The text for the operator when the service is ready: its URLs, the generated credentials of a first start, and a command
+ * that creates a project.
  */
 export function welcome(
   {
@@ -45,7 +45,7 @@ export function welcome(
   return lines.join('\n') + '\n'
 }
 
-/** What the first start generated, to be shown once; no lines where the configuration said it all. */
+/** The generated credentials of the first start, to be shown once; no lines if all are configured. */
 export function generatedLines(first_owner: FirstOwner, credentials_file: string | undefined): string[] {
   const shown = {
     email: ['Owner', first_owner.email],
@@ -57,8 +57,8 @@ export function generatedLines(first_owner: FirstOwner, credentials_file: string
   } as const
   const secrets = Object.entries(shown).filter(([name]) => first_owner.generated.includes(name))
   if (secrets.length === 0) return []
-  const lines = ['This was generated and is shown once:', '']
+  const lines = ['These credentials were generated and are shown once:', '']
   for (const [, [label, value]] of secrets) lines.push(`  ${label.padEnd(13)} ${value}`)
-  if (credentials_file) lines.push('', `It is also kept in ${credentials_file} (readable by you alone).`)
+  if (credentials_file) lines.push('', `They are also stored in ${credentials_file} (readable only by you).`)
   return [...lines, '']
 }

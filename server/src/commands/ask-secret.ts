@@ -3,18 +3,19 @@ import { Writable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { CommandError } from './command.ts'
 
-/** More than any secret has. */
+/** Maximum length of a secret on standard input. */
 const secretMax_chars = 4096
 
 /**
- * A secret from the user: typed twice without being shown where standard input is a terminal, and the
- * first line of it otherwise. `what` names it in the questions. Throws `CommandError` where there is none, or where the
- * two differ.
+ * Asks the user for a secret: in a terminal it is typed twice without echo; otherwise it is the first line of standard
+ * input. `what` names it in the prompts.
+ * @throws CommandError if nothing is entered, or if the two entries differ
  */
 export async function askSecret(what: string, signal: AbortSignal): Promise<string> {
   if (!process.stdin.isTTY) return firstLine(what)
   const secret = await ask(`${what}: `, signal)
-  if ((await ask(`${what} again: `, signal)) !== secret) throw new CommandError('The two are not the same.')
+  if ((await ask(`${what} again: `, signal)) !== secret)
+    throw new CommandError('The two entries differ. Nothing was changed.')
   return given(what, secret)
 }
 
@@ -35,12 +36,12 @@ function given(what: string, secret: string): string {
   return secret
 }
 
-/** Asks on standard error, so that standard output stays the command's; what is typed is written nowhere. */
+/** Prompts on standard error, because standard output is for results; the input is not echoed. */
 async function ask(question: string, signal: AbortSignal): Promise<string> {
   const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() })
   const terminal = createInterface({ input: process.stdin, output: nowhere, terminal: true })
   const closed = Promise.withResolvers<never>()
-  // Ctrl-C reaches this process as a key here, not as a signal.
+  // In raw mode Ctrl-C arrives as a key instead of a signal.
   terminal.on('SIGINT', () => process.kill(process.pid, 'SIGINT'))
   terminal.on('close', () => closed.reject(new CommandError('Nothing was entered.')))
   closed.promise.catch(() => {})

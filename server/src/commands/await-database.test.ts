@@ -11,7 +11,7 @@ import { Interrupted } from './interrupted.ts'
 const quiet = pino({ level: 'silent' })
 const never = new AbortController().signal
 
-describe('the start of a service whose database is away', () => {
+describe('a start without a database', () => {
   let database: Awaited<ReturnType<typeof makeTestDatabase>>
   let url: (port: number) => string
   let port: number
@@ -30,7 +30,7 @@ describe('the start of a service whose database is away', () => {
     await database.drop()
   })
 
-  /** The database, at another port. */
+  /** Starts the database at another port. */
   const open = (): void => {
     const { host, port: number } = database.connection
     proxy = createServer((socket) => {
@@ -47,18 +47,21 @@ describe('the start of a service whose database is away', () => {
     },
   })
 
-  it('the start of a service whose database is away ends after its time with what is wrong and how long it waited', async () => {
+  it('a start without a database fails after its time with the error and the time', async () => {
     const config = { database_url: url(port), database_wait_seconds: 1 }
     const began = performance.now()
     await assert.rejects(awaitDatabase(config, { log: quiet, signal: never }), (error) => {
       assert.ok(error instanceof CommandError)
-      assert.match(error.message, /cannot be reached: connect ECONNREFUSED .* It was waited for 1 s, as CADRE_DATABASE/)
+      assert.match(
+        error.message,
+        /cannot be reached: connect ECONNREFUSED .* The start gave up after 1 s \(CADRE_DATABASE/,
+      )
       return true
     })
     assert.ok(performance.now() - began >= 1000)
   })
 
-  it('the start of a service whose database is away ends at once where it may not wait, and when it is called off', async () => {
+  it('a start without a database fails at once if it may not wait, or if it is interrupted', async () => {
     await assert.rejects(
       awaitDatabase({ database_url: url(port), database_wait_seconds: 0 }, { log: quiet, signal: never }),
       /cannot be reached: connect ECONNREFUSED 127.0.0.1:\d+\.$/,
@@ -71,13 +74,13 @@ describe('the start of a service whose database is away', () => {
     await assert.rejects(waiting, Interrupted)
   })
 
-  it('the start of a service whose database is away says that it waits, and goes on once the database is there', async () => {
+  it('a start without a database logs that it retries, and continues once the database is there', async () => {
     await awaitDatabase({ database_url: url(port), database_wait_seconds: 60 }, { log, signal: never })
     assert.equal(lines.length, 1)
-    assert.match(lines[0]!.text, /^The database of DATABASE_URL cannot be reached: .* The start waits for it$/)
+    assert.match(lines[0]!.text, /^The database of DATABASE_URL cannot be reached: .* Retrying$/)
   })
 
-  it('the start of a service whose database is away does not wait for what only an operator can mend', async () => {
+  it('a start does not retry an error that needs an operator', async () => {
     const missing = url(port).replace(/[^/]*$/, 'no_such_database')
     await assert.rejects(
       awaitDatabase({ database_url: missing, database_wait_seconds: 60 }, { log: quiet, signal: never }),

@@ -11,15 +11,16 @@ const again_ms = 500
 const say_ms = 5000
 
 /**
- * What ends without an operator: nothing answers yet, no name yet, a server that starts, stops or has no connection left. A refused
- * password or a missing database is for an operator.
+ * Transient errors: no answer yet, no name yet, or a server that starts, stops or has no connection left. A refused password
+ * or a missing database needs an operator.
  */
-const passing = /^(ECONN|ENOTFOUND|ETIMEDOUT|EHOST|ENETUNREACH|EAI_|EPIPE|ENOENT$|08|53300|57P)/
-const passingWithoutCode = /timeout|terminated/i
+const transient = /^(ECONN|ENOTFOUND|ETIMEDOUT|EHOST|ENETUNREACH|EAI_|EPIPE|ENOENT$|08|53300|57P)/
+const transientWithoutCode = /timeout|terminated/i
 
 /**
- * Waits until the database of `DATABASE_URL` takes connections, `CADRE_DATABASE_WAIT_SECONDS` at most, and says so every 5 s. Throws a
- * `CommandError` after that, what does not end without an operator at once, and `Interrupted` where `signal` ends it.
+ * Waits until the database of `DATABASE_URL` accepts connections, at most `CADRE_DATABASE_WAIT_SECONDS`; logs a warning every
+ * 5 s.
+ * @throws CommandError after that time, or at once for an error that is not transient; `Interrupted` if `signal` aborts
  */
 export async function awaitDatabase(
   { database_url, database_wait_seconds }: Pick<Config, 'database_url' | 'database_wait_seconds'>,
@@ -33,14 +34,14 @@ export async function awaitDatabase(
     if (error === undefined) return
     const reason = explainDatabaseError(error, { database_url })
     const waited_ms = performance.now() - began
-    if (!passes(error)) throw reason
+    if (!isTransient(error)) throw reason
     if (waited_ms >= wait_ms) throw afterWaiting(reason, database_wait_seconds)
     if (performance.now() - said >= say_ms) {
       said = performance.now()
       const message = reason instanceof Error ? reason.message : String(reason)
       log.warn(
         { waited_seconds: Math.round(waited_ms / 1000), wait_seconds: database_wait_seconds },
-        `${message} The start waits for it`,
+        `${message} Retrying`,
       )
     }
     await delay(Math.min(again_ms, wait_ms - waited_ms), undefined, { signal }).catch(() => {
@@ -49,7 +50,7 @@ export async function awaitDatabase(
   }
 }
 
-/** Connects once and gives why that failed. */
+/** Connects once; returns the error, or undefined. */
 async function connect(connectionString: string): Promise<unknown> {
   const client = new pg.Client({
     connectionString,
@@ -67,15 +68,15 @@ async function connect(connectionString: string): Promise<unknown> {
   }
 }
 
-function passes(error: unknown): boolean {
+function isTransient(error: unknown): boolean {
   const first: unknown = error instanceof AggregateError ? error.errors[0] : error
   if (!(first instanceof Error)) return false
   const code: unknown = 'code' in first ? first.code : undefined
-  return typeof code === 'string' ? passing.test(code) : passingWithoutCode.test(first.message)
+  return typeof code === 'string' ? transient.test(code) : transientWithoutCode.test(first.message)
 }
 
 function afterWaiting(reason: unknown, seconds: number): unknown {
   if (!(reason instanceof CommandError) || seconds === 0) return reason
-  const message = `${reason.message} It was waited for ${seconds} s, as CADRE_DATABASE_WAIT_SECONDS says.`
+  const message = `${reason.message} The start gave up after ${seconds} s (CADRE_DATABASE_WAIT_SECONDS).`
   return new CommandError(message, reason.cause)
 }

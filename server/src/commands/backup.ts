@@ -11,15 +11,14 @@ import { CommandError, defineCommand, UsageError } from './command.ts'
 import { withInstallation } from './installation.ts'
 import { keyHere } from './secret-keys.ts'
 
-/** `cadre backup`: everything that a restore needs, but for the key. */
+/** `cadre backup`: writes everything that a restore needs, except the secret key. */
 export const backup = defineCommand({
   description:
     'Writes all data of one moment to one compressed file (tar, gzip) with checksums, while the service runs and stays available. ' +
     '`cadre restore` loads the file into an empty database, embedded or not, of this version or a later one.\n' +
     'The secret key is not in the backup: keep a copy of it elsewhere. It is CADRE_SECRET_KEY, or the file secret.key of the data ' +
     'folder. Environment variables of agents, credentials and webhook secrets cannot be decrypted without it.\n' +
-    'Files of agents whose bytes are in an S3-compatible store (CADRE_FILES_S3_BUCKET) are in the backup by name and digest alone: back up ' +
-    'the bucket after it.\n' +
+    'For files in an S3-compatible store (CADRE_FILES_S3_BUCKET) the backup has only names and digests: back up the bucket after it.\n' +
     'The file appears under its name once it is complete. Its mode is 0600.',
   examples: [
     'cadre backup',

@@ -1,11 +1,11 @@
 import type { Environment } from '../config/config.ts'
 
-/** An option of a command, by its long name. A secret is never one: others see the command line of a process. */
+/** An option of a command, by its long name. Never a secret, because other users can see the command line of a process. */
 export interface CommandOption {
   type: 'boolean' | 'string'
   short?: string
   description: string
-  /** What stands for the value in the help: `file` is shown as `--name <file>`. For strings only. */
+  /** Placeholder for the value in the help: `file` is shown as `--name <file>`. Only for strings. */
   value?: string
 }
 
@@ -18,7 +18,7 @@ export interface CommandArgument {
 type Options = Readonly<Record<string, CommandOption>>
 type Arguments = readonly CommandArgument[]
 
-/** What any command is called with. */
+/** The context of a command. */
 export interface CommandContext {
   env: Environment
   /** Aborted by the first SIGINT or SIGTERM; a second one ends the process at once. */
@@ -41,20 +41,20 @@ export interface Call<O extends Options, A extends Arguments> extends CommandCon
   arguments: { [Argument in A[number] as Argument['name']]: string }
 }
 
-/** A command that runs on the machine of a service, as data: parsing, help and reference are made from it. */
+/** A command that runs on the machine of a service, as data from which parsing, help and reference are made. */
 export interface CommandDefinition<O extends Options, A extends Arguments> {
-  /** What its help says beyond the summary, in paragraphs. */
+  /** Paragraphs of the help after the summary. */
   description: string
   examples: readonly string[]
   arguments: A
   options: O
-  /** What its exit codes mean, where they differ from those of all commands. */
+  /** Meanings of exit codes that differ from those of all commands. */
   exits?: Readonly<Record<number, string>>
   /** Runs it and returns the exit code. Throws `CommandError` for errors that the operator can fix. */
   run(call: Call<O, A>): Promise<number>
 }
 
-/** A command whatever its options are. */
+/** A command with any options. */
 export interface Command extends Omit<CommandDefinition<Options, Arguments>, 'run'> {
   run(call: CommandContext & Parsed): Promise<number>
 }
@@ -66,7 +66,7 @@ export type CommandTable = Readonly<Record<string, { summary: string; load: () =
 export function defineCommand<const O extends Options, const A extends Arguments>(
   definition: CommandDefinition<O, A>,
 ): Command {
-  // The command line was parsed by these definitions.
+  // The command line was parsed by these definitions, so the types match.
   return { ...definition, run: (call) => definition.run(call as CommandContext & Parsed & Call<O, A>) }
 }
 

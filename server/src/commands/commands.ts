@@ -1,6 +1,6 @@
 import type { CommandTable } from './command.ts'
 
-/** The commands that run on the machine of a service, in the order of the help. Each is loaded when it is called. */
+/** The commands that run on the machine of a service, in the order of the help. Each is loaded on demand. */
 export const serverCommands = {
   serve: {
     summary: 'Start the service; `npm start` does the same.',

@@ -3,21 +3,21 @@ import { parseEnv } from 'node:util'
 import { type SettingError, type Environment, inspectConfig, type Reading } from '../config/config.ts'
 import { defineCommand } from './command.ts'
 
-/** What is shown of a setting. */
+/** A setting as printed. */
 interface ShownSetting {
   section: string
   name: string
   /** A secret is only `set` or `unset`. */
   value: string | null
   is_secret: boolean
-  /** `default` also where there is none: then `value` is null. */
+  /** `default` also without a default; `value` is then null. */
   source: 'environment' | '.env' | 'file' | 'default'
   /** The file with a secret's value. */
   file?: string
   fault?: string
 }
 
-/** `cadre config check`: what the service would be started with. */
+/** `cadre config check`: shows the settings that the service would start with. */
 export const configCheck = defineCommand({
   description:
     'Reads the environment and .env as the service does, and lists each setting with its value and where the value comes from. ' +
@@ -41,7 +41,7 @@ export const configCheck = defineCommand({
   },
 })
 
-/** The file that was read into the environment, where there is one. */
+/** The variables of `.env`; empty without the file. */
 function dotEnv(): Environment {
   try {
     return parseEnv(readFileSync('.env', 'utf8'))
@@ -71,7 +71,7 @@ function shown(reading: Reading, faults: readonly SettingError[], env: Environme
 
 const valueMax = 60
 
-/** A line for every setting, in columns, under the titles of their sections. */
+/** One line per setting, in columns, under the titles of their sections. */
 function table(settings: readonly ShownSetting[]): string {
   const sections = Map.groupBy(settings, ({ section }) => section)
   const nameWidth = Math.max(...settings.map(({ name }) => name.length))
@@ -79,13 +79,13 @@ function table(settings: readonly ShownSetting[]): string {
   const line = (setting: ShownSetting): string => {
     const { name, source, file, fault } = setting
     const from = source === 'file' ? `file ${file}` : cell(setting) === 'unset' ? '' : source
-    const end = fault === undefined ? from : `${from}  FAULT: ${fault}`
+    const end = fault === undefined ? from : `${from}  ERROR: ${fault}`
     return `  ${name.padEnd(nameWidth)}  ${cell(setting).padEnd(valueWidth)}  ${end}`.trimEnd()
   }
   return [...sections].map(([title, members]) => [title, ...members.map(line)].join('\n')).join('\n\n')
 }
 
-/** A value in its column: one line, not long. */
+/** A value for its column: one line, cut. */
 function cell({ value }: ShownSetting): string {
   if (value === null) return 'unset'
   const line = /\p{Cc}/u.test(value) ? JSON.stringify(value) : value

@@ -1,15 +1,15 @@
 import type { Config } from '../config/config.ts'
 import { CommandError } from './command.ts'
 
-/** No answer, or an answer that is no: of the network, and by SQLSTATE of PostgreSQL. */
+/** Codes of errors of a connection: of the system, of TLS, and SQLSTATEs of PostgreSQL. */
 const refusals =
   /^(ECONN|ENOTFOUND|ETIMEDOUT|EHOST|ENETUNREACH|EAI_|EPIPE|ENOENT$|08|28|3D000|53300|57P0|SELF_SIGNED|DEPTH_ZERO|UNABLE_TO|CERT_|ERR_TLS)/
-/** What `pg` throws without a code. */
+/** Messages of `pg`'s errors without a code. */
 const codeless = /timeout|terminated|does not support SSL|SASL|SCRAM/i
 
 /**
- * An error as the operator should read it: that the database cannot be reached, and why; any other error as it is. The
- * password of `DATABASE_URL` is in none of them.
+ * Turns an error of a connection into a `CommandError` for the operator, without the password of `DATABASE_URL`; returns
+ * any other error unchanged.
  */
 export function explainDatabaseError(error: unknown, { database_url }: Pick<Config, 'database_url'>): unknown {
   // A name with several addresses fails once for each of them.

@@ -10,25 +10,25 @@ import { awaitDatabase } from './await-database.ts'
 import { CommandError } from './command.ts'
 import { quiet } from './installation.ts'
 
-/** What a service stands on: a database, and the folder with what the first start generates. */
+/** The resources that a process of the service needs: a database, the secret key, and the data folder. */
 export interface Foundation {
   /** A PostgreSQL URL, or settings of `pg` (the embedded server's socket). */
   connection: string | pg.ClientConfig
   secret_key: string
-  /** Keeps what the first start generated, and gives the file's path; undefined with `DATABASE_URL`, where none is kept. */
+  /** Stores the generated credentials and returns the file's path; with `DATABASE_URL` it stores none and returns undefined. */
   keepCredentials(values: Readonly<Record<string, unknown>>): Promise<string | undefined>
-  /** Stops the embedded database, and gives the folder free. */
+  /** Stops the embedded database and unlocks the data folder. */
   close(): Promise<void>
 }
 
-/** Connections that one process may use at most, with those of its upkeep. */
+/** Maximum number of connections of one process, including those of its background jobs. */
 const connectionsOfProcess = 38
-/** Those that PostgreSQL keeps for itself, and commands of an operator. */
+/** Connections for PostgreSQL's reserve and an operator's commands. */
 const connectionsOfOthers = 20
 
 /**
- * Takes the data folder and starts the embedded database for so many processes, or does neither where `DATABASE_URL` and
- * `CADRE_SECRET_KEY` say it all. Ended by `signal`.
+ * Opens the data folder and starts the embedded database for the given number of processes. With `DATABASE_URL` it waits for
+ * that database instead, and with `CADRE_SECRET_KEY` too it needs no folder. Aborted by `signal`.
  */
 export async function layFoundation(
   config: Config,
@@ -46,7 +46,7 @@ export async function layFoundation(
     return foundation(config, folder, database_url, async () => folder?.close())
   }
   const needed = processes * connectionsOfProcess + connectionsOfOthers
-  // A server that fits one process fits a few; more connections cost it memory.
+  // The default of 100 connections is enough for two processes; more cost memory.
   const settings = needed > 100 ? { settings: { max_connections: String(needed) } } : {}
   try {
     const postgres = await startEmbeddedPostgres({ data_dir, log: quiet(log), signal, copy: copyIfFound, ...settings })
@@ -64,11 +64,11 @@ export async function layFoundation(
 
 async function copyIfFound(folder: string, account: Account | undefined): Promise<'written' | 'synced'> {
   const template = await findTemplate()
-  if (!template) throw new Error('the installation has made no cluster')
+  if (!template) throw new Error('the installation has no prepared cluster')
   return copyTemplate(template, folder, account)
 }
 
-/** The same for a process that another one started, which has the folder and the embedded database. */
+/** Like `layFoundation`, for a process whose supervisor has locked the folder and runs the embedded database. */
 export async function shareFoundation(config: Config): Promise<Foundation> {
   const connection = config.database_url ?? (await findEmbeddedPostgres(config.data_dir))
   if (!connection) throw new CommandError('The embedded database cannot be reached.')

@@ -15,40 +15,40 @@ import { unlessAborted } from '../platform/abort-signals.ts'
 import { type CommandContext, CommandError } from './command.ts'
 import { explainDatabaseError } from './database-fault.ts'
 
-/** What a command works on: the database of this configuration. */
+/** The database of the configuration, for a command. */
 export interface Installation {
   config: Config
   log: Logger
   database: Database
   sql: Sql
-  /** The same database for a program or a connection of one's own: a PostgreSQL URL, or settings of `pg` (a socket). */
+  /** For other connections to the database: a PostgreSQL URL, or settings of `pg` (a socket). */
   connection: string | pg.ClientConfig
   /**
-   * Whose server it is: that of `DATABASE_URL`, the embedded one of a service that runs, or the embedded one that runs for
-   * this command alone, whose lock on the data folder keeps a service from starting meanwhile.
+   * The server: that of `DATABASE_URL`, the embedded one of a running service, or an embedded one only for this command,
+   * whose lock on the data folder prevents a service from starting.
    */
   server: 'external' | 'of a running service' | 'of this command'
 }
 
-/** What a command needs. */
+/** Requirements of a command. */
 export interface Need {
-  /** An embedded database that a running service has is refused (`DataFolderInUse`). Says nothing of `DATABASE_URL`. */
+  /** Throws `DataFolderInUse` if a service uses the embedded database. Not checked for `DATABASE_URL`. */
   alone?: boolean
-  /** An embedded database is made where there is none; otherwise that is a `CommandError`. */
+  /** Makes an embedded database if there is none; otherwise that is a `CommandError`. */
   make?: boolean
-  /** Whether the schema must be the one of this build, or may be any. */
+  /** Whether the schema must be that of this build. */
   schema: 'current' | 'any'
 }
 
-/** A service that starts may take this long until its database can be reached. */
+/** How long to wait for the database of a starting service. */
 const appearing_ms = 20_000
-/** How long statements that were interrupted may take to give their connections back. */
+/** How long interrupted statements may take to release their connections. */
 const closing_ms = 1000
 
 /**
- * Opens the database of the configuration in `env`, embedded or not, with a service running or not; runs `work` on it and
- * closes it, whatever happens. Ended by `signal`, which rejects with its reason; open transactions are rolled back then.
- * Throws `CommandError`, `ConfigError`, `DataFolderError`, `EmbeddedPostgresError`, `MigrationError`.
+ * Opens the database of the configuration in `env`, embedded or not, whether or not a service runs; runs `work` and closes
+ * the database. If `signal` aborts, it rejects with the signal's reason, and open transactions are rolled back.
+ * @throws CommandError, ConfigError, DataFolderError, EmbeddedPostgresError, MigrationError
  */
 export async function withInstallation<T>(
   { env, signal, note }: Pick<CommandContext, 'env' | 'signal' | 'note'>,
@@ -75,7 +75,7 @@ export async function withInstallation<T>(
   }
 }
 
-/** What goes as it should is for those who look for it; the screen belongs to the operator. */
+/** Logs the database's information at the level debug, to keep it out of the operator's terminal. */
 export function quiet(log: Logger): EmbeddedPostgresLog {
   return {
     info: (details, message) => log.debug(details, message),
@@ -110,11 +110,14 @@ async function reach(config: Config, log: Logger, need: Need, signal: AbortSigna
     if (!(error instanceof DataFolderInUse) || need.alone) throw error
     const connection = await appearing(data_dir, signal)
     if (connection) return { connection, server: 'of a running service', release: async () => {} }
-    throw new CommandError(`${error.message.split('. ')[0]}, and its database refuses the connection.`, error)
+    throw new CommandError(
+      `${error.message.split('. ')[0]}, and its database does not accept connections. Try again once it is ready.`,
+      error,
+    )
   }
 }
 
-/** The server of the process that has the folder: that may just be starting it. */
+/** Waits for the server of the process that has locked the folder, which may still be starting. */
 async function appearing(data_dir: string, signal: AbortSignal): Promise<pg.ClientConfig | undefined> {
   const end_ms = performance.now() + appearing_ms
   for (;;) {

@@ -1,4 +1,4 @@
-/** Ctrl-C or SIGTERM: why a command ends before it is done. */
+/** Ctrl-C or SIGTERM ended a command early. */
 export class Interrupted extends Error {
   constructor() {
     super('interrupted')
@@ -6,7 +6,7 @@ export class Interrupted extends Error {
   }
 }
 
-/** Whether a command ended because of an interrupt, by any error that reached its caller. */
+/** Whether an error, or its cause, is an interrupt. */
 export function isInterrupted(error: unknown): boolean {
   return error instanceof Interrupted || (error instanceof Error && error.cause instanceof Interrupted)
 }

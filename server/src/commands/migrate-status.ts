@@ -2,10 +2,10 @@ import { migrationStatus } from '../platform/postgres/migrate.ts'
 import { defineCommand } from './command.ts'
 import { withInstallation } from './installation.ts'
 
-/** Exit code of `cadre migrate status` where something is to be done. */
+/** Exit code of `cadre migrate status` if migrations are pending. */
 const pendingExit = 3
 
-/** `cadre migrate status`: which migrations the database has. */
+/** `cadre migrate status`: lists applied and pending migrations. */
 export const migrateStatus = defineCommand({
   description:
     'Prints a line for each migration: its name, and when it was applied or that it is pending. Works while the service runs. ' +

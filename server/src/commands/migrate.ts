@@ -2,11 +2,11 @@ import { migrate } from '../platform/postgres/migrate.ts'
 import { defineCommand } from './command.ts'
 import { withInstallation } from './installation.ts'
 
-/** `cadre migrate`: the migration that the service runs at its start. */
+/** `cadre migrate`: applies the migrations that the service applies at its start. */
 export const migrateCommand = defineCommand({
   description:
-    'Applies pending migrations, each in a transaction, forward only. One process at a time migrates; others wait. The service ' +
-    'does the same when it starts. As a separate step, a long migration does not run into the limits of probes.\n' +
+    'Applies all pending migrations in one transaction, forward only. One process at a time migrates; others wait. The service ' +
+    'does the same when it starts. As a separate step, a long migration does not exceed the time limits of probes.\n' +
     'Creates the embedded database if there is none. Refused while a service is using the embedded database.',
   examples: ['cadre migrate'],
   arguments: [],

@@ -13,7 +13,7 @@ import { CommandError, defineCommand } from './command.ts'
 import { withInstallation } from './installation.ts'
 import { keyHere, keysHere } from './secret-keys.ts'
 
-/** `cadre restore <file>`: a backup becomes an installation again. */
+/** `cadre restore <file>`: loads a backup into an empty database. */
 export const restore = defineCommand({
   description:
     'Verifies the whole file first, then loads it in one transaction into the database of DATABASE_URL, which must be empty, or ' +
@@ -61,7 +61,7 @@ export const restore = defineCommand({
       const need = { alone: true, make: true, schema: 'any' } as const
       const { migrated, queued } = await withInstallation(call, need, async ({ connection, sql, log }) => {
         await requireEmpty(sql)
-        // Before the data: were it interrupted between the two, nothing could read what is there.
+        // Stored before the data: after an interruption in between, the key exists for whatever was restored.
         if (key?.isNew) await keepKey(config, key.text)
         const secrets = isDropping ? makeSecrets(await anyKey(config)) : undefined
         const restored = await restoreArchive({
@@ -84,7 +84,7 @@ export const restore = defineCommand({
       if (dropped) sayDropped(dropped, call.note)
       if (outside !== undefined)
         call.note(
-          `${outside} Set CADRE_FILES_S3_BUCKET and its keys to that store, or to one that its bucket was restored to.`,
+          `${outside} Set CADRE_FILES_S3_BUCKET and its keys to that store, or to one with a restored copy of the bucket.`,
         )
       const rows = content.checksums.tables.reduce((sum, table) => sum + table.rows, 0)
       say(
@@ -105,7 +105,7 @@ async function keepKey({ data_dir }: Config, key: string): Promise<void> {
   await folder.keepSecretKey(key)
 }
 
-/** The key that the service will be started with; made where there is none. */
+/** The key that the service will start with; made if there is none. */
 async function anyKey(config: Config): Promise<string> {
   const here = await keyHere(config)
   return here?.text ?? (await openDataFolder(config.data_dir, { exclusive: false })).secretKey()

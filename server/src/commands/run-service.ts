@@ -10,7 +10,7 @@ import type { Foundation } from './foundation.ts'
 import { isInterrupted } from './interrupted.ts'
 import { boundHeap } from '../platform/memory/heap-bounds.ts'
 
-/** A stop that takes longer is cut off: tasks are durable, whatever was in flight goes on at the next start. */
+/** Maximum duration of a stop. Tasks are durable, so work in flight continues at the next start. */
 export const stopTimeout_ms = 30_000
 
 export interface Running {
@@ -19,16 +19,16 @@ export interface Running {
   /** Whether other processes listen on its port too. */
   shares_port?: boolean
   log: Logger
-  /** Ends the service. */
+  /** Stops the service. */
   signal: AbortSignal
-  /** May still be under way: the database starts in its own process while this one reads the rest of the program. */
+  /** May be pending: the database starts while this process loads the rest of the program. */
   foundation: Promise<Foundation>
   print: (text: string) => void
-  /** Told once, when the service is ready. */
+  /** Called once, when the service is ready. */
   onReady: (service: Service, credentials_file: string | undefined) => Promise<void> | void
 }
 
-/** Runs one process of the service until `signal`, and gives its exit code. */
+/** Runs one process of the service until `signal` aborts, and returns its exit code. */
 export async function runService(running: Running): Promise<number> {
   const { config, role, shares_port, log, signal, print, onReady } = running
   let foundation: Foundation | undefined
@@ -59,10 +59,10 @@ export async function runService(running: Running): Promise<number> {
     await onReady(service, credentials_file)
     if (!signal.aborted) await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()))
   } catch (error) {
-    // The owner is in the database already, and no later start will say this again.
+    // The owner is stored already, so no later start will show these credentials.
     if (!service && owner) await showGenerated(owner, credentials_file, print)
     await end()
-    // A start that is called off is no fault.
+    // An interrupted start is not an error.
     if (isInterrupted(error)) return 0
     if (error instanceof WrongSecretKeyAtStart) throw new CommandError(error.message, error)
     throw listenError(explainDatabaseError(error, config), config)
@@ -72,7 +72,7 @@ export async function runService(running: Running): Promise<number> {
   return 0
 }
 
-/** What the first start generated, where that start comes to nothing. */
+/** Prints the generated credentials of a first start that failed later. */
 export async function showGenerated(
   owner: FirstOwner,
   credentials_file: string | undefined,
@@ -83,14 +83,13 @@ export async function showGenerated(
   if (lines.length > 0) print(['', ...lines].join('\n'))
 }
 
-/** An error of listening as the operator should read it; any other one as it is. */
+/** Turns an error of listening into a `CommandError` for the operator; returns any other error unchanged. */
 export function listenError(error: unknown, { host, port }: Config): unknown {
   const code = error instanceof Error && 'code' in error ? error.code : undefined
   if (code === 'EADDRINUSE')
-    return new CommandError(`Port ${port} on ${host} is in use. Set PORT to another one, or 0 for any that is free.`)
+    return new CommandError(`Port ${port} on ${host} is in use. Set PORT to another port, or to 0 for any free port.`)
   if (code === 'EADDRNOTAVAIL')
-    return new CommandError(`This machine does not have the address ${host}. Set HOST to one that it has.`)
-  if (code === 'EACCES')
-    return new CommandError(`Port ${port} may not be used by this user. Set PORT to one from 1024.`)
+    return new CommandError(`The address ${host} does not belong to this machine. Set HOST to one of its addresses.`)
+  if (code === 'EACCES') return new CommandError(`This user may not use port ${port}. Set PORT to 1024 or higher.`)
   return error
 }

@@ -6,12 +6,12 @@ import { CommandError, defineCommand } from './command.ts'
 import { withInstallation } from './installation.ts'
 import { secretsHere } from './secret-keys.ts'
 
-/** `cadre secret-key rotate`: the last step but one of replacing the secret key. */
+/** `cadre secret-key rotate`: the step of a key replacement before the old key is removed. */
 export const secretKeyRotate = defineCommand({
   description:
-    'Encrypts with CADRE_SECRET_KEY (or the file secret.key) what is encrypted with CADRE_SECRET_KEY_FALLBACK. Run it with the settings of ' +
-    'the service, while the service runs, once every process has both keys and encrypts with the new one. After an interruption, run it ' +
-    'again: it does what is left. Then remove CADRE_SECRET_KEY_FALLBACK.',
+    'Encrypts with CADRE_SECRET_KEY (or the file secret.key) everything that is encrypted with CADRE_SECRET_KEY_FALLBACK. Run it with ' +
+    'the settings of the service, while the service runs, once every process has both keys and encrypts with the new one. After an ' +
+    'interruption, run it again to continue. Then remove CADRE_SECRET_KEY_FALLBACK.',
   examples: [
     'CADRE_SECRET_KEY_FILE=new.key CADRE_SECRET_KEY_FALLBACK_FILE=old.key cadre secret-key rotate',
     'cadre secret-key rotate',
@@ -29,7 +29,7 @@ export const secretKeyRotate = defineCommand({
       if (!ids.includes(secrets.key_id))
         throw new CommandError(
           `No service has started with the secret key ${secrets.key_id} yet. First restart every process of the service with these settings: ` +
-            'one without the new key could not read what is encrypted here.',
+            'a process without the new key could not read values that this command encrypts.',
         )
       const columns = await reencryptAll(sql, secrets, {
         onColumn({ what, encrypted }) {
@@ -40,10 +40,10 @@ export const secretKeyRotate = defineCommand({
       await setDatabaseKey(sql, secrets.key_id)
       const left = columns.filter(({ unreadable }) => unreadable > 0)
       for (const { what, unreadable } of left)
-        call.note(`${what}: ${count(unreadable)} cannot be read with either key, and stay as they are.`)
+        call.note(`${what}: ${count(unreadable)} cannot be decrypted with either key and were not changed.`)
       call.print(
         `Everything ${left.length > 0 ? 'that can be read ' : ''}is encrypted with the secret key ${secrets.key_id}. ` +
-          'CADRE_SECRET_KEY_FALLBACK is not needed any more.',
+          'Remove CADRE_SECRET_KEY_FALLBACK.',
       )
       return 0
     }),

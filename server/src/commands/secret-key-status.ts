@@ -6,13 +6,13 @@ import { defineCommand } from './command.ts'
 import { withInstallation } from './installation.ts'
 import { secretsHere } from './secret-keys.ts'
 
-/** Exit code of `cadre secret-key status` where another key encrypts some values. */
+/** Exit code of `cadre secret-key status` if some values are encrypted with another key. */
 const otherKeyExit = 3
 
-/** `cadre secret-key status`: how far a rotation of the secret key is. */
+/** `cadre secret-key status`: shows the progress of a rotation of the secret key. */
 export const secretKeyStatus = defineCommand({
   description:
-    'Prints the ids of the secret keys, and how many values of each kind are encrypted with which. An id says nothing about its key. ' +
+    'Prints the ids of the secret keys, and how many values of each kind are encrypted with each. An id does not reveal its key. ' +
     'Works while the service runs.',
   examples: ['cadre secret-key status', 'cadre secret-key status --json'],
   arguments: [],

@@ -29,13 +29,13 @@ async function run(command: typeof secretKeyStatus, keys: Record<string, string>
   return { code, text: printed.join('\n') }
 }
 
-/** Starts and stops a service with these keys, as an operator restarts it. */
+/** Starts and stops a service with these keys, like an operator's restart. */
 async function restart(keys: Record<string, string>): Promise<void> {
   const service = await startOn(database.connection, keys)
   await service.stop()
 }
 
-test('a secret key is replaced in steps whose commands tell what is left', async () => {
+test('a secret key is replaced in steps, and the commands show what is left to do', async () => {
   const before = { CADRE_SECRET_KEY: oldKey }
   const during = { CADRE_SECRET_KEY: newKey, CADRE_SECRET_KEY_FALLBACK: oldKey }
   const after = { CADRE_SECRET_KEY: newKey }
@@ -51,7 +51,7 @@ test('a secret key is replaced in steps whose commands tell what is left', async
     code: 0,
     text: `Secret key        ${oldKeyId}\nFallback          none\nOf the database   ${oldKeyId}\n${oldKeyId}  webhook.secret: 1`,
   })
-  // Before any service can read what it would write.
+  // No service has the new key yet, so none could read values that the command encrypts.
   await assert.rejects(run(secretKeyRotate, during), /No service has started with the secret key/)
   await assert.rejects(run(secretKeyRotate, after), (error) => {
     assert.ok(error instanceof CommandError)
@@ -69,7 +69,7 @@ test('a secret key is replaced in steps whose commands tell what is left', async
   const { code, text } = await run(secretKeyRotate, during)
   assert.deepEqual(
     [code, text],
-    [0, `Everything is encrypted with the secret key ${newKeyId}. CADRE_SECRET_KEY_FALLBACK is not needed any more.`],
+    [0, `Everything is encrypted with the secret key ${newKeyId}. Remove CADRE_SECRET_KEY_FALLBACK.`],
   )
   assert.equal((await run(secretKeyStatus, after)).code, 0)
   await restart(after)

@@ -15,23 +15,23 @@ import { Interrupted, isInterrupted } from './interrupted.ts'
 import { restartWait } from './restart-wait.ts'
 import { listenError, runService, showGenerated, stopTimeout_ms } from './run-service.ts'
 
-/** A process that does not end in its own time is killed after so much more. */
+/** A process that exceeds the time for its stop is killed after this additional time. */
 const kill_ms = 2000
 
-/** What a part sends its supervisor: that it runs and takes its role, and that it serves. */
+/** Messages of a process to its supervisor: it is running, and it is ready. */
 type FromPart = { kind: 'hello' } | ({ kind: 'ready' } & Ready)
 type ToPart = { kind: 'begin'; index: number; port: number } | { kind: 'stop' }
 
-/** What the first part has to say to the operator. */
+/** What the supervisor shows to the operator. */
 type Ready = Pick<Service, 'url' | 'port' | 'console_url' | 'role' | 'metrics_url' | 'first_owner'> & {
   credentials_file: string | undefined
 }
 
 /**
- * Runs so many processes of the service behind one port until the signal; this one serves nothing itself. It owns the
- * embedded database, and starts parts again that died. Every part listens itself, so a connection belongs to one part from its
- * beginning, and ends with that part (decision 0038). The first part starts alone: it migrates and makes the first owner. A part that
- * cannot be started in the beginning ends them all.
+ * Runs the given number of service processes (parts) behind one port until `signal` aborts. The supervisor serves no
+ * requests: it owns the embedded database and restarts parts that end. Every part listens, so a connection belongs to one
+ * part and ends with it (decision 0038). The first part starts alone, because it migrates and makes the first owner. If a
+ * part fails at its first start, all are stopped.
  */
 export async function supervise({
   config,
@@ -45,7 +45,7 @@ export async function supervise({
   let foundation: Foundation | undefined
   let first: Ready | undefined
   const parts = Array.from({ length: processes }, (_, index) => new Part(index, log, config))
-  // Where parts cannot share a port on their own sockets they share its socket, and accept from it themselves.
+  // On systems without SO_REUSEPORT the parts share one socket, and each accepts connections from it.
   cluster.schedulingPolicy = cluster.SCHED_NONE
   cluster.setupPrimary({
     exec: join(root, 'cadre.mjs'),
@@ -56,9 +56,9 @@ export async function supervise({
       throw listenError(error, config)
     })
     foundation = await layFoundation(config, { log, signal, processes })
-    // Others wait for what it makes, and ports that cannot be opened are reported once.
+    // The others need its migrations, and an error of the port is reported only once.
     first = await parts[0]!.start(signal)
-    // One that was chosen by the system is that of all.
+    // If the system chose the port, all parts use the same.
     const { port } = first
     for (const part of parts) part.port = port
     await Promise.all(parts.slice(1).map((part) => part.start(signal)))
@@ -78,12 +78,12 @@ export async function supervise({
   return 0
 }
 
-/** A part that ended before it was ready; it has said why. */
+/** A part ended before it was ready; it has printed the reason. */
 class PartFailed extends Error {}
 
-/** One of the processes, whichever runs as it now. */
+/** One place of the supervisor, with its current process. */
 class Part {
-  /** The port that all parts share; 0 as long as the system has not chosen one. */
+  /** The port that all parts share; 0 until the system has chosen one. */
   port: number
   readonly #index: number
   readonly #log: Logger
@@ -91,7 +91,7 @@ class Part {
   readonly #stopping = new AbortController()
   #worker: Worker | undefined
   #ready_at = Infinity
-  /** How long the last start was put off; undefined where there was none. */
+  /** The delay of the last restart; undefined before the first one. */
   #waited_ms: number | undefined
 
   constructor(index: number, log: Logger, { drain_seconds, port }: Config) {
@@ -101,7 +101,7 @@ class Part {
     this.#stop_ms = stopTimeout_ms + drain_seconds * 1000 + kill_ms
   }
 
-  /** Starts it and resolves when it is ready. Rejects with `PartFailed` where it ends before, and as `signal` says. */
+  /** Starts the process and resolves once it is ready. Throws `PartFailed` if it ends first, or `Interrupted`. */
   async start(signal: AbortSignal): Promise<Ready> {
     const worker = (this.#worker = cluster.fork())
     this.#ready_at = Infinity
@@ -110,7 +110,7 @@ class Part {
       if (message.kind === 'hello') worker.send({ kind: 'begin', index: this.#index, port: this.port } satisfies ToPart)
       else if (message.kind === 'ready') ready.resolve(message)
     })
-    // What cannot be sent to it any more it will not miss: its end is noticed.
+    // A message to an ended process is lost without harm: `exit` follows.
     worker.on('error', (error) => this.#log.debug({ err: error }, 'could not send a message to a process'))
     worker.once('exit', () => ready.reject(new PartFailed()))
     const onAbort = (): void => ready.reject(new Interrupted())
@@ -122,7 +122,7 @@ class Part {
     return said
   }
 
-  /** Starts it again whenever it ends, until `stop`. */
+  /** Restarts the process whenever it ends, until `stop`. */
   keep(): void {
     const worker = this.#worker
     if (!worker) return
@@ -131,7 +131,7 @@ class Part {
     else worker.once('exit', ended)
   }
 
-  /** Stops it for good, gracefully, and in the end by force. */
+  /** Stops the process and its restarts: gracefully first, then by force. */
   async stop(): Promise<void> {
     this.#stopping.abort()
     const worker = this.#worker
@@ -152,18 +152,18 @@ class Part {
     const { exitCode, signalCode, pid } = ended.process
     this.#log.error(
       { pid, exit_code: exitCode, signal: signalCode, again_ms },
-      'a process of the service ended; it is started again',
+      'a process of the service ended; restarting it',
     )
     await delay(again_ms, undefined, { signal }).catch(() => {})
     if (signal.aborted) return
     const starting = this.start(signal)
     this.keep()
-    // Its end was noticed by `keep`.
+    // `keep` handles the end of the new process.
     await starting.catch(() => {})
   }
 }
 
-/** One of the processes: a service on what the supervisor has, until that says stop. */
+/** Runs one process of a supervised service, until the supervisor stops it. */
 export async function runPart({ config, role, signal, print }: Serving): Promise<number> {
   const log = makeLog(config.log_level, config.secrets)
   const ordered = new AbortController()
@@ -192,12 +192,12 @@ export async function runPart({ config, role, signal, print }: Serving): Promise
   })
 }
 
-/** Each part has its own, one after the other. */
+/** The metrics port of a part: the configured one plus its index. */
 function metricsPort({ metrics_port }: Config, index: number): Config['metrics_port'] {
   return typeof metrics_port === 'number' && metrics_port > 0 ? metrics_port + index : metrics_port
 }
 
-/** What a process of the service is started with. */
+/** Arguments of a service process. */
 export interface Serving extends Pick<CommandContext, 'signal' | 'print'> {
   config: Config
   role: Role

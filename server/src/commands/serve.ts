@@ -8,10 +8,10 @@ import { layFoundation } from './foundation.ts'
 import { runService } from './run-service.ts'
 import { runPart, supervise, type Serving } from './serve-processes.ts'
 
-/** More share one port than any machine has use for; each takes connections of the database. */
+/** Maximum number of processes; each needs connections of the database. */
 const processesMax = 64
 
-/** `cadre serve`, and `npm start`: the service, until SIGINT or SIGTERM. */
+/** `cadre serve`, and `npm start`: runs the service until SIGINT or SIGTERM. */
 export const serve = defineCommand({
   description:
     'Starts the service with its embedded database, or on the PostgreSQL of DATABASE_URL, and runs it until SIGINT or SIGTERM. ' +
