@@ -49,7 +49,7 @@ describe('cadre backup', () => {
         select 'file_' || n, $1, 'x', 'text/plain', 3000000, 'x', 's3', 'user_1' from generate_series(1, 2) n`,
       [project_id],
     )
-    const said = /^The bytes of 2 files \(6\.0 MB\) are in the object store and not in the backup\./m
+    const said = /^The contents of 2 files \(6\.0 MB\) are in the object store and not in the backup\./m
     assert.match((await succeed(env, ['backup', '-o', file])).stderr, said)
     const to = { ...embedded('outside'), CADRE_SECRET_KEY: otherKey }
     assert.match((await succeed(to, ['restore', file])).stderr, said)
@@ -77,13 +77,13 @@ describe('cadre backup', () => {
     child.stdout.destroy()
     const [code] = await once(child, 'close')
     assert.equal(code, 1)
-    assert.match(said, /^Standard output takes no more \(EPIPE\): the archive is not whole\.$/m)
+    assert.match(said, /^Standard output was closed \(EPIPE\); the archive is incomplete\.$/m)
   })
 
   it('cadre backup replaces a file only with --force, and then only by a complete one', async () => {
     const file = join(folder, 'there.tar.gz')
     await writeFile(file, 'precious')
-    await refuse(env, ['backup', '-o', file], /there\.tar\.gz exists already\. --force replaces it\./)
+    await refuse(env, ['backup', '-o', file], /there\.tar\.gz already exists\. Use --force to replace it\./)
     assert.equal(await readFile(file, 'utf8'), 'precious')
     await succeed(env, ['backup', '-o', file, '--force'])
     await succeed({}, ['restore', '--check', file])
@@ -126,7 +126,7 @@ describe('cadre backup', () => {
     await refuse(
       { ...empty, CADRE_SECRET_KEY: otherKey },
       ['backup', '-o', join(folder, 'empty.tar.gz')],
-      /it has no tables of Cadre/,
+      /has no tables of Cadre/,
     )
     await assert.rejects(stat(join(folder, 'empty.tar.gz')))
   })
@@ -162,7 +162,7 @@ describe('cadre restore', () => {
     await refuse(
       embedded('never made'),
       ['restore', file],
-      /is damaged or no backup of Cadre: .+\. Nothing was changed\.$/m,
+      /is damaged or not a backup of Cadre: .+\. Nothing was changed\.$/m,
     )
     await refuse(embedded('never made'), ['restore', join(folder, 'nowhere')], /cannot be read \(ENOENT\)\.$/m)
     await assert.rejects(stat(join(folder, 'never made')), { code: 'ENOENT' })

@@ -189,7 +189,7 @@ describe('an installation that moves by its backup', () => {
     await refuse(
       env,
       ['restore', file],
-      /encrypted with the key [0-9a-f]{8}, and there is no key here\..+CADRE_SECRET_KEY/,
+      /encrypted with the key [0-9a-f]{8}, and no secret key was found\..+CADRE_SECRET_KEY/,
     )
     await refuse(
       { ...env, CADRE_SECRET_KEY: otherKey },
@@ -206,7 +206,7 @@ describe('an installation that moves by its backup', () => {
     await refuse(
       { ...first(), CADRE_SECRET_KEY: otherKey },
       ['backup', '-o', join(folder, 'wrong.tar.gz'), '--include-secret-key'],
-      /is not the one of this database/,
+      /is not that of the database/,
     )
     assert.match(
       (await succeed(env, ['restore', withIt])).stderr,

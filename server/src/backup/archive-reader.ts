@@ -16,34 +16,35 @@ import {
 
 type Entry = Extract extends AsyncIterable<infer Each> ? Each : never
 
-/** What is not rows is small. */
+/** Maximum size of entries that are not rows. */
 const smallMax_bytes = 64 * 1024 * 1024
 
-/** What an archive says of itself. */
+/** Manifest, key and checksums of an archive. */
 export interface ArchiveContent {
   manifest: Manifest
-  /** Where the archive has one. */
+  /** Undefined if the archive has none. */
   secret_key: string | undefined
   checksums: Checksums
 }
 
-/** What is done with an archive while it is read. */
+/** Callbacks while an archive is read. */
 export interface ArchiveReading {
-  /** Told before the first table. */
+  /** Called before the first table. */
   onBegin?: (content: Omit<ArchiveContent, 'checksums'>) => Promise<void>
-  /** Takes a table's rows, all of them, in COPY's text format. */
+  /** Consumes all rows of a table, in COPY's text format. */
   onTable?: (table: Manifest['tables'][number], rows: AsyncIterable<Buffer>) => Promise<void>
   onPart?: (table: string, soFar: TableSize) => void
   signal?: AbortSignal
 }
 
 /**
- * Reads an archive from its beginning to its end, and compares all of it with its checksums: what `onTable` was given may
- * still turn out to be damaged, and then this throws. Throws `BackupError`, and whatever the functions throw.
+ * Reads a whole archive and compares it with its checksums. The checksums are at its end, so rows that were passed to
+ * `onTable` may still turn out to be damaged; then it throws.
+ * @throws BackupError, or the errors of the callbacks
  */
 export async function readArchive(file: string, reading: ArchiveReading = {}): Promise<ArchiveContent> {
   const tar = extract()
-  // It fails with its source once more and later, when there is no listener any more.
+  // It emits the error of its source again later, without any other listener.
   tar.on('error', () => {})
   const source = createReadStream(file)
   let fault: unknown
@@ -56,7 +57,7 @@ export async function readArchive(file: string, reading: ArchiveReading = {}): P
     if (fault !== undefined) throw new UnreadableArchive('the archive ends early', { cause: fault })
     return content
   } catch (error) {
-    // The first fault is the cause, what comes of the destruction is not.
+    // Read before the streams are destroyed, which causes further errors.
     const cause = fault
     tar.destroy()
     source.destroy()
@@ -66,13 +67,13 @@ export async function readArchive(file: string, reading: ArchiveReading = {}): P
   }
 }
 
-/** The archive could not be read on, for whatever reason the stream has. */
+/** The stream of the archive failed. */
 class UnreadableArchive extends Error {}
 
-/** The archive is not what was written. */
+/** The content of the archive is invalid. */
 class Damaged extends Error {}
 
-/** A reading error as the operator should see it; errors of the consumer of rows are unchanged. */
+/** Turns a read error into a `BackupError` for the operator; returns errors of the consumer of rows unchanged. */
 function explain(file: string, error: unknown, fault: unknown): unknown {
   const isUnreadable = error instanceof UnreadableArchive
   if (!isUnreadable && !(error instanceof Damaged)) return error
@@ -80,7 +81,10 @@ function explain(file: string, error: unknown, fault: unknown): unknown {
   if (codeOf(cause)?.startsWith('E'))
     return new BackupError(`The archive ${file} cannot be read (${codeOf(cause)}).`, error)
   const said = cause instanceof Error ? cause.message : error.message
-  return new BackupError(`The archive ${file} is damaged or no backup of Cadre: ${said}. Nothing was changed.`, error)
+  return new BackupError(
+    `The archive ${file} is damaged or not a backup of Cadre: ${said}. Nothing was changed.`,
+    error,
+  )
 }
 
 async function readEntries(entries: Entries, { onBegin, onTable, onPart }: ArchiveReading): Promise<ArchiveContent> {
@@ -99,14 +103,14 @@ async function readEntries(entries: Entries, { onBegin, onTable, onPart }: Archi
   for (const table of manifest.tables) {
     const { rows, checksum } = measured(table.name, entries, onPart)
     if (onTable) await onTable(table, rows)
-    // Also what was not wanted is compared.
+    // Rows that were not consumed are compared too.
     for await (const _ of rows) continue
     tables.push(checksum())
   }
   const checksums = readChecksums(await entries.text(entryNames.checksums))
-  if ((await entries.next()) !== undefined) throw new Damaged(`it goes on behind ${entryNames.checksums}`)
+  if ((await entries.next()) !== undefined) throw new Damaged(`it has entries after ${entryNames.checksums}`)
   for (const [name, hash] of Object.entries(hashes))
-    if (checksums.entries[name] !== hash) throw new Damaged(`${name} is not what was written`)
+    if (checksums.entries[name] !== hash) throw new Damaged(`${name} does not match its checksum`)
   if (Object.keys(checksums.entries).length !== Object.keys(hashes).length) throw new Damaged('an entry is missing')
   compareTables(tables, checksums.tables)
   return { manifest, secret_key, checksums }
@@ -118,11 +122,11 @@ function compareTables(read: readonly TableChecksum[], written: readonly TableCh
     const expected = written[i]!
     const isSame =
       expected.name === name && expected.rows === rows && expected.bytes === bytes && expected.sha256 === sha256
-    if (!isSame) throw new Damaged(`table ${name} has ${rows} rows that are not the ${expected.rows} that were written`)
+    if (!isSame) throw new Damaged(`table ${name} (${rows} of ${expected.rows} rows) does not match its checksum`)
   }
 }
 
-/** The rows of a table over all of its parts, measured while they pass; they can be taken once. */
+/** The rows of a table over all its parts, measured while they are read; they can be read once. */
 function measured(
   table: string,
   entries: Entries,
@@ -152,7 +156,7 @@ function measured(
   }
 }
 
-/** Entries of a tar, one after the other; what is next is known before it is taken. */
+/** The entries of a tar in sequence; the name of the next one is known before it is taken. */
 class Entries {
   readonly #iterator: AsyncIterator<Entry>
   #next: Promise<Entry | undefined> | undefined
@@ -161,7 +165,7 @@ class Entries {
     this.#iterator = tar[Symbol.asyncIterator]()
   }
 
-  /** The name of the entry that would be taken; undefined at the end. */
+  /** The name of the next entry; undefined at the end. */
   async next(): Promise<string | undefined> {
     return (await this.#peek())?.header.name
   }
@@ -180,7 +184,7 @@ class Entries {
   async text(name: string): Promise<string> {
     const found = await this.next()
     if (found !== name)
-      throw new Damaged(found === undefined ? `${name} is missing` : `${found} stands where ${name} should`)
+      throw new Damaged(found === undefined ? `${name} is missing` : `it has ${found} instead of ${name}`)
     const chunks: Buffer[] = []
     let bytes = 0
     for await (const chunk of this.take()) {

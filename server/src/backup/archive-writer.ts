@@ -5,18 +5,18 @@ import { createGzip } from 'node:zlib'
 import { pack } from 'tar-stream'
 import { type Checksums, entryNames, type Manifest, type TableChecksum } from './manifest.ts'
 
-/** What is held of a table at a time. Larger parts do not make an archive smaller. */
+/** Maximum size of a table's part, which is held in memory. Larger parts do not make an archive smaller. */
 const partSize_bytes = 1024 * 1024
-/** The size of an archive hardly changes beyond this level, the time it takes doubles. */
+/** Beyond this level the time doubles, and the size of an archive hardly changes. */
 const compressionLevel = 4
 
-/** Writes an archive to a stream, in the order of its functions: the manifest, the key, table by table, the end. */
+/** Writes an archive to a stream; the functions must be called in their order here. */
 export interface ArchiveWriter {
   manifest(manifest: Manifest): Promise<void>
   secretKey(key: string): Promise<void>
-  /** Writes a table's rows, as COPY gives them in its text format, and gives how many they were. */
+  /** Writes a table's rows in COPY's text format, and returns their checksum. */
   table(name: string, rows: AsyncIterable<Buffer>, onPart: (soFar: TableSize) => void): Promise<TableChecksum>
-  /** Writes the checksums; resolves once everything was handed to the stream and the stream has ended. */
+  /** Writes the checksums; resolves once the stream has ended. */
   end(): Promise<void>
 }
 
@@ -26,15 +26,15 @@ export interface TableSize {
 }
 
 /**
- * Begins an archive: tar, compressed by gzip. `output` is ended by it, or destroyed where it failed. Memory does not grow
- * with what is written. Aborting `signal` destroys `output` too.
+ * Starts an archive: tar, compressed by gzip. It ends `output`, or destroys it after an error or when `signal` aborts. Its
+ * memory does not grow with the size of the archive.
  */
 export function openArchiveWriter(output: Writable, signal: AbortSignal): ArchiveWriter {
   const tar = pack()
-  // It fails with its target once more and later, when there is no listener any more.
+  // It emits the error of its target again later, without any other listener.
   tar.on('error', () => {})
   const written = pipeline(tar, createGzip({ level: compressionLevel }), output, { signal })
-  // The caller that waits for a part gets the error; without this line it would also end the process.
+  // Prevents an unhandled rejection; the caller that waits for a part gets the error.
   written.catch(() => {})
   const checksums: Checksums = { entries: {}, tables: [] }
   const mtime = new Date()
@@ -45,7 +45,7 @@ export function openArchiveWriter(output: Writable, signal: AbortSignal): Archiv
       entered.on('error', reject)
     })
     handed.catch(() => {})
-    // What cannot be written any more is never taken either.
+    // After an error of the stream the entry is never consumed, so only `written` rejects.
     await Promise.race([handed, written])
   }
   const small = async (name: string, text: string): Promise<void> => {
@@ -90,7 +90,7 @@ export function openArchiveWriter(output: Writable, signal: AbortSignal): Archiv
   }
 }
 
-/** Rows of COPY's text format: each is a line, and a line break in a value is written as `\n`. */
+/** Counts rows in COPY's text format: each is a line, because line breaks in values are escaped. */
 export function countLines(chunk: Buffer): number {
   let lines = 0
   for (let at = chunk.indexOf(10); at >= 0; at = chunk.indexOf(10, at + 1)) lines += 1

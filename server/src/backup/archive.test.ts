@@ -38,12 +38,12 @@ before(async () => {
 })
 after(() => rm(folder, { recursive: true, force: true }))
 
-/** Lines that hardly compress, so that the archive is larger than the buffers between its readers. */
+/** Lines that hardly compress, so that the archive is larger than the buffers of the streams. */
 function lines(count: number): string {
   return Array.from({ length: count }, (_, i) => `${i}\t${rng.between(0, 1e9).toString(36)} \\n ü\n`).join('')
 }
 
-/** In pieces of any size, as the network hands them over: characters and lines are cut. */
+/** Pieces of any size, as from a network, which cut characters and lines. */
 async function* inPieces(text: string): AsyncGenerator<Buffer> {
   const bytes = Buffer.from(text)
   for (let at = 0; at < bytes.length;) {
@@ -76,7 +76,7 @@ async function readTables(file: string): Promise<Record<string, string>> {
 }
 
 describe('an archive', () => {
-  it('an archive gives back every byte of every table, in parts or not, with the key only where it was put in', async () => {
+  it('an archive returns every byte of every table, in parts or not, and the key only if it was included', async () => {
     const tables = { small: 'a\t\\N\nb\t\\\\.\n', nothing: '', large: lines(30_000), [delayedTasks]: '' }
     const file = await write('whole.tar.gz', tables, ' a key that begins with a space, and is kept')
     assert.deepEqual(await readTables(file), tables)
@@ -91,7 +91,7 @@ describe('an archive', () => {
     assert.equal(withoutKey.secret_key, undefined)
   })
 
-  it('an archive is read to its end even where a table is not used: its checksum is compared all the same', async () => {
+  it('the checksum of a table that is not consumed is compared too', async () => {
     const file = await write('untaken.tar.gz', { large: lines(10_000) })
     const { checksums } = await readArchive(file, { onTable: async () => {} })
     assert.equal(checksums.tables.find(({ name }) => name === 'large')?.rows, 10_000)
@@ -101,7 +101,7 @@ describe('an archive', () => {
     await assert.rejects(readArchive(file, { onTable: onlyTheBeginning }), /stopped before their end/)
   })
 
-  it('an archive that was cut off anywhere, or had a bit turned over, is refused', async () => {
+  it('an archive that was cut off or has a flipped bit is refused', async () => {
     const whole = await readFile(
       await write(
         'source.tar.gz',
@@ -119,7 +119,7 @@ describe('an archive', () => {
       await refused(whole.subarray(0, end), `cut to ${end} of ${whole.length}`)
     }
     await refused(whole.subarray(0, whole.length - 1), 'without the last byte')
-    // Behind the ten bytes of gzip's own header, which say nothing of the content.
+    // After the ten bytes of gzip's header, which do not affect the content.
     for (let i = 0; i < sizeOf({ short: 10, long: 40 }); i++) {
       const at = Math.floor(rng.between(10, whole.length - 1))
       const turned = Buffer.from(whole)
@@ -128,7 +128,7 @@ describe('an archive', () => {
     }
   })
 
-  it('an archive that was changed and compressed again is refused by its checksums', async () => {
+  it('an archive that was changed and compressed again is refused for its checksums', async () => {
     const tar = gunzipSync(await readFile(await write('honest.tar.gz', { small: 'one\t1\n', large: lines(10) })))
     const file = join(folder, 'changed.tar.gz')
     for (const [from, to] of [
@@ -146,7 +146,7 @@ describe('an archive', () => {
     }
   })
 
-  it('an archive that is none is refused, and says so', async () => {
+  it('a file that is not an archive is refused with the reason', async () => {
     for (const [name, bytes] of Object.entries({
       empty: Buffer.alloc(0),
       text: Buffer.from('-- PostgreSQL database dump'),
@@ -161,17 +161,17 @@ describe('an archive', () => {
     await assert.rejects(readArchive(folder), /cannot be read \(EISDIR\)/)
   })
 
-  it('an archive of a later layout says that a newer version wrote it', async () => {
+  it('an archive of a later layout is refused with a hint to the newer version', async () => {
     const file = join(folder, 'later.tar.gz')
     const writer = openArchiveWriter(createWriteStream(file), signal)
     await writer.manifest({ ...manifest, format: 2 })
     await writer.end()
-    await assert.rejects(readArchive(file), /layout 2.*a newer version wrote it/)
+    await assert.rejects(readArchive(file), /layout 2.*the newer version that wrote it/)
   })
 })
 
 describe('writing an archive', () => {
-  it('writing an archive fails with what its stream fails with, and does not go on', async () => {
+  it('writing an archive fails with the error of its stream', async () => {
     const full = new Writable({ write: (_chunk, _encoding, done) => done(new Error('no space left')) })
     const writer = openArchiveWriter(full, signal)
     await assert.rejects(async () => {
@@ -180,7 +180,7 @@ describe('writing an archive', () => {
     }, /no space left/)
   })
 
-  it('writing an archive waits for a slow stream instead of holding what it cannot write', async () => {
+  it('writing an archive waits for a slow stream instead of buffering', async () => {
     let taken = 0
     let written = 0
     const gate = Promise.withResolvers<void>()
@@ -197,7 +197,7 @@ describe('writing an archive', () => {
       for (; taken < 400; taken += 1) yield noise
     }
     const writing = writer.manifest(manifest).then(() => writer.table('large', endless(), () => {}))
-    // Compressing is done by other threads: whatever they had to do is done when they did this behind it.
+    // Other threads compress in order, so earlier work is done when this is.
     for (let i = 0; i < 20; i++)
       await new Promise((done) =>
         createGzip()

@@ -12,28 +12,28 @@ import { listStoredTables, readSnapshotContent } from './snapshot.ts'
 
 export interface BackupOptions {
   connection: DatabaseOptions['connection']
-  /** Ended with the archive, or destroyed where it failed. */
+  /** Ended with the archive, or destroyed after an error. */
   output: Writable
   cadre_version: string
-  /** Put into the archive. It must be the one that the database was made with. */
+  /** Included in the archive. It must be the key of the database. */
   secret_key?: { text: string; key_id: string } | undefined
   onProgress?: (table: string, soFar: TableSize) => void
   signal: AbortSignal
 }
 
-/** What was written. */
+/** Content of a written archive. */
 export interface Backup {
   manifest: Manifest
   tables: Checksums['tables']
 }
 
-/** Migrations that run just now change which tables there are: then the snapshot is taken again. */
+/** A concurrent migration may change the set of tables; then the snapshot is taken again. */
 const triesMax = 10
 
 /**
- * Writes an archive of the database at one moment, while it is in use: a read-only transaction sees all tables as they
- * were when it began. It blocks no reads or writes; only migrations, and dropping old partitions, wait for its end.
- * Throws `BackupError`, `MigrationError`, and the errors of PostgreSQL and `output`.
+ * Writes an archive of the database in use, from the snapshot of a read-only transaction. It blocks no reads or writes; only
+ * migrations, and making and dropping partitions, wait for its end.
+ * @throws BackupError, MigrationError, and errors of PostgreSQL and `output`
  */
 export async function backUp(options: BackupOptions): Promise<Backup> {
   const { connection, output, cadre_version, secret_key, onProgress, signal } = options
@@ -44,14 +44,13 @@ export async function backUp(options: BackupOptions): Promise<Backup> {
   try {
     signal.throwIfAborted()
     await beginSnapshot(source)
-    // One that is ahead of this build has tables of which this build knows nothing.
+    // A database that is ahead of this build has tables that this build does not know.
     await migrationStatus(source.sql)
     const content = await readSnapshotContent(source.sql)
     if (secret_key && content.key_id !== null && content.key_id !== secret_key.key_id) {
       throw new BackupError(
-        `The secret key here (${secret_key.key_id}) is not the one of this database (${content.key_id}), so it is no use in ` +
-          'its backup. Set CADRE_SECRET_KEY to the one that the service is started with. Where that replaces the one of the database, ' +
-          'run `cadre secret-key rotate` first.',
+        `The secret key of this command (${secret_key.key_id}) is not that of the database (${content.key_id}). ` +
+          'Set CADRE_SECRET_KEY to the key of the service. While the key is being replaced, run `cadre secret-key rotate` first.',
       )
     }
     const delayed = await selectDelayed(source)
@@ -69,7 +68,7 @@ export async function backUp(options: BackupOptions): Promise<Backup> {
     }
     const tables: TableChecksum[] = []
     for (const { name, columns } of content.tables) {
-      // Of a partitioned table COPY gives nothing but by a query.
+      // COPY of a partitioned table needs a query.
       const list = columns.map((column) => pg.escapeIdentifier(column)).join(', ')
       tables.push(await copy(name, `(select ${list} from ${pg.escapeIdentifier(name)})`))
     }
@@ -79,7 +78,7 @@ export async function backUp(options: BackupOptions): Promise<Backup> {
   } catch (error) {
     output.destroy()
     if (signal.aborted) throw signal.reason
-    // What PostgreSQL says at the end of a connection comes too late where nothing was asked just then.
+    // PostgreSQL's message about the end of a connection is lost if no statement was running.
     if (error instanceof Error && (isRefusal(error) || isConnectionLost(error)))
       throw new BackupError(`PostgreSQL ended the backup: ${error.message}.`, error)
     throw error
@@ -89,15 +88,15 @@ export async function backUp(options: BackupOptions): Promise<Backup> {
   }
 }
 
-/** Begins the transaction that sees one moment, with every table locked against being changed or dropped until its end. */
+/** Begins the transaction of the snapshot, with locks that prevent every table from being altered or dropped. */
 async function beginSnapshot({ sql }: Connection): Promise<void> {
   for (let tries = 1; ; tries += 1) {
     const names = await listStoredTables(sql)
     if (!names.includes('task')) {
-      throw new BackupError('The database has nothing in it that could be kept: it has no tables of Cadre.')
+      throw new BackupError('The database has no tables of Cadre, so there is nothing to back up. Check DATABASE_URL.')
     }
     await sql.script('begin isolation level repeatable read, read only')
-    // Locks are taken before anything is read, so that no table changes between the snapshot and its COPY.
+    // The tables are locked before the first read, so that none changes between the snapshot and its COPY.
     await sql.script(`lock table ${names.map((name) => pg.escapeIdentifier(name)).join(', ')} in access share mode`)
     await sql.script(
       `set local extra_float_digits = 1; set local bytea_output = 'hex'; set local intervalstyle = 'postgres'`,
@@ -108,7 +107,7 @@ async function beginSnapshot({ sql }: Connection): Promise<void> {
   }
 }
 
-/** The query for `delayedTasks`. A database whose service never started has no queue. */
+/** The query of `delayedTasks`; empty without a queue, which the first start of a service makes. */
 async function selectDelayed({ sql }: Connection): Promise<string> {
   const [queue] = await sql<{ is_there: boolean }>`select to_regclass('pgboss.job') is not null as is_there`
   return queue?.is_there ? delayedJobsQuery : 'select null, null where false'

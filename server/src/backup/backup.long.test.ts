@@ -24,7 +24,7 @@ after(() => rm(folder, { recursive: true, force: true }))
 afterEach(close)
 
 describe('a backup', () => {
-  /** A database of which the first table alone is more than what is held between PostgreSQL and the output. */
+  /** A database whose first table is larger than all buffers between PostgreSQL and the output. */
   const large = async (): Promise<Database> => {
     const from = await source()
     const { agent_id } = await fillDatabase(from.sql)
@@ -35,7 +35,7 @@ describe('a backup', () => {
       select 'log_' || n, ${agent_id}, 'info', (select string_agg(md5(random()::text), '') from generate_series(1, 20 + n * 0)) from generate_series(1, 40000) n`
     return from
   }
-  /** Writes to a file, and does something once the first of the archive was written, before anything more is. */
+  /** Writes to a file, and runs a callback after the first piece of the archive and before the next. */
   const interrupted = (file: string, work: () => Promise<void>): Writable => {
     const out = createWriteStream(file)
     let isFirst = true
@@ -50,7 +50,7 @@ describe('a backup', () => {
   }
   const options = { cadre_version: '0.1.0', signal: new AbortController().signal }
 
-  it('a backup shows one moment, and blocks no writer', async () => {
+  it('a backup is a consistent snapshot, and blocks no writer', async () => {
     const [from, to, file] = [await large(), await target(), join(folder, 'moment.tar.gz')]
     const before = await everything(from.sql)
     const output = interrupted(file, async () => {
@@ -68,9 +68,9 @@ describe('a backup', () => {
     assert.deepEqual(await everything(to.sql), before)
   })
 
-  it('a backup delays making and dropping partitions, and no request waits behind that', async () => {
+  it('a backup delays making and dropping partitions, without blocking requests', async () => {
     const [from, file] = [await large(), join(folder, 'partitions.tar.gz')]
-    // Of a table that is read later: it was locked before the first one was read.
+    // A table that is read later was already locked before the first read.
     const old = { table: 'task_event', name: 'task_event_202002' }
     await from.sql.script(`
       create table task_event_202002 partition of task_event
@@ -86,7 +86,7 @@ describe('a backup', () => {
     await ensurePartitions(from.sql, 100)
   })
 
-  it('a backup fails with the connection, and leaves nothing that could be taken for an archive', async () => {
+  it('a backup whose connection breaks fails, and leaves no file that looks like an archive', async () => {
     const [from, file] = [await large(), join(folder, 'killed.tar.gz')]
     const output = interrupted(file, async () => {
       await from.sql`
@@ -99,7 +99,7 @@ describe('a backup', () => {
     await assert.rejects(readArchive(file), BackupError)
   })
 
-  it('a backup is ended by its signal, at once and whatever it waits for', async () => {
+  it('an aborted backup ends at once, whatever it waits for', async () => {
     const from = await source()
     const held = await openConnection({ connection: from.settings })
     closing.push(held.close)
@@ -111,14 +111,14 @@ describe('a backup', () => {
     const saving = backUp({ ...options, connection: from.settings, output, signal: stop.signal })
     saving.catch(() => {})
     await eventually(waits)
-    stop.abort(new Error('told to'))
-    await assert.rejects(saving, /told to/)
+    stop.abort(new Error('stopped by the test'))
+    await assert.rejects(saving, /stopped by the test/)
     await eventually(async () => !(await waits()))
   })
 
-  it('a backup is not made of a database without tables, nor of one that is ahead of this build', async () => {
+  it('a backup refuses a database without tables, and one that is ahead of this build', async () => {
     const [nothing, later] = [await target(), await source()]
-    await assert.rejects(save(nothing.settings, join(folder, 'none.tar.gz')), /nothing in it that could be kept/)
+    await assert.rejects(save(nothing.settings, join(folder, 'none.tar.gz')), /there is nothing to back up/)
     await later.sql`insert into schema_migration (version, name, hash) values (9999, '9999_later.sql', '')`
     await assert.rejects(save(later.settings, join(folder, 'none.tar.gz')), /ahead of this build/)
   })

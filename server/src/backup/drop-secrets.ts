@@ -4,29 +4,29 @@ import type { Sql } from '../platform/postgres/database.ts'
 import type { Secrets } from '../platform/crypto/secrets.ts'
 import { secretLabels } from '../platform/crypto/secret-labels.ts'
 
-/** What was removed from restored data because its key is lost: listed, so that the operator can set it again. */
+/** Secrets that were removed from restored data because their key is lost. The operator has to set them again. */
 export interface DroppedSecrets {
   /** Agents without their environment variables, by name. */
   agents: string[]
-  /** Credentials of projects that are gone, by name. */
+  /** Deleted credentials of projects, by name. */
   credentials: string[]
-  /** Model providers of organizations that lost their key, by name. */
+  /** Model providers of organizations without their API key, by name. */
   model_providers: string[]
-  /** Webhooks that are disabled because their secret is lost, by URL. */
+  /** Disabled webhooks, by URL. */
   webhooks: string[]
-  /** Triggers that are paused because their secret is lost, by name: each needs another one. */
+  /** Paused triggers, by name; each needs a new secret. */
   triggers: string[]
 }
 
 /**
- * Takes everything out of restored data that only a lost key could read, so that nothing works on with half of what it
- * needs. Webhooks are disabled: a receiver could not tell their signatures from forged ones until it has their new secret.
+ * Removes everything from restored data that only a lost key can decrypt, so that nothing runs with unreadable secrets.
+ * Webhooks are disabled, because a receiver cannot verify their signatures until it has the new secret.
  */
 export async function dropSecrets(tx: Sql, secrets: Secrets): Promise<DroppedSecrets> {
   const agents = await tx<{ name: string }>`
     update agent set environment = null where environment is not null returning name`
   await tx`update agent_version set environment = null where environment is not null`
-  // Turns of models go back without their reasoning then.
+  // Models then get earlier turns without their reasoning.
   await tx`update task_step set turn = null where turn is not null`
   const credentials = await tx<{ name: string }>`delete from credential returning name`
   const model_providers = await tx<{ name: string }>`
@@ -48,7 +48,7 @@ export async function dropSecrets(tx: Sql, secrets: Secrets): Promise<DroppedSec
     const secret = secrets.encrypt(secretLabels.trigger, randomBytes(32).toString('base64url'), id)
     await tx`update trigger set secret = ${secret} where id = ${id}`
   }
-  // Made anew by the next start: the signing key of OAuth, and whose key this is.
+  // The next start makes the signing key of OAuth and the key id again.
   await tx`delete from service_secret`
   await tx`delete from idempotency`
   const names = (rows: readonly { name: string }[]): string[] => rows.map(({ name }) => name).toSorted()

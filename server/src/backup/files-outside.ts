@@ -2,8 +2,8 @@ import type { Sql } from '../platform/postgres/database.ts'
 import { count, megabytes } from './progress.ts'
 
 /**
- * Says which bytes no archive of this database has, because they are in an object store; undefined where there are none. Works with
- * any schema.
+ * A message about files whose contents are in an object store, so that no archive has them; undefined without such files.
+ * Works with any schema.
  */
 export async function filesOutside(sql: Sql): Promise<string | undefined> {
   const [table] = await sql<{ is: boolean }>`select to_regclass('file') is not null as is`
@@ -13,5 +13,5 @@ export async function filesOutside(sql: Sql): Promise<string | undefined> {
   const { files, bytes } = outside!
   return files === 0
     ? undefined
-    : `The bytes of ${files === 1 ? '1 file' : `${count(files)} files`} (${megabytes(bytes)}) are in the object store and not in the backup.`
+    : `The contents of ${files === 1 ? '1 file' : `${count(files)} files`} (${megabytes(bytes)}) are in the object store and not in the backup.`
 }

@@ -2,21 +2,21 @@ import Type, { type Static } from 'typebox'
 import Value from 'typebox/value'
 import { BackupError } from './backup-error.ts'
 
-/** Of the archive's layout. A restore refuses what it does not know. */
+/** Version of the archive's layout. A restore refuses any other. */
 export const format = 1
 
-/** Names of the entries of an archive, in their order: the manifest, maybe the key, parts of tables, the checksums. */
+/** Names of the entries of an archive in their order: manifest, optional key, parts of tables, checksums. */
 export const entryNames = {
   manifest: 'manifest.json',
   secretKey: 'secret.key',
-  /** A table is cut into parts, because an entry's size must be known before it begins; the first is 1. */
+  /** A part of a table, numbered from 1. Tables have parts because the size of a tar entry must be known at its start. */
   part: (table: string, number: number) => `data/${table}/${String(number).padStart(6, '0')}`,
   checksums: 'checksums.json',
 }
 
 /**
- * Not a table of the database: tasks with a delayed job, `task_id` and `start_after`. All other jobs follow from the
- * tasks.
+ * An extra table of the archive: tasks with a delayed job, as `task_id` and `start_after`. All other jobs are derived from
+ * the tasks.
  */
 export const delayedTasks = 'delayed_task'
 
@@ -26,54 +26,56 @@ const Count = Type.Integer({ minimum: 0 })
 
 const ManifestSchema = Type.Object({
   format: Type.Integer(),
-  /** Of the service that wrote it. */
+  /** Version of the service that wrote the archive. */
   cadre_version: Type.String(),
-  /** The moment that the archive shows, by the database's clock. */
+  /** Time of the snapshot, by the database's clock. */
   created_at: Type.String(),
   postgresql_version: Type.String(),
-  /** Of the key that the secrets in it are encrypted with (`Secrets.key_id`); null where the service never started. */
+  /** Id of the key of the archive's secrets (`Secrets.key_id`); null if the service never started. */
   key_id: Type.Union([Type.String(), Type.Null()]),
-  /** In their order. The hash is that of the migration's text. */
+  /** In order. The hash is that of the migration's text. */
   migrations: Type.Array(Type.Object({ version: Count, name: Type.String(), hash: Hash }), { minItems: 1 }),
-  /** Partitions by time that there were, with their bounds. */
+  /** Partitions with their time bounds. */
   partitions: Type.Array(Type.Object({ table: Name, name: Name, from: Type.String(), to: Type.String() })),
-  /** The last number that each identity column gave. */
+  /** The last number of each identity column. */
   sequences: Type.Array(Type.Object({ table: Name, column: Name, last_value: Count })),
-  /** In an order in which no row comes before one that it refers to. */
+  /** In an order in which referenced rows come first. */
   tables: Type.Array(Type.Object({ name: Name, columns: Type.Array(Name, { minItems: 1 }) }), { minItems: 1 }),
 })
 
-/** What an archive is, known before its data. */
+/** The manifest of an archive, which is before its data. */
 export type Manifest = Static<typeof ManifestSchema>
 
 const ChecksumsSchema = Type.Object({
   /** SHA-256 of the entries before the data. */
   entries: Type.Record(Type.String(), Hash),
-  /** Of all parts of a table together. */
+  /** Over all parts of a table. */
   tables: Type.Array(Type.Object({ name: Name, rows: Count, bytes: Count, sha256: Hash })),
 })
 
-/** What an archive held, known behind its data: an archive without them was cut off. */
+/** The checksums of an archive, which are after its data: an archive without them was cut off. */
 export type Checksums = Static<typeof ChecksumsSchema>
 export type TableChecksum = Checksums['tables'][number]
 
-/** Reads a manifest. Throws `BackupError` where it is none, or of a layout of which this build knows nothing. */
+/** Parses a manifest. Throws `BackupError` if it is invalid or has another layout. */
 export function readManifest(text: string): Manifest {
   const value = parse(text)
   const written = typeof value === 'object' && value !== null && 'format' in value ? value.format : undefined
   if (typeof written === 'number' && written !== format) {
     throw new BackupError(
-      `The archive has layout ${written}, and this version of Cadre reads layout ${format}: a newer version wrote it.`,
+      `The archive has layout ${written}, and this version of Cadre reads layout ${format}. Restore it with the newer version that wrote it.`,
     )
   }
-  if (!Value.Check(ManifestSchema, value)) throw new BackupError('The manifest of the archive is not understood.')
+  if (!Value.Check(ManifestSchema, value))
+    throw new BackupError('The archive has an invalid manifest, so it cannot be restored.')
   return value
 }
 
-/** Reads the checksums. Throws `BackupError` where they are none. */
+/** Parses checksums. Throws `BackupError` if they are invalid. */
 export function readChecksums(text: string): Checksums {
   const value = parse(text)
-  if (!Value.Check(ChecksumsSchema, value)) throw new BackupError('The checksums of the archive are not understood.')
+  if (!Value.Check(ChecksumsSchema, value))
+    throw new BackupError('The archive has invalid checksums, so it cannot be restored.')
   return value
 }
 

@@ -6,16 +6,16 @@ import { Writable } from 'node:stream'
 import { syncFolder } from '../platform/embedded-postgres/data-folder.ts'
 import { BackupError } from './backup-error.ts'
 
-/** Where an archive is written to. One of the two functions is called once, after the stream has ended or was destroyed. */
+/** The output of a backup. After the stream has ended or was destroyed, call `keep` or `discard`. */
 export interface Output {
   stream: Writable
-  /** The archive is whole: it gets its name. */
+  /** Renames the complete archive to its final name. */
   keep(): Promise<void>
-  /** Nothing of it is left behind. */
+  /** Deletes a partial archive. */
   discard(): Promise<void>
 }
 
-/** The file for `path`: in a folder a new one, named by the start time. */
+/** The file for `path`; for a folder, a new file in it that is named after the start time. */
 export async function archiveFile(path: string | undefined, now: Date): Promise<string> {
   const name = `cadre-backup-${now.toISOString().replaceAll(':', '-')}.tar.gz`
   if (path === undefined) return resolve(name)
@@ -24,12 +24,13 @@ export async function archiveFile(path: string | undefined, now: Date): Promise<
 }
 
 /**
- * Opens a file that gets its name when it is complete and synced to disk, readable by its owner only (mode 0600). Until
- * then it is `.<name>.<random>.part` beside it, which this process removes unless it is killed. An existing file is
- * replaced only with `force`, also one that came meanwhile. Throws `BackupError`.
+ * Opens a file that gets its name once it is complete and synced to disk, readable only by its owner (mode 0600). Until then
+ * it is `.<name>.<random>.part` in the same folder, which this process deletes unless it is killed. An existing file, also
+ * one that was made meanwhile, is only replaced with `force`.
+ * @throws BackupError
  */
 export async function openOutputFile(file: string, { force }: { force: boolean }): Promise<Output> {
-  if (!force && (await isThere(file))) throw new BackupError(`${file} exists already. --force replaces it.`)
+  if (!force && (await isThere(file))) throw new BackupError(`${file} already exists. Use --force to replace it.`)
   const part = join(dirname(file), `.${basename(file)}.${randomBytes(6).toString('hex')}.part`)
   const handle = await open(part, 'wx', 0o600).catch((error: NodeJS.ErrnoException) => {
     throw new BackupError(`${dirname(file)} cannot be written to (${error.code}).`, error)
@@ -56,29 +57,32 @@ export async function openOutputFile(file: string, { force }: { force: boolean }
   }
 }
 
-/** Standard output, for a program that takes the archive further. When that goes away, this process ends with 1. */
+/** Standard output, for a pipe. If its reader ends, this process exits with 1. */
 export function standardOutput(): Output {
   const { stdout } = process
   stdout.prependListener('error', (error: NodeJS.ErrnoException) => {
-    process.stderr.write(`Standard output takes no more (${error.code}): the archive is not whole.\n`)
+    process.stderr.write(`Standard output was closed (${error.code}); the archive is incomplete.\n`)
     process.exit(1)
   })
   return {
-    // Standard output stays open: it is not ours alone.
+    // Standard output stays open, because other code uses it too.
     stream: new Writable({ write: (chunk, _encoding, done) => void stdout.write(chunk, done) }),
     keep: async () => {},
     discard: async () => {},
   }
 }
 
-/** Linking, unlike renaming, never replaces. Where the file system has no links, the moment between the two is a risk. */
+/**
+ * Renames a file without replacing one: a link, unlike a rename, never replaces. On file systems without links, a file that
+ * is made between the check and the rename is replaced.
+ */
 async function renameToNew(part: string, file: string): Promise<void> {
   try {
     await link(part, file)
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? error.code : undefined
     if (code !== 'EEXIST' && !(await isThere(file))) return rename(part, file)
-    throw new BackupError(`${file} came to exist meanwhile. --force replaces it.`, error)
+    throw new BackupError(`${file} was made by another process meanwhile. Use --force to replace it.`, error)
   }
 }
 

@@ -1,10 +1,10 @@
 import type { TableSize } from './archive-writer.ts'
 
-/** So often something is said of a table that takes long. */
+/** Minimum interval of progress lines. */
 const interval_ms = 5000
 
 /**
- * Says how far a backup is: a line every few seconds, so that short ones say nothing and a log of long ones stays short.
+ * Prints the progress of a backup or restore, one line every few seconds; nothing for a short one.
  */
 export function makeProgress(
   what: string,

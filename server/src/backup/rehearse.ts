@@ -3,8 +3,7 @@ import type { Sql } from '../platform/postgres/database.ts'
 
 /**
  * Disables everything in restored data that would make the service act, so that a copy can run beside its original:
- * agents and schedules are paused, tasks wait for their agents, webhooks are disabled, and their pending deliveries are
- * given up.
+ * agents and schedules are paused, so tasks wait; webhooks are disabled, and their pending deliveries fail.
  */
 export async function prepareRehearsal(tx: Sql): Promise<void> {
   await tx`

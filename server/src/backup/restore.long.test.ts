@@ -28,7 +28,7 @@ after(() => rm(folder, { recursive: true, force: true }))
 afterEach(close)
 
 describe('a restored database', () => {
-  it('a restored database has every row of the one that was backed up, byte for byte, also in old partitions', async () => {
+  it('a restored database has every row of the original, byte for byte, also in old partitions', async () => {
     const [from, to, file] = [await source(), await target(), join(folder, 'rows.tar.gz')]
     await fillDatabase(from.sql)
     const { tables } = await save(from.settings, file)
@@ -64,25 +64,21 @@ describe('a restored database', () => {
     },
   )
 
-  it(
-    'a restored database gives no number again, also not one whose row is gone',
-    { skip: skipInShortRun },
-    async () => {
-      const [from, to, file] = [await source(), await target(), join(folder, 'numbers.tar.gz')]
-      const { project_id } = await fillDatabase(from.sql)
-      const [deleted] = await from.sql<{ id: number }>`
+  it('a restored database does not reuse a number, even of a deleted row', { skip: skipInShortRun }, async () => {
+    const [from, to, file] = [await source(), await target(), join(folder, 'numbers.tar.gz')]
+    const { project_id } = await fillDatabase(from.sql)
+    const [deleted] = await from.sql<{ id: number }>`
       insert into project (org_id, name) select org_id, 'gone' from project where id = ${project_id} returning id`
-      await from.sql`delete from project where id = ${deleted!.id}`
-      await save(from.settings, file)
-      await load(file, to.settings)
-      const [next] = await to.sql<{ id: number }>`
+    await from.sql`delete from project where id = ${deleted!.id}`
+    await save(from.settings, file)
+    await load(file, to.settings)
+    const [next] = await to.sql<{ id: number }>`
       insert into project (org_id, name) select org_id, 'next' from project where id = ${project_id} returning id`
-      assert.equal(next!.id, deleted!.id + 1)
-    },
-  )
+    assert.equal(next!.id, deleted!.id + 1)
+  })
 
   it(
-    'a restored database has events that its own transactions come after, whatever the other database counted to',
+    'new events of a restored database come after the restored ones, whatever transaction numbers the original had',
     { skip: skipInShortRun },
     async () => {
       const [from, to, file] = [await source(), await target(), join(folder, 'xids.tar.gz')]
@@ -96,31 +92,27 @@ describe('a restored database', () => {
     },
   )
 
-  it(
-    'a restored database is migrated to this version where the backup is of an older one, its data too',
-    { skip: skipInShortRun },
-    async () => {
-      const [from, to, file] = [await target(), await target(), join(folder, 'older.tar.gz')]
-      await migrate(from.sql, { upTo: 9 })
-      const { agent_id } = await fillDatabase(from.sql)
-      await from.sql`insert into event (id, org_id, type, data, delivered_at) values (${newId('evt')}, 'org_1', 'agent.launched', '{}', '2020-01-01')`
-      const { manifest } = await save(from.settings, file)
-      assert.equal(manifest.migrations.at(-1)?.version, 9)
+  it('a backup of an older version is migrated to this version, with its data', { skip: skipInShortRun }, async () => {
+    const [from, to, file] = [await target(), await target(), join(folder, 'older.tar.gz')]
+    await migrate(from.sql, { upTo: 9 })
+    const { agent_id } = await fillDatabase(from.sql)
+    await from.sql`insert into event (id, org_id, type, data, delivered_at) values (${newId('evt')}, 'org_1', 'agent.launched', '{}', '2020-01-01')`
+    const { manifest } = await save(from.settings, file)
+    assert.equal(manifest.migrations.at(-1)?.version, 9)
 
-      const { migrated } = await load(file, to.settings)
-      const all = (await listMigrations()).map(({ name }) => name)
-      assert.deepEqual(migrated, all.slice(9))
-      assert.deepEqual(await migrate(to.sql), { applied: [] }, 'nothing is left for the service to do')
-      const [event] = await to.sql`select matched_at from event`
-      assert.equal(event?.matched_at, '2020-01-01T00:00:00.000Z', 'renamed by a migration that ran on the data')
-      const [agent] = await to.sql`select environment from agent where id = ${agent_id}`
-      assert.deepEqual(agent?.environment, Buffer.from([0, 255, 10, 92]))
-    },
-  )
+    const { migrated } = await load(file, to.settings)
+    const all = (await listMigrations()).map(({ name }) => name)
+    assert.deepEqual(migrated, all.slice(9))
+    assert.deepEqual(await migrate(to.sql), { applied: [] }, 'nothing is left for the service to do')
+    const [event] = await to.sql`select matched_at from event`
+    assert.equal(event?.matched_at, '2020-01-01T00:00:00.000Z', 'renamed by a migration that ran on the data')
+    const [agent] = await to.sql`select environment from agent where id = ${agent_id}`
+    assert.deepEqual(agent?.environment, Buffer.from([0, 255, 10, 92]))
+  })
 })
 
 describe('a restore without the key', () => {
-  it('a restore without the key takes out what only the key could read, disables what needs it, and leaves everything else', async () => {
+  it('a restore without the key removes secrets, disables what needs them, and keeps everything else', async () => {
     const [from, to, file] = [await source(), await target(), join(folder, 'secrets.tar.gz')]
     const { agent_id, project_id } = await fillDatabase(from.sql)
     const [lost, ours] = [
@@ -181,7 +173,7 @@ describe('a restore without the key', () => {
 })
 
 describe('a rehearsal', () => {
-  it('a rehearsal does nothing on its own: agents and schedules are paused, webhooks disabled, and the rest is as it was', async () => {
+  it('after a rehearsal agents and schedules are paused, webhooks disabled, and everything else is unchanged', async () => {
     const [from, to, file] = [await source(), await target(), join(folder, 'rehearsal.tar.gz')]
     const { agent_id, project_id } = await fillDatabase(from.sql)
     const webhook = newId('wh')
@@ -233,7 +225,7 @@ describe('a restore', () => {
     return found.length === 0
   }
 
-  it('a restore refuses a database in which there is anything, and leaves it as it is', async () => {
+  it('a restore refuses a database that is not empty, and does not change it', async () => {
     await to.sql.script('create table somebody_elses (id int); insert into somebody_elses values (1)')
     await assert.rejects(load(file, to.settings), /not empty \(somebody_elses\)/)
     assert.deepEqual(await to.sql`select * from somebody_elses`, [{ id: 1 }])
@@ -242,7 +234,7 @@ describe('a restore', () => {
   })
 
   it(
-    'a restore refuses a database that a service uses, or that was restored already',
+    'a restore refuses a database that a service uses, or that was already restored',
     { skip: skipInShortRun },
     async () => {
       await load(file, to.settings)
@@ -260,7 +252,7 @@ describe('a restore', () => {
   })
 
   it(
-    'a restore refuses what a later version wrote, or one whose migrations were others',
+    'a restore refuses an archive of a later version, or with different migrations',
     { skip: skipInShortRun },
     async () => {
       const content = await readArchive(file)
@@ -278,7 +270,7 @@ describe('a restore', () => {
     },
   )
 
-  it('a restore leaves nothing where it fails in the middle, and can be tried again', async () => {
+  it('a restore that fails in the middle leaves the database empty, and can be tried again', async () => {
     await assert.rejects(
       load(file, to.settings, {
         alter: async () => {
@@ -292,24 +284,28 @@ describe('a restore', () => {
     assert.ok(!(await isEmpty()))
   })
 
-  it('a restore tells what PostgreSQL does not take, and leaves nothing of it', { skip: skipInShortRun }, async () => {
-    const { manifest } = await readArchive(file)
-    const output = createWriteStream(file)
-    const writer = openArchiveWriter(output, new AbortController().signal)
-    await writer.manifest(manifest)
-    async function* rows(table: string): AsyncGenerator<Buffer> {
-      if (table === 'member') yield Buffer.from('org_1\tuser_1\temperor\t2020-01-01\n')
-    }
-    for (const { name } of manifest.tables) await writer.table(name, rows(name), () => {})
-    await writer.end()
-    await assert.rejects(load(file, to.settings), {
-      name: 'BackupError',
-      message: /^PostgreSQL does not take table member: .*member_role_check/,
-    })
-    assert.ok(await isEmpty())
-  })
+  it(
+    'a restore reports rows that PostgreSQL refuses, and leaves the database empty',
+    { skip: skipInShortRun },
+    async () => {
+      const { manifest } = await readArchive(file)
+      const output = createWriteStream(file)
+      const writer = openArchiveWriter(output, new AbortController().signal)
+      await writer.manifest(manifest)
+      async function* rows(table: string): AsyncGenerator<Buffer> {
+        if (table === 'member') yield Buffer.from('org_1\tuser_1\temperor\t2020-01-01\n')
+      }
+      for (const { name } of manifest.tables) await writer.table(name, rows(name), () => {})
+      await writer.end()
+      await assert.rejects(load(file, to.settings), {
+        name: 'BackupError',
+        message: /^PostgreSQL refused the rows of table member: .*member_role_check/,
+      })
+      assert.ok(await isEmpty())
+    },
+  )
 
-  it('a restore leaves nothing where PostgreSQL ends its connection', { skip: skipInShortRun }, async () => {
+  it('a restore whose connection ends leaves the database empty', { skip: skipInShortRun }, async () => {
     const killed = load(file, to.settings, {
       alter: async (tx) => {
         const [{ pid } = { pid: 0 }] = await tx<{ pid: number }>`select pg_backend_pid() as pid`
@@ -321,23 +317,19 @@ describe('a restore', () => {
     assert.ok(await isEmpty())
   })
 
-  it(
-    'a restore keeps a service that starts meanwhile waiting, which finds all of it',
-    { skip: skipInShortRun },
-    async () => {
-      let migrating: Promise<unknown> | undefined
-      await load(file, to.settings, {
-        alter: async () => {
-          migrating = migrate(to.sql)
-          await eventually(async () => {
-            const waiting =
-              await to.sql`select from pg_locks l join pg_database d on d.oid = l.database and d.datname = current_database()
+  it('a service that starts during a restore waits, and then finds all data', { skip: skipInShortRun }, async () => {
+    let migrating: Promise<unknown> | undefined
+    await load(file, to.settings, {
+      alter: async () => {
+        migrating = migrate(to.sql)
+        await eventually(async () => {
+          const waiting =
+            await to.sql`select from pg_locks l join pg_database d on d.oid = l.database and d.datname = current_database()
         where l.locktype = 'advisory' and not l.granted`
-            return waiting.length > 0
-          })
-        },
-      })
-      assert.deepEqual(await migrating, { applied: [] })
-    },
-  )
+          return waiting.length > 0
+        })
+      },
+    })
+    assert.deepEqual(await migrating, { applied: [] })
+  })
 })

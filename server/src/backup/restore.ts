@@ -16,7 +16,7 @@ import { delayedTasks, type Manifest } from './manifest.ts'
 
 export interface RestoreOptions {
   file: string
-  /** As `readArchive` gave it before. */
+  /** The result of an earlier `readArchive`. */
   content: ArchiveContent
   connection: DatabaseOptions['connection']
   log: Logger
@@ -26,18 +26,19 @@ export interface RestoreOptions {
   signal: AbortSignal
 }
 
-/** What a restore did beside loading. */
+/** The result of a restore. */
 export interface Restored {
-  /** Migrations that were run on the data, because the archive is of an older version. */
+  /** Migrations that were applied because the archive is of an older version. */
   migrated: string[]
-  /** Tasks that were put into the queue. */
+  /** Number of tasks that were queued. */
   queued: number
 }
 
 /**
- * Loads an archive into an empty database, in one transaction: whatever fails, and whenever it is interrupted, nothing of
- * it is there (but the queue's own schema, which is empty). The schema is made as it was when the archive was written, then
- * the rest of the migrations run on the data. Throws `BackupError`.
+ * Loads an archive into an empty database in one transaction: after an error or an interruption the database is empty,
+ * except for the empty schema of the queue. It makes the schema of the archive's version, loads the data, and then applies
+ * the other migrations.
+ * @throws BackupError
  */
 export async function restore(options: RestoreOptions): Promise<Restored> {
   const { connection, log, signal } = options
@@ -49,7 +50,7 @@ export async function restore(options: RestoreOptions): Promise<Restored> {
   try {
     signal.throwIfAborted()
     await requireEmpty(target.sql)
-    // Runs in separate transactions, which cannot be part of this one.
+    // The queue makes its schema in separate transactions, which cannot be part of this one.
     queue = openQueue({ database, log })
     await queue.ready
     return await load(target, queue, options)
@@ -70,7 +71,7 @@ async function load(
   const { manifest, checksums } = content
   const versionAt = manifest.migrations.at(-1)!.version
   return sql.begin(async (tx) => {
-    // A service that starts meanwhile waits for its end, and finds all of it.
+    // A service that starts meanwhile waits for this lock, and then finds all data.
     await tx.script(`select pg_advisory_xact_lock(hashtext('cadre migrations'))`)
     await requireEmpty(tx)
     await migrate(tx, { upTo: versionAt })
@@ -85,12 +86,12 @@ async function load(
         const copy = client.query(copyFrom(`copy ${into} (${list.join(', ')}) from stdin`))
         await pipeline(Readable.from(rows, { objectMode: false }), copy).catch((error: unknown) => {
           throw isRefusal(error)
-            ? new BackupError(`PostgreSQL does not take table ${name}: ${error.message}.`, error)
+            ? new BackupError(`PostgreSQL refused the rows of table ${name}: ${error.message}.`, error)
             : error
         })
         const expected = checksums.tables.find((table) => table.name === name)?.rows
         if (copy.rowCount !== expected)
-          throw new BackupError(`Of table ${name} PostgreSQL took ${copy.rowCount} of ${expected} rows.`)
+          throw new BackupError(`PostgreSQL loaded ${copy.rowCount} of ${expected} rows of table ${name}.`)
       },
     })
     if (JSON.stringify(read.checksums) !== JSON.stringify(checksums))
@@ -100,13 +101,13 @@ async function load(
     const queued = await requeueTasks(tx, queue)
     await tx.script(`drop table ${delayedTasks}`)
     await alter?.(tx)
-    // Until then the planner knows nothing of the tables, and takes them for empty.
+    // Without statistics the planner would treat the tables as empty.
     await tx.script('analyze')
     return { migrated: applied, queued }
   })
 }
 
-/** Throws `BackupError` where the archive is of a schema that this build cannot make. */
+/** Throws `BackupError` if this build cannot make the schema of the archive. */
 export async function requireKnownMigrations({ manifest }: Pick<ArchiveContent, 'manifest'>): Promise<void> {
   const ours = await listMigrations()
   for (const { version, name, hash } of manifest.migrations) {
@@ -118,11 +119,13 @@ export async function requireKnownMigrations({ manifest }: Pick<ArchiveContent, 
       )
     }
     if (known.hash !== hash)
-      throw new BackupError(`Migration ${name} of the archive differs from the one of this version (${ourVersion}).`)
+      throw new BackupError(
+        `Migration ${name} of the archive differs from that of this version (${ourVersion}). Restore it with Cadre ${manifest.cadre_version}.`,
+      )
   }
 }
 
-/** Throws `BackupError` where there is anything in the database that a restore could be mixed up with. */
+/** Throws `BackupError` if the database has any tables, or jobs in the queue. */
 export async function requireEmpty(sql: Sql): Promise<void> {
   const found = await sql<{ name: string }>`
     select c.relname as name from pg_class c
@@ -134,11 +137,11 @@ export async function requireEmpty(sql: Sql): Promise<void> {
   const listed = [...names, ...(found.length > names.length ? ['…'] : [])].join(', ') || 'jobs of the queue'
   throw new BackupError(
     `The database is not empty (${listed}), and a restore never overwrites. Restore into a new database: ` +
-      '`createdb` and DATABASE_URL, or for the embedded one a new folder by CADRE_DATA_DIR.',
+      'make one with `createdb` and set DATABASE_URL, or set CADRE_DATA_DIR to a new folder for the embedded one.',
   )
 }
 
-/** Partitions of the time before the restore; those of the migrations are there already. */
+/** Makes the partitions of the archive that the migrations have not made. */
 async function makePartitions(tx: Sql, { partitions }: Manifest): Promise<void> {
   for (const { table, name, from, to } of partitions) {
     const [made] = await tx<{ statement: string | null }>`
@@ -149,7 +152,7 @@ async function makePartitions(tx: Sql, { partitions }: Manifest): Promise<void> 
   }
 }
 
-/** New numbers come after the last that was ever given, also where its row is gone. */
+/** Sets the sequences, so that new numbers follow the last one, also if its row was deleted. */
 async function setSequences(tx: Sql, { sequences }: Manifest): Promise<void> {
   for (const { table, column, last_value } of sequences)
     await tx`select setval(pg_get_serial_sequence(quote_ident(${table}), ${column}), ${last_value})`

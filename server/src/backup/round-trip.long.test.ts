@@ -16,8 +16,8 @@ import type { Restored } from './restore.ts'
 
 const secret_key = 'a secret key for tests, 32 characters'
 
-/** One installation, restored once, and followed from there: the tests build on each other. */
-describe('an installation that was backed up while it ran, restored into a new database', () => {
+/** One installation that is restored once; the tests build on each other. */
+describe('a restored installation', () => {
   let from: FullInstallation
   let folder: string
   let to: Awaited<ReturnType<typeof makeEmptyDatabase>>
@@ -40,7 +40,7 @@ describe('an installation that was backed up while it ran, restored into a new d
     const file = join(folder, 'backup.tar.gz')
     await save(test.service.context.database.settings, file)
     restored = await load(file, to.connection)
-    // It begins nothing more; that it still waits for the calls in flight is of no interest to the restored one.
+    // It starts nothing more; its calls in flight do not affect the restored installation.
     void test.service.stop()
   })
   after(async () => {
@@ -78,9 +78,9 @@ describe('an installation that was backed up while it ran, restored into a new d
     return frames[0]!.id!
   }
 
-  it('an installation that was backed up while it ran, restored into a new database gives the same answers to every read', async () => {
+  it('a restored installation returns the same response to every read', async () => {
     const env = { PORT: '0', CADRE_RATE_LIMITS_SCALE: '10000', CADRE_LOG_LEVEL: 'silent', CADRE_DATA_DIR: folder }
-    // One that has no slots: it answers, and begins nothing.
+    // A process without slots: it answers requests, and starts nothing.
     const config = { ...readConfig({ ...env, ...from.env }), worker_slots: 0 }
     const log = pino({ level: 'silent' })
     const idle = await startService({ config, secret_key, connection: to.connection, log })
@@ -100,8 +100,8 @@ describe('an installation that was backed up while it ran, restored into a new d
     }
   })
 
-  it('an installation that was backed up while it ran, restored into a new database has everything in its queue that had a job, and continues when it is started', async () => {
-    // Two that ran, two that wait for a moment, one without a slot, one that is due soon.
+  it('a restored installation has a job for every task that had one, and continues when it is started', async () => {
+    // Two running tasks, two with a start time, one without a slot, one that is due soon.
     assert.equal(restored.queued, 6)
     assert.deepEqual(restored.migrated, [])
     from.outside.silent.clear()
@@ -113,7 +113,7 @@ describe('an installation that was backed up while it ran, restored into a new d
     assert.equal((await ends('queued')).output.content, 'After done.')
   })
 
-  it('an installation that was backed up while it ran, restored into a new database finishes the task whose model had not answered, in its next attempt and without a gap in its events', async () => {
+  it('a restored task whose model had not answered finishes in its next attempt, without a gap in its events', async () => {
     const { status, output } = await ends('calling')
     assert.deepEqual([status, output.content], ['completed', 'At last.'])
     const published = await events('calling')
@@ -128,7 +128,7 @@ describe('an installation that was backed up while it ran, restored into a new d
     )
   })
 
-  it('an installation that was backed up while it ran, restored into a new database lets what waited behind it go on: for its agent, and in its thread once a person has approved', async () => {
+  it('restored tasks that waited for a slot or behind an approval in their thread continue', async () => {
     assert.equal((await ends('gated')).status, 'completed')
     const { approvals } = (await send('GET', `${from.project}/approvals?status=pending`)).body
     const ours = approvals.find(({ task_id }: { task_id: string }) => task_id === from.tasks.approval)
@@ -138,7 +138,7 @@ describe('an installation that was backed up while it ran, restored into a new d
     assert.equal((await ends('behindApproval')).output.content, 'second')
   })
 
-  it('an installation that was backed up while it ran, restored into a new database asks a person about the call that may have taken effect, and does not repeat it', async () => {
+  it('a restored call that may have taken effect is not repeated, and waits for a person', async () => {
     const waiting = await eventually(async () => {
       const body = await task('unsafe')
       return body.wait?.reason === 'unknown_outcome' && body
@@ -150,13 +150,13 @@ describe('an installation that was backed up while it ran, restored into a new d
     assert.equal(from.outside.reached.filter(({ path }) => path === '/pay').length, 2)
   })
 
-  it('an installation that was backed up while it ran, restored into a new database reads its secrets: credentials of tools and variables of agents go out as before', () => {
+  it('a restored installation decrypts its secrets: credentials of tools and variables of agents', () => {
     const { headers } = from.outside.reached.findLast(({ path }) => path === '/note')!
     assert.equal(headers.authorization, 'Bearer the value of a credential')
     assert.equal(headers['x-region'], 'eu-central-7')
   })
 
-  it('an installation that was backed up while it ran, restored into a new database keeps to the moments that tasks wait for, and to what they wait for otherwise', async () => {
+  it('restored tasks wait for the same times and conditions as before', async () => {
     const ended = await ends('shortTimer', 30_000)
     const { data } = (await events('shortTimer')).find(({ type }) => type === 'task.waiting')!
     assert.ok(Date.parse(ended.finished_at) >= Date.parse(data.wait.until), 'not before its time')
@@ -184,7 +184,7 @@ describe('an installation that was backed up while it ran, restored into a new d
     assert.equal(job?.start_after, (await task('timer')).wait.until)
   })
 
-  it('an installation that was backed up while it ran, restored into a new database goes on with each of them when that comes: an answer, a budget, a start, a key that is free', async () => {
+  it('each restored waiting task continues after its condition: an answer, a budget, a start of its agent, a free concurrency key', async () => {
     await make(`${from.project}/tasks/${from.tasks.input}/messages`, { content: 'The blue one.' })
     assert.equal((await ends('input')).status, 'completed')
     const raised = await send('PUT', `${from.project}/budgets/${from.budget}`, { body: { max_tokens: 1_000_000 } })
@@ -196,14 +196,14 @@ describe('an installation that was backed up while it ran, restored into a new d
     assert.equal((await ends('keyed')).status, 'completed')
   })
 
-  it('an installation that was backed up while it ran, restored into a new database repeats nothing of a schedule that had its turn', async () => {
+  it('a restored schedule does not repeat a run that was already created', async () => {
     const { tasks_created, last_task_id } = (await send('GET', `${from.project}/schedules/${from.schedule}`)).body
     assert.equal(tasks_created, 1)
     const tasks = await service.context.sql<{ id: string }>`select id from task where schedule_id = ${from.schedule}`
     assert.deepEqual(tasks, [{ id: last_task_id }])
   })
 
-  it('an installation that was backed up while it ran, restored into a new database delivers what was pending when its time comes, under the same id and signed with the same secret', async () => {
+  it('a restored pending delivery is sent when it is due, with the same id and signed with the same secret', async () => {
     const { sql } = service.context
     const pending = await sql<{ id: string; event_id: string }>`
       select id, event_id from delivery where webhook_id = ${from.webhook.id} and attempts = 2 and status = 'pending'`
@@ -226,7 +226,7 @@ describe('an installation that was backed up while it ran, restored into a new d
     }
   })
 
-  it('an installation that was backed up while it ran, restored into a new database knows its keys, cookies and tokens, and its owner’s password', async () => {
+  it('a restored installation accepts its keys, cookies and tokens, and its owner’s password', async () => {
     for (const credential of Object.values(from.credentials))
       assert.equal((await send('GET', '/api/v1/auth/user', credential)).body.id, from.test.owner.user_id)
     const signedIn = await send('POST', '/api/v1/auth/login', {
@@ -237,7 +237,7 @@ describe('an installation that was backed up while it ran, restored into a new d
     assert.equal((await send('GET', '/api/v1/auth/user', { key: `cadre_${'0'.repeat(32)}` })).status, 401)
   })
 
-  it('an installation that was backed up while it ran, restored into a new database gives new objects new numbers', async () => {
+  it('a restored installation gives new resources new numbers', async () => {
     const { id } = await make('/api/v1/projects', { name: 'after' })
     assert.equal(id, 3)
     const { id: agent } = await make(`/api/v1/projects/${id}/agents`, { name: 'new' })
@@ -245,7 +245,7 @@ describe('an installation that was backed up while it ran, restored into a new d
     assert.equal(status, 'completed')
   })
 
-  it('an installation that was backed up while it ran, restored into a new database begins anew for who watched the other database, and tells them what happens now', async () => {
+  it('watchers of the old database get only new events of the restored one', async () => {
     const leaving = new AbortController()
     const frames: Frame[] = []
     const watching = readStream(`${service.url}${from.project}/events/stream`, {
@@ -261,7 +261,7 @@ describe('an installation that was backed up while it ran, restored into a new d
     await watching
   })
 
-  it('an installation that was backed up while it ran, restored into a new database has a job for every task that names one', async () => {
+  it('every restored task that names a job has it', async () => {
     const forgotten = await service.context.sql`
       select t.id from task t where t.job_id is not null and not exists (select from pgboss.job j where j.id = t.job_id)`
     assert.deepEqual(forgotten, [])

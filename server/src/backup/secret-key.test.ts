@@ -16,6 +16,6 @@ test('an archive from before a rotation is restored with the old key as the fall
   assert.deepEqual(chooseSecretKey(archive, [own, fallback], 'secret.key'), { text: before, isNew: false })
   assert.throws(
     () => chooseSecretKey(archive, [own], 'secret.key'),
-    /and CADRE_SECRET_KEY is the key [0-9a-f]{8}\. Put the file secret\.key/,
+    /and CADRE_SECRET_KEY is the key [0-9a-f]{8}\. Copy the file secret\.key/,
   )
 })

@@ -2,13 +2,13 @@ import type { Sql } from '../platform/postgres/database.ts'
 import type { Manifest } from './manifest.ts'
 import { columnsLeftOut, useOf } from './table-uses.ts'
 
-/** What is kept of the database as it stands in a snapshot, but for the rows. */
+/** Everything that a manifest has of a snapshot, without rows. */
 export type SnapshotContent = Pick<
   Manifest,
   'created_at' | 'postgresql_version' | 'key_id' | 'migrations' | 'partitions' | 'sequences' | 'tables'
 >
 
-/** Names of the tables that a backup keeps, partitioned ones by the name of the whole. */
+/** Names of the tables in a backup; a partitioned table counts once. */
 export async function listStoredTables(sql: Sql): Promise<string[]> {
   const rows = await sql<{ name: string }>`
     select c.relname as name from pg_class c
@@ -18,7 +18,7 @@ export async function listStoredTables(sql: Sql): Promise<string[]> {
   return rows.map(({ name }) => name).filter((name) => useOf(name).is === 'kept')
 }
 
-/** Reads what a manifest says of the database, in the snapshot of the caller's transaction. */
+/** Reads the content of a manifest in the snapshot of the caller's transaction. */
 export async function readSnapshotContent(tx: Sql): Promise<SnapshotContent> {
   const [now] = await tx<{ created_at: string; postgresql_version: string; key_id: Buffer | null }>`
     select now() as created_at, current_setting('server_version') as postgresql_version,
@@ -37,7 +37,7 @@ export async function readSnapshotContent(tx: Sql): Promise<SnapshotContent> {
   }
 }
 
-/** Columns whose values are made by PostgreSQL from others are none. */
+/** Lists the columns in a backup, without generated ones. */
 async function listColumns(tx: Sql, names: readonly string[]): Promise<Manifest['tables']> {
   const rows = await tx<{ name: string; columns: string[] }>`
     select c.relname as name, array_agg(a.attname::text order by a.attnum) as columns
@@ -60,7 +60,7 @@ async function listPartitionBounds(tx: Sql, names: readonly string[]): Promise<M
     order by p.relname, c.relname`
   return rows.map(({ table, name, bounds }) => {
     const [, from, to] = /^FOR VALUES FROM \('([^']+)'\) TO \('([^']+)'\)$/.exec(bounds) ?? []
-    if (from === undefined || to === undefined) throw new Error(`partition ${name} is not one by time: ${bounds}`)
+    if (from === undefined || to === undefined) throw new Error(`partition ${name} has no bounds of time: ${bounds}`)
     return { table, name, from, to }
   })
 }
@@ -76,7 +76,7 @@ async function listSequences(tx: Sql, names: readonly string[]): Promise<Manifes
     ) identity where last_value is not null order by 1, 2`
 }
 
-/** Which table refers to which. */
+/** Foreign keys between tables. */
 async function listReferences(tx: Sql): Promise<{ from: string; to: string }[]> {
   return tx`
     select distinct c.relname as from, f.relname as to
@@ -84,7 +84,7 @@ async function listReferences(tx: Sql): Promise<{ from: string; to: string }[]> 
     where k.contype = 'f' and c.relnamespace = current_schema()::regnamespace and k.conparentid = 0 and c.oid <> f.oid`
 }
 
-/** Tables so that each comes after those that it refers to. */
+/** Sorts tables so that each comes after those that it references. */
 export function inOrder(names: readonly string[], references: readonly { from: string; to: string }[]): string[] {
   const left = new Set(names)
   const sorted: string[] = []

@@ -18,7 +18,7 @@ after(async () => {
 })
 
 describe('what a backup keeps', () => {
-  it('what a backup keeps was decided for every table that there is, and for no other', async () => {
+  it('tableUses has every table, and no other', async () => {
     const tables = await database.sql<{ name: string }>`
       select relname as name from pg_class
       where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and not relispartition`
@@ -29,7 +29,7 @@ describe('what a backup keeps', () => {
     )
   })
 
-  it('what a backup keeps is every table that survives a crash of PostgreSQL, but for those of processes, of migrations and of sums', async () => {
+  it('a backup has every table that survives a crash of PostgreSQL, except those of processes, migrations and sums', async () => {
     const unlogged = await database.sql<{ name: string }>`
       select relname as name from pg_class where relnamespace = 'public'::regnamespace and relkind = 'r' and relpersistence = 'u'`
     const leftOut = Object.keys(tableUses).filter((name) => useOf(name).is === 'left out')
@@ -40,7 +40,7 @@ describe('what a backup keeps', () => {
     )
   })
 
-  it('what a backup keeps leaves out no column that a restore could not fill', async () => {
+  it('a restore can fill every column that a backup omits', async () => {
     const optional = await database.sql<{ name: string }>`
       select table_name || '.' || column_name as name from information_schema.columns
       where table_schema = 'public' and (is_nullable = 'YES' or column_default is not null)`
@@ -49,7 +49,7 @@ describe('what a backup keeps', () => {
       for (const column of columnsLeftOut(table)) assert.ok(names.has(`${table}.${column}`), `${table}.${column}`)
   })
 
-  it('what a backup keeps is said in the guide: what is left out, and that nothing else is', async () => {
+  it('the guide to backups lists exactly the tables that a backup omits', async () => {
     const guide = await readFile(new URL('../../../docs/guides/backup.md', import.meta.url), 'utf8')
     const section = guide.split('## What is not in it')[1]?.split('\n## ')[0] ?? ''
     for (const name of Object.keys(tableUses)) {
@@ -58,7 +58,7 @@ describe('what a backup keeps', () => {
     }
   })
 
-  it('what a backup keeps is loaded so that nothing refers to what is not there yet', () => {
+  it('tables are restored in an order in which referenced rows come first', () => {
     const references = [
       { from: 'a', to: 'b' },
       { from: 'b', to: 'c' },

@@ -3,10 +3,10 @@ export type TableUse = WholeTable | PartOfTable | TableLeftOut
 
 interface WholeTable {
   is: 'kept'
-  /** Rows stay until they, or what they belong to, are deleted: no row of the guide says how long. */
+  /** Rows are kept until they, or what they belong to, are deleted; the guide has no retention for them. */
   retention?: 'until it is deleted'
 }
-/** Some columns get their defaults when the rows are restored. */
+/** The columns in `without` get their defaults at a restore. */
 interface PartOfTable {
   is: 'kept'
   without: readonly string[]
@@ -18,7 +18,7 @@ interface TableLeftOut {
 }
 
 const stored: WholeTable = { is: 'kept' }
-/** What people create and delete. */
+/** Resources that users create and delete. */
 const storedUntilDeleted: WholeTable = { is: 'kept', retention: 'until it is deleted' }
 
 /**
@@ -33,7 +33,7 @@ export const tableUses: Readonly<Record<string, TableUse>> = {
   identity: storedUntilDeleted,
   member: storedUntilDeleted,
   invitation: stored,
-  // Sessions and apps stay signed in.
+  // Sessions and apps stay signed in after a restore.
   session: stored,
   oauth_client: storedUntilDeleted,
   oauth_consent: storedUntilDeleted,
@@ -43,7 +43,7 @@ export const tableUses: Readonly<Record<string, TableUse>> = {
   api_key_usage: stored,
   api_key_call: stored,
   refusal_hour: stored,
-  // Encrypted; `key_id` in it says with which key.
+  // Has the id of the secret key (`key_id`).
   service_secret: storedUntilDeleted,
   credential: storedUntilDeleted,
   credential_oauth: storedUntilDeleted,
@@ -57,16 +57,16 @@ export const tableUses: Readonly<Record<string, TableUse>> = {
   agent_usage: stored,
   model_warning: stored,
   usage_hour: stored,
-  // What is not created yet, or not ended, goes on after a restore.
+  // Delegations that are open continue after a restore.
   delegation: stored,
   task_rollup: stored,
   task_rollup_state: stored,
   log_rollup: stored,
   log_rollup_state: stored,
-  // What was spent of hourly limits and failed attempts to sign in: a restore must not be a way around either.
+  // A restore must not reset hourly token limits and failed sign-ins.
   token_usage: stored,
   login_attempt: stored,
-  // A request that is repeated after a restore must not be done twice.
+  // A request that is repeated after a restore must not do its work twice.
   idempotency: stored,
   door_request: stored,
   door_key: stored,
@@ -93,7 +93,7 @@ export const tableUses: Readonly<Record<string, TableUse>> = {
   file_piece: stored,
   task_file: stored,
   file_object_left: stored,
-  // Gates with room and agents to be purged: notes of work that is still to be done.
+  // Pending work: concurrency limits with room, and agents to be purged.
   freed_gate: stored,
   removed_agent: stored,
   audit: stored,
@@ -104,57 +104,57 @@ export const tableUses: Readonly<Record<string, TableUse>> = {
   task_event: {
     is: 'kept',
     without: ['xid'],
-    why: 'Numbers of transactions mean something in one PostgreSQL only: restored events have that of the restore.',
+    why: 'Transaction numbers are only valid in one PostgreSQL: restored events have that of the restore.',
   },
   webhook_lane: {
     is: 'kept',
     without: ['owner'],
-    why: 'Its owner is a process that is not there after a restore.',
+    why: 'Its owner is a process that does not exist after a restore.',
   },
   agent_count: {
     is: 'left out',
-    why: 'Counted again by the database as agents are restored.',
+    why: 'The database counts again as agents are restored.',
   },
   project_count: {
     is: 'left out',
-    why: 'Counted again by the database as projects are restored.',
+    why: 'The database counts again as projects are restored.',
   },
   task_total: {
     is: 'left out',
-    why: 'Added up again by the maintenance from the tasks that are restored.',
+    why: 'Maintenance adds up restored tasks again.',
   },
   task_total_state: {
     is: 'left out',
-    why: 'How far tasks are added up: after a restore none is.',
+    why: 'Progress of the totals: after a restore no task is added up.',
   },
   index_to_build: {
     is: 'left out',
-    why: 'Indexes of large tables that are still to be built: a restore builds all of them at once.',
+    why: 'Indexes of large tables that are still to be built: a restore builds all indexes.',
   },
   schema_migration: {
     is: 'left out',
-    why: 'The manifest names the migrations; a restore runs them.',
+    why: 'The manifest names the migrations; a restore applies them.',
   },
   worker: {
     is: 'left out',
-    why: 'Processes that ran at the time of the backup: after a restore they count as dead, and their tasks are given back.',
+    why: 'Processes at the time of the backup: after a restore they count as dead, and their tasks are requeued.',
   },
   rate_window: {
     is: 'left out',
-    why: 'Unlogged, as PostgreSQL loses it in a crash too: requests that were counted in the last two hours.',
+    why: 'Unlogged, so PostgreSQL loses it in a crash too: counted requests of the last two hours.',
   },
   open_stream: {
     is: 'left out',
-    why: 'Unlogged: streams that were open at the time of the backup, and are not after a restore.',
+    why: 'Unlogged: streams that were open at the time of the backup.',
   },
 }
 
-/** What becomes of a table; of one that is not known, all of it is kept. */
+/** How a backup treats a table; an unknown one is kept. */
 export function useOf(table: string): TableUse {
   return tableUses[table] ?? stored
 }
 
-/** Columns of a kept table that a backup does not have. */
+/** Columns of a kept table that are not in a backup. */
 export function columnsLeftOut(table: string): readonly string[] {
   const use = useOf(table)
   return 'without' in use ? use.without : []

@@ -13,7 +13,7 @@ import type { Sql } from '../platform/postgres/database.ts'
 const callers = 6
 const backups = isLongRun ? 4 : 1
 
-/** Invariants of any Cadre database at any moment: each query returns the rows that break one. */
+/** Invariants of any Cadre database at any time: each query returns the rows that violate one. */
 const invariants: Record<string, string> = {
   'no task is without its agent': `
     select id from task t where not exists (select from agent a where a.id = t.agent_id)
@@ -51,7 +51,7 @@ describe('backups of an installation at work', () => {
     await rm(folder, { recursive: true, force: true })
   })
 
-  /** Creates, changes, works and deletes until it is stopped. */
+  /** Creates, changes, runs and deletes resources until it is stopped. */
   async function work(project: string, stop: AbortSignal): Promise<void> {
     const [make, mine] = [maker(test.send), rng.fork()]
     const script = JSON.stringify([
@@ -95,7 +95,7 @@ describe('backups of an installation at work', () => {
     return found
   }
 
-  it('backups of an installation at work are each of one moment: nothing in them is half done, and all of it goes on', async (t) => {
+  it('each backup under load is a consistent snapshot whose tasks continue after a restore', async (t) => {
     t.diagnostic(`CADRE_TEST_SEED=${rng.seed}`)
     const { id } = await maker(test.send)('/api/v1/projects', { name: 'busy' })
     const project = `/api/v1/projects/${id}`
@@ -146,6 +146,6 @@ describe('backups of an installation at work', () => {
       }
     }
     t.diagnostic(`${moving} tasks were under way`)
-    assert.ok(moving > 0, 'a backup of a moment in which nothing moves proves nothing')
+    assert.ok(moving > 0, 'a backup without running work proves nothing')
   })
 })

@@ -55,7 +55,7 @@ test('a secret key is replaced in steps, and the commands show what is left to d
   await assert.rejects(run(secretKeyRotate, during), /No service has started with the secret key/)
   await assert.rejects(run(secretKeyRotate, after), (error) => {
     assert.ok(error instanceof CommandError)
-    assert.match(error.message, /To replace that key, set CADRE_SECRET_KEY_FALLBACK to it/)
+    assert.match(error.message, /To replace the key [0-9a-f]{8}, set CADRE_SECRET_KEY_FALLBACK to it/)
     return true
   })
 
