@@ -159,7 +159,7 @@ test(
     await page.getByText('Signed by this secret').waitFor()
     await page.getByLabel('Body', { exact: true }).fill(`${again.body} `)
     await button(page, 'Verify').click()
-    await page.getByText('No signature is by this secret').waitFor()
+    await page.getByText('No signature matches the secret').waitFor()
     await page.getByLabel('Headers').fill('webhook-signature: v1,9j3g7PG5…')
     await button(page, 'Verify').click()
     await page.getByText('The signature is shortened').waitFor()

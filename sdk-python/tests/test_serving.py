@@ -80,7 +80,7 @@ class Serving(unittest.TestCase):
         handlers = {"refund": lambda _arguments, _call: {"nothing": True}}
         with self.served(handlers, on_error=lambda error, _call: errors.append(error)):
             task = self.project.tasks.run(self.agent_id, input=self.ask("refund", {})).final_task()
-        self.assertRegex(task.output.content, "does not fit its schema")
+        self.assertRegex(task.output.content, "does not match its schema")
         self.assertTrue(any(isinstance(one, APIError) and one.code == "invalid_tool_result" for one in errors))
 
     def test_serving_ends_with_calls_under_way_done_and_those_of_a_canceled_task_are_told(self) -> None:

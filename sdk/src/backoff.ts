@@ -2,13 +2,13 @@ import { APIConnectionError, APIError } from './errors.ts'
 
 const firstDelay_ms = 500
 const delayMax_ms = 8000
-/** A longer Retry-After is not waited for: the caller decides. */
+/** With a longer Retry-After the error is thrown instead of a retry. */
 const retryAfterMax_seconds = 60
 
 /**
- * How long to wait before the next try; undefined where there must be none. Repeated are 408, 429, 500 and more, and what
- * got no answer. A POST that the service would do twice only where it was refused before it began. A spent budget does not
- * come back by asking; 409 is a real conflict, but for an earlier try of the same request that is still at work.
+ * Delay in milliseconds before the next attempt; undefined if there must be none. Retried are 408, 429, 500 and higher, a 409
+ * because an earlier attempt with the same idempotency key is still running, and connection errors. A request that is not
+ * repeatable is only retried if the service refused it before doing anything. A spent budget is not retried.
  */
 export function retryDelay(error: unknown, attempt: number, isRepeatable: boolean): number | undefined {
   if (error instanceof APIConnectionError) return isRepeatable ? backoff(attempt) : undefined
@@ -22,12 +22,12 @@ export function retryDelay(error: unknown, attempt: number, isRepeatable: boolea
   return Math.max(backoff(attempt), retryAfter * 1000)
 }
 
-/** Doubles with each try, and is spread, so that many callers do not come back at once. */
+/** Exponential backoff with jitter, in milliseconds. */
 export function backoff(attempt: number, first_ms = firstDelay_ms, max_ms = delayMax_ms): number {
   return Math.min(max_ms, first_ms * 2 ** (attempt - 1)) * (0.5 + Math.random() / 2)
 }
 
-/** Waits; rejects with the reason of `signal` where that is aborted before. */
+/** Waits; rejects with the reason of `signal` if it aborts first. */
 export function pause(duration_ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const onAbort = (): void => {

@@ -1,6 +1,6 @@
 import type { Answered } from './http.ts'
 
-/** A request that was sent: a promise of its answer, and on demand of the response with it. */
+/** A promise of an operation's result; `withResponse` also has the response. */
 export class Call<T> implements Promise<T> {
   readonly [Symbol.toStringTag] = 'Call'
   readonly #answered: Promise<Answered<T>>
@@ -9,7 +9,7 @@ export class Call<T> implements Promise<T> {
     this.#answered = answered
   }
 
-  /** The answer with status, headers, request id and revision. */
+  /** The result with the response, the request id and the revision. */
   withResponse(): Promise<Answered<T>> {
     return this.#answered
   }

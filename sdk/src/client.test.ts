@@ -13,7 +13,7 @@ before(async () => {
 })
 after(() => service.stop())
 
-/** A project with an agent that runs. */
+/** A project with a running agent. */
 async function running(name: string) {
   const { id } = await client.projects.create({ name })
   const project = client.project(id)
@@ -22,7 +22,7 @@ async function running(name: string) {
   return { project, project_id: id, agent_id: agent.id }
 }
 
-test('a task is given, streamed and waited for', async () => {
+test('a task can be created, streamed and awaited', async () => {
   const { project, agent_id } = await running('first-project')
   let text = ''
   const run = project.tasks.run(agent_id, { input: 'Hello, agent' }).on('text', (piece) => (text += piece))
@@ -68,7 +68,7 @@ test('a task with an output schema has data, and an agent with an input schema t
   assert.match(refused.issues[0]?.field ?? '', /^input\b.*number/)
 })
 
-test('the use of a part of the API that will be removed is logged once, however often it happens', async () => {
+test('the use of a deprecated part of the API is logged once', async () => {
   const told: string[] = []
   const announced = new Headers({
     deprecation: '@1830297600',
@@ -88,7 +88,7 @@ test('the use of a part of the API that will be removed is logged once, however 
   ])
 })
 
-test('lists of both families are iterated over to their end', async () => {
+test('lists with offsets and with pages are iterated over to their end', async () => {
   const { project } = await running('many-agents')
   for (let i = 0; i < 4; i++) await project.agents.create({ name: `more-${i}` })
   const names: string[] = []
@@ -113,7 +113,7 @@ test('lists of both families are iterated over to their end', async () => {
   assert.equal(two.length, 2)
 })
 
-test('a list of tasks goes on behind its last task, however many come before it, also from an offset', async () => {
+test('a list of tasks resumes after its last task even if others are added before it, also from an offset', async () => {
   const { project, agent_id } = await running('cursors')
   const give = async () => (await project.tasks.create(agent_id, { input: 'x' })).id
   const made = [await give(), await give(), await give(), await give(), await give()]
@@ -125,7 +125,7 @@ test('a list of tasks goes on behind its last task, however many come before it,
   assert.deepEqual(found, made.slice(0, 4).reverse())
 })
 
-test('errors have the class of their status and say what the service says', async () => {
+test('errors have the class of their status and the message of the service', async () => {
   const { project, agent_id } = await running('errors')
   const missing = await caught(project.agents.get('agent_none'), NotFoundError)
   assert.equal(missing.code, 'agent_not_found')
@@ -146,7 +146,7 @@ test('errors have the class of their status and say what the service says', asyn
   assert.deepEqual(refused.requiredScopes, ['agents:write'])
 })
 
-test('the response comes with the answer, and its revision guards a change', async () => {
+test('withResponse has the revision, which can be a precondition of a change', async () => {
   const { project, agent_id } = await running('revisions')
   const { data, etag, response, requestId } = await project.agents.get(agent_id).withResponse()
   assert.equal(data.id, agent_id)
@@ -156,15 +156,15 @@ test('the response comes with the answer, and its revision guards a change', asy
   await assert.rejects(project.agents.update(agent_id, { description: 'two' }, { ifMatch: etag }), { status: 412 })
 })
 
-test('waiting for what does not come ends in its time', async () => {
+test('a wait that is not fulfilled times out', async () => {
   const { project, agent_id } = await running('waiting')
   await assert.rejects(project.agents.waitUntil(agent_id, 'stopped', { timeout_ms: 300 }), WaitTimeoutError)
 })
 
-test('any path can be asked, and ids cannot leave their place in it', async () => {
+test('any path can be requested, and an id cannot change the path', async () => {
   const hello = await client.request<{ message: string }>('GET', '/api/v1/hello', { query: { name: 'you' } })
   assert.equal(hello.message, 'Hello, you!')
-  await assert.rejects(async () => client.projects.get('..'), /project_id must not be/)
+  await assert.rejects(async () => client.projects.get('..'), /project_id must be an id/)
   await caught(client.projects.get('1/agents'), NotFoundError)
 })
 

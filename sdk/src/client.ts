@@ -13,31 +13,31 @@ import type { Task } from './types.ts'
 import { waitFor, type WaitOptions } from './waiting.ts'
 import { verifyWebhook } from './webhooks.ts'
 
-/** Time that one try of a request may take, where nothing else is said. */
+/** Default timeout of one attempt. */
 const timeoutDefault_ms = 60_000
 const maxRetriesDefault = 2
 const version = '0.1.0'
 
-/** How a client is made. */
+/** Options of a client. */
 export interface CadreOptions {
-  /** An API key; `CADRE_API_KEY` where nothing is said. Null for none. */
+  /** An API key; defaults to `CADRE_API_KEY`. Null for none. */
   apiKey?: string | null | undefined
-  /** An OAuth access token, or what gives one that is good now. Takes the place of a key. */
+  /** An OAuth access token, or a function that returns a valid one. Used instead of a key. */
   token?: string | (() => string | Promise<string>) | undefined
   /**
-   * Where the service is, with its base path: `https://cadre.example`. `CADRE_BASE_URL` where nothing is said, else
-   * `http://127.0.0.1:8080`; in a browser the page's own origin, and a path alone will do.
+   * URL of the service with its base path: `https://cadre.example`. Defaults to `CADRE_BASE_URL`, else to
+   * `http://127.0.0.1:8080`; in a browser to the page's origin. In a browser it may be only a path.
    */
   baseURL?: string | undefined
   timeout_ms?: number | undefined
   maxRetries?: number | undefined
   fetch?: typeof fetch | undefined
   logger?: Logger | undefined
-  /** Of every request. */
+  /** Sent with every request. */
   headers?: Record<string, string> | undefined
 }
 
-/** What `request` takes beside the options of all methods. */
+/** Options of `request` and `open`. */
 export interface RawRequest extends RequestOptions {
   query?: object | undefined
   body?: object | undefined
@@ -47,8 +47,8 @@ type Agent = Operations['getAgent']['result']
 type NewTask = Operations['createTask']['body']
 
 /**
- * The API of a Cadre service. Methods throw the errors of `errors.ts`; requests that are safe to repeat are repeated.
- * Without key and token a browser's session cookie is what speaks.
+ * A client of a Cadre service. Methods throw the errors of `errors.ts`; requests that are safe to repeat are retried.
+ * Without key and token, a browser's session cookie is used.
  */
 export class Cadre extends Resources {
   override readonly agents
@@ -73,9 +73,9 @@ export class Cadre extends Resources {
   }
 
   /**
-   * Runs tasks of agents with `runtime: {kind: "remote", queue}` on this side: claims them from the queue, extends their leases, and
-   * completes each with what `run` gives. Resolves when `signal` has aborted and nothing is under way; throws where the service
-   * refuses to give out tasks.
+   * Runs tasks of agents with `runtime: {kind: "remote", queue}` in this process: claims them from the queue, extends their
+   * leases, and completes each with the result of `run`. Resolves once `signal` has aborted and no task is running. Throws if
+   * the service refuses the claims.
    */
   worker({ project_id, ...options }: WorkerOptions & { project_id: string | number }): Promise<void> {
     return this.#serveWork(project_id, options)
@@ -95,20 +95,20 @@ export class Cadre extends Resources {
     }
   }
 
-  /** Any request: `request('GET', '/api/v1/hello')`. A POST is repeated only with an idempotency key of your own. */
+  /** Sends any request: `request('GET', '/api/v1/hello')`. A POST is retried only with an `idempotencyKey`. */
   request<T = unknown>(method: string, path: string, { query, body, ...options }: RawRequest = {}): Call<T> {
     return new Call(this.#http.json<T>({ method, path, query, body }, options))
   }
 
   /**
-   * Any request whose answer is not JSON, or is large: its body is unread, to be streamed. `timeout_ms` bounds the wait for the
-   * answer, `signal` also ends the reading. A status of 400 or more is thrown, as by every method.
+   * Sends any request and returns its response with an unread body, for responses that are large or not JSON. `timeout_ms`
+   * limits the wait for the headers; `signal` also aborts the body. A status of 400 or higher is thrown, as by every method.
    */
   open(method: string, path: string, { query, body, ...options }: RawRequest = {}): Promise<Response> {
     return this.#http.open({ method, path, query, body, accept: '*/*' }, options)
   }
 
-  /** The address of a path, as requests have it. */
+  /** The URL of a path. */
   url(path: string, query: object = {}): string {
     return this.#http.url(path, query)
   }
@@ -123,7 +123,7 @@ function taskExtras(http: Http) {
       get<Data>(project_id, task_id, {}, { signal: options.signal, headers: options.headers })
 
   return {
-    /** Everything that happens in a task, over as many connections as it takes. */
+    /** Streams the events of a task, and reconnects as needed. */
     stream<Data = unknown>(
       project_id: string | number,
       task_id: string,
@@ -133,7 +133,7 @@ function taskExtras(http: Http) {
       return new TaskStream<Data>(() => taskEvents(http, from, options), reader(project_id, options))
     },
 
-    /** Creates a task for an agent and streams it. The task goes on whether or not it is read. */
+    /** Creates a task for an agent and streams it. The task continues even if the stream is not read. */
     run<Data = unknown>(
       project_id: string | number,
       agent_id: string,
@@ -151,8 +151,9 @@ function taskExtras(http: Http) {
     },
 
     /**
-     * Waits until a task has ended, and gives it as it is then: also where it failed. `orWaiting`: or until it waits for
-     * something, such as an approval. Throws `WaitTimeoutError`.
+     * Waits until a task has ended, also if it failed, and returns it. With `orWaiting` it also returns when the task waits,
+     * for example for an approval.
+     * @throws WaitTimeoutError
      */
     wait<Data = unknown>(
       project_id: string | number,
@@ -160,7 +161,7 @@ function taskExtras(http: Http) {
       { orWaiting = false, ...options }: WaitOptions & { orWaiting?: boolean } = {},
     ): Promise<Task<Data>> {
       return waitFor(
-        `The end of ${task_id}`,
+        `the end of ${task_id}`,
         options,
         (wait, options) => get<Data>(project_id, task_id, { wait }, options),
         ({ status }) => isFinished(status) || (orWaiting && status === 'waiting'),
@@ -169,7 +170,7 @@ function taskExtras(http: Http) {
   }
 }
 
-/** Waits until an agent is in a state, at most a minute where nothing is said. Throws `WaitTimeoutError`. */
+/** Waits until an agent has a status, by default for at most a minute. Throws `WaitTimeoutError`. */
 function waitUntil(http: Http) {
   const { get } = bind(http, resources.agents)
   return (
@@ -179,14 +180,14 @@ function waitUntil(http: Http) {
     options: WaitOptions = {},
   ): Promise<Agent> =>
     waitFor(
-      `${agent_id} being ${state}`,
+      `${agent_id} to be ${state}`,
       { timeout_ms: timeoutDefault_ms, ...options },
       (_, options) => get(project_id, agent_id, options),
       ({ status }) => status === state,
     )
 }
 
-/** What happens to all tasks of a project, over as many connections as it takes. */
+/** Streams the events of all tasks of a project, and reconnects as needed. */
 function streamProject(http: Http) {
   return (project_id: string | number, options: ProjectStreamOptions = {}): AsyncGenerator<ProjectStreamEvent, void> =>
     projectEvents(http, fillPath('/api/v1/projects/{project_id}/events/stream', [project_id]), options)
@@ -204,22 +205,22 @@ function httpOptions(options: CadreOptions) {
     },
     timeout_ms,
     maxRetries,
-    // Looked up late, so that what stands in for it in tests is found; and a browser's wants to be called on nothing.
+    // Looked up at each call, so that tests can replace it; and called without `this`, which browsers require.
     fetch: options.fetch ?? ((...given: Parameters<typeof fetch>) => globalThis.fetch(...given)),
     logger,
     headers: { ...(isBrowser ? {} : { 'user-agent': `cadre-sdk/${version}` }), ...options.headers },
   }
 }
 
-/** Without slashes at its end; the address of the API will do too. */
+/** The base URL without slashes at the end and without `/api/v1`. */
 function baseOf(url: string): string {
   const base = url.replace(/(?<!\/)\/+$/, '').replace(/\/api\/v1$/, '')
   if (base !== '' && !base.startsWith('/') && !/^https?:\/\//i.test(base))
-    throw new CadreError(`baseURL must begin with http:// or https://: ${url}`)
+    throw new CadreError(`baseURL must begin with http:// or https://, not ${url}`)
   return base
 }
 
-/** A variable of the environment; undefined where there is none, as in a browser. */
+/** An environment variable; undefined if it is unset or empty, or in a browser. */
 function environment(name: string): string | undefined {
   const value = (globalThis as { process?: { env?: Record<string, string | undefined> } }).process?.env?.[name]
   return value === '' ? undefined : value

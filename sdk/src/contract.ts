@@ -9,8 +9,8 @@ export type { Issue } from '../../contract/src/core/problems.ts'
 export type { LiveEventType, TaskEventType, TaskState } from '../../contract/src/tasks/task-lifecycle.ts'
 
 /**
- * What the SDK knows of the contract: types alone, so that nothing of it is in a program. The package has them written out
- * in the place of this file.
+ * The types of the contract that the SDK uses; types only, so that none of its code is in a program. In the package, generated
+ * types replace this file.
  */
 export type Operations = { [O in DeclaredIn<Modules[number]> as O['id']]: Shape<O> }
 
@@ -21,17 +21,17 @@ interface Declared {
   responses: readonly unknown[]
 }
 
-/** The operations among what modules export. */
+/** The exports of modules that are operations. */
 type DeclaredIn<Module> = Module extends unknown ? Extract<Module[keyof Module], Declared> : never
 
 interface Shape<O extends Declared> {
   method: O['method']
   path: O['path']
-  /** `never` where there is none. */
+  /** `never` without one. */
   query: QueryOf<O>
   body: BodyOf<O>
   body_optional: O extends { body_optional: true } ? true : false
-  /** `never` where no answer is JSON. */
+  /** `never` if no response is JSON. */
   result: Result<O['responses'][number]>
 }
 

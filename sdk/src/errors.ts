@@ -1,40 +1,40 @@
 import type { Issue } from './contract.ts'
 
-/** Whatever this SDK throws, but for the reason of an aborted signal, which is thrown as it is. */
+/** Base class of all errors of this SDK. The reason of an aborted signal is thrown unchanged. */
 export class CadreError extends Error {
   override readonly name: string = 'CadreError'
 }
 
-/** No answer came: the connection could not be made, broke, or what came was no answer of the service. */
+/** The connection failed or broke, or the response is not one of the service. */
 export class APIConnectionError extends CadreError {
   override readonly name: string = 'APIConnectionError'
 }
 
-/** No answer came in the time that was given. */
+/** There was no response in time. */
 export class APITimeoutError extends APIConnectionError {
   override readonly name = 'APITimeoutError'
 }
 
-/** What was waited for did not come true in the time that was given. */
+/** A wait timed out. */
 export class WaitTimeoutError extends CadreError {
   override readonly name = 'WaitTimeoutError'
 }
 
-/** A request to a webhook that is not signed by the service, or is too old. */
+/** A webhook request has no valid signature, or is too old. */
 export class WebhookVerificationError extends CadreError {
   override readonly name = 'WebhookVerificationError'
 }
 
-/** What an answer with a status of 400 or more says. */
+/** A response with a status of 400 or higher. */
 interface Answer {
   status: number
   headers: Headers
   body: unknown
-  /** How often it was tried. */
+  /** Number of attempts. */
   attempts: number
 }
 
-/** The service refused or failed. There is a class for each status that callers tell apart. */
+/** The service refused the request, or failed. Common statuses have subclasses. */
 export class APIError extends CadreError {
   override readonly name: string = 'APIError'
   readonly status: number
@@ -44,11 +44,11 @@ export class APIError extends CadreError {
   /** Identifies the request in the logs of the service. */
   readonly requestId: string | null
   readonly headers: Headers
-  /** Seconds after which another try makes sense; undefined where the service does not say. */
+  /** Seconds after which a retry makes sense; undefined without `Retry-After`. */
   readonly retryAfter: number | undefined
-  /** Scopes of which the credential lacks one; empty where that is not the reason. */
+  /** Scopes of which the credential lacks one; empty for other errors. */
   readonly requiredScopes: readonly string[]
-  /** How often it was tried: of a delete that was tried twice, a 404 may mean that the first try did it. */
+  /** Number of attempts: a 404 for the second attempt of a delete may mean that the first one succeeded. */
   readonly attempts: number
 
   constructor({ status, headers, body, attempts }: Answer) {
@@ -64,7 +64,7 @@ export class APIError extends CadreError {
     this.attempts = attempts
   }
 
-  /** Complaints about fields: `agents` tells all of them, `control` the first. */
+  /** Issues of fields: all of them in the error format `agents`, the first in `control`. */
   get issues(): Issue[] {
     const { details } = this
     if (Array.isArray(details)) return details.filter((issue) => isObject(issue) && 'field' in issue)
@@ -88,7 +88,7 @@ export class NotFoundError extends APIError {
 export class ConflictError extends APIError {
   override readonly name = 'ConflictError'
 }
-/** The resource is of another revision than `ifMatch` said. */
+/** The resource has another revision than `ifMatch`. */
 export class PreconditionFailedError extends APIError {
   override readonly name = 'PreconditionFailedError'
 }
@@ -99,7 +99,7 @@ export class UnprocessableEntityError extends APIError {
 export class RateLimitError extends APIError {
   override readonly name = 'RateLimitError'
 }
-/** 500 and more. */
+/** Status 500 or higher. */
 export class InternalServerError extends APIError {
   override readonly name = 'InternalServerError'
 }
@@ -115,7 +115,7 @@ const classes: Record<number, typeof APIError> = {
   429: RateLimitError,
 }
 
-/** The error of the class that an answer's status has. */
+/** Makes the error for a status. */
 export function apiError(answer: Answer): APIError {
   const Class = classes[answer.status] ?? (answer.status >= 500 ? InternalServerError : APIError)
   return new Class(answer)
@@ -130,7 +130,7 @@ interface ErrorMembers {
   required_scopes?: string[] | undefined
 }
 
-/** What a body says of an error: `{error: {…}}` of families A and B, `{error, error_description}` of OAuth. */
+/** Reads the error of a body: `{error: {…}}`, or OAuth's `{error, error_description}`. */
 function errorOf(body: unknown): ErrorMembers {
   if (!isObject(body)) return {}
   const { error, error_description, retry_after } = body
@@ -153,7 +153,7 @@ function text(value: unknown): string | undefined {
   return typeof value === 'string' ? value : undefined
 }
 
-/** Seconds of a `Retry-After`; dates are not read, because the service writes none. */
+/** Seconds of a `Retry-After`; dates are ignored, because the service does not send them. */
 function secondsOf(header: string | null): number | undefined {
   const seconds = header === null || header.trim() === '' ? Number.NaN : Number(header)
   return Number.isFinite(seconds) && seconds >= 0 ? seconds : undefined

@@ -12,13 +12,13 @@ const resources = Object.values(groups)
 const specs = resources.flatMap((methods) => Object.entries<Spec>(methods))
 const byId = new Map(specs.map(([name, spec]) => [spec.id as string, { name, spec }]))
 
-test('every operation of the contract has a method, and every method is one of an operation', () => {
+test('every operation of the contract has a method, and every method has an operation', () => {
   assert.equal(byId.size, specs.length, 'an operation has two methods')
   assert.deepEqual([...byId.keys()].toSorted(), operations.map(({ id }) => id).toSorted())
 })
 
 for (const operation of operations) {
-  test(`the method of ${operation.id} does what the contract says`, () => {
+  test(`the method of ${operation.id} matches the contract`, () => {
     const { spec } = byId.get(operation.id) ?? assert.fail('there is none')
     const { query, body, responses } = operation
     assert.equal(spec.method, operation.method)
@@ -54,7 +54,7 @@ test('every method can be reached from a client', async () => {
       let index = 0
       const address = `http://cadre.example/base${spec.path.replaceAll(/\{\w+\}/g, () => `id${index++}`)}`
       const answers: string[] = []
-      // Resources have methods of the same names, some with more ids in their paths: one of them is this one.
+      // Several resources have methods of this name, some with more ids in their paths; one of them must match.
       for (const part of Object.values(parts).filter((each) => each?.[name] && bound(each, methods))) {
         try {
           const answer = part![name]!(...ids)

@@ -15,14 +15,14 @@ const text = fc
   .tuple(fc.array(line, { maxLength: 20 }), fc.constantFrom('\n', '\r\n', '\r'))
   .map(([lines, end]) => `${lines.join(end)}${end}`)
 
-test('frames are read as by the reference, however the text comes in pieces', () => {
+test('frames are parsed like by the reference, however the text is split', () => {
   fc.assert(
     fc.property(text, fc.array(fc.nat(), { maxLength: 5 }), (whole, cuts) => {
       const expected: unknown[] = []
       const parser = createParser({
         onEvent: ({ id, event = 'message', data }) => expected.push({ id, type: event || 'message', data }),
       })
-      // The reference waits for what follows a carriage return at the end, and tells nothing of frames without data.
+      // The reference waits for more after a final carriage return, and ignores frames without data.
       parser.feed(`${whole}:\n`)
 
       const reader = new FrameReader()
@@ -38,6 +38,6 @@ test('frames are read as by the reference, however the text comes in pieces', ()
   )
 })
 
-test('a frame with nothing but an id moves the place', () => {
+test('a frame with only an id changes the position', () => {
   assert.deepEqual([...new FrameReader().read('id: 7\n\n:\n\n')], [{ id: '7', type: 'message', data: '' }])
 })

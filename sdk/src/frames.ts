@@ -1,13 +1,13 @@
 /** A frame of a stream of server-sent events. */
 export interface Frame {
-  /** Undefined where the frame has none: then it does not move the place to go on at. */
+  /** Undefined if the frame has none; it then does not change the position to resume from. */
   id: string | undefined
   type: string
-  /** Empty where the frame only has an id. */
+  /** Empty if the frame has only an id. */
   data: string
 }
 
-/** Takes the text of a stream in pieces, and gives the frames that are whole (WHATWG HTML 9.2.6). */
+/** Parses the text of a stream in pieces, and yields complete frames (WHATWG HTML §9.2.6). */
 export class FrameReader {
   #rest = ''
   #frame: { id: string | undefined; type: string; data: string[] } = { id: undefined, type: '', data: [] };
@@ -45,7 +45,7 @@ export class FrameReader {
   }
 }
 
-/** Where the line ends and the next begins; undefined where its end has not come. Of `\r` at the end more must be known. */
+/** The end of a line and the start of the next; undefined if it is incomplete. After a final `\r` a `\n` may follow. */
 function lineEnd(text: string, start: number): { at: number; next: number } | undefined {
   for (let at = start; at < text.length; at++) {
     const char = text[at]

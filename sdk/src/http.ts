@@ -1,60 +1,60 @@
 import { pause, retryDelay } from './backoff.ts'
 import { APIConnectionError, apiError, APITimeoutError, CadreError } from './errors.ts'
 
-/** What every method takes beside its own arguments. */
+/** Options of every method. */
 export interface RequestOptions {
-  /** Ends the request; its reason is thrown. */
+  /** Aborts the request; its reason is thrown. */
   signal?: AbortSignal | undefined
-  /** How long one try may take. The seconds of a `wait` come on top. */
+  /** Timeout of one attempt. The seconds of `wait` are added. */
   timeout_ms?: number | undefined
-  /** Tries after the first one, at most. */
+  /** Maximum number of attempts after the first one. */
   maxRetries?: number | undefined
-  /** For what must happen once also where the whole program is run again; else one is made for each request. */
+  /** Set it if the operation must happen once even if the program runs again. By default each request gets a new one. */
   idempotencyKey?: string | undefined
-  /** An `etag`: refuses with `PreconditionFailedError` where the resource is of another revision. */
+  /** An `etag`: throws `PreconditionFailedError` if the resource has another revision. */
   ifMatch?: string | undefined
   headers?: Record<string, string> | undefined
 }
 
-/** Takes what is to be logged; `console` will do. No secrets come here, and no bodies. */
+/** A logger, such as `console`. It gets no secrets and no bodies. */
 export interface Logger {
   debug(message: string, fields: Record<string, unknown>): void
-  /** What someone should act on: a part of the API that will be removed. A client logs each once. */
+  /** Called once for each part of the API in use that will be removed. */
   warn?(message: string, fields: Record<string, unknown>): void
 }
 
-/** Bytes to be sent: a file, text, or a stream. */
+/** Content to send: a file, text, or a stream. */
 export type Content = Blob | Uint8Array<ArrayBuffer> | ArrayBuffer | ReadableStream<Uint8Array> | string
 
 /** A request before it is sent. */
 export interface Outgoing {
   method: string
-  /** From `/api/v1` on, with its parameters in place. */
+  /** The path with its parameters, without the base URL. */
   path: string
   query?: object | undefined
   body?: object | undefined
-  /** Sent as it is, instead of a body. */
+  /** Sent unchanged, instead of a body. */
   content?: Content | undefined
   /** The body is sent as a form (OAuth), not as JSON. */
   isForm?: boolean
-  /** Of a POST: whether the service does it once for its idempotency key, however often it comes. */
+  /** Of a POST: whether the service honors an idempotency key for it. */
   isOnce?: boolean
   accept?: string
 }
 
-/** An answer with a status below 300. */
+/** A successful response. */
 export interface Answered<T> {
   data: T
   response: Response
   requestId: string | null
-  /** The revision, for `ifMatch`; null where the operation has none. */
+  /** The revision, for `ifMatch`; null if the resource has none. */
   etag: string | null
 }
 
 export interface HttpOptions {
-  /** Of origin and base path; without a slash at its end. */
+  /** Origin and base path, without a slash at the end. */
   base: string
-  /** Headers that say who asks, made for each try. */
+  /** Headers with the credential, made for each attempt. */
   credentials: () => Record<string, string> | Promise<Record<string, string>>
   timeout_ms: number
   maxRetries: number
@@ -63,36 +63,36 @@ export interface HttpOptions {
   headers: Record<string, string>
 }
 
-/** Announcements of removals that one client remembers; more are not logged. */
+/** Maximum number of deprecations that a client logs. */
 const announcementsMax = 100
 
-/** Sends requests, and again where that is safe. */
+/** Sends requests, and retries if that is safe. */
 export class Http {
   readonly #options: HttpOptions
-  /** Announcements that were logged already. */
+  /** Deprecations that were already logged. */
   readonly #announced = new Set<string>()
 
   constructor(options: HttpOptions) {
     this.#options = options
   }
 
-  /** What sends requests, as the client was given it. */
+  /** The client's `fetch`. */
   get fetch(): typeof fetch {
     return this.#options.fetch
   }
 
-  /** The address of a request. */
+  /** The URL of a request. */
   url(path: string, query: object = {}): string {
     const search = new URLSearchParams(textMembers(query)).toString()
     return `${this.#options.base}${path}${search === '' ? '' : `${path.includes('?') ? '&' : '?'}${search}`}`
   }
 
-  /** Sends a request and reads its answer: JSON where it is any, else its text. */
+  /** Sends a request and reads its response as JSON, or as text if it is not JSON. */
   json<T>(request: Outgoing, options: RequestOptions = {}): Promise<Answered<T>> {
     return this.#tries(request, options, readBody) as Promise<Answered<T>>
   }
 
-  /** Sends a request and gives its answer unread. `signal` also ends the reading; `timeout_ms` only bounds the wait for it. */
+  /** Sends a request and returns its unread response. `timeout_ms` limits the wait for it; `signal` also aborts the body. */
   async open(request: Outgoing, options: RequestOptions = {}): Promise<Response> {
     const { response } = await this.#tries(request, options, () => Promise.resolve(undefined))
     return response
@@ -103,9 +103,9 @@ export class Http {
     options: RequestOptions,
     read: (response: Response) => Promise<T>,
   ): Promise<Answered<T>> {
-    // A stream can be read once.
+    // A stream can only be read once.
     const maxRetries = request.content instanceof ReadableStream ? 0 : (options.maxRetries ?? this.#options.maxRetries)
-    // The same key for every try: that is what makes them one.
+    // All attempts have the same key, so the service does the work once.
     const key = request.isOnce ? (options.idempotencyKey ?? crypto.randomUUID()) : options.idempotencyKey
     const isRepeatable = request.method !== 'POST' || key !== undefined
     for (let attempt = 1; ; attempt++) {
@@ -166,7 +166,7 @@ export class Http {
     }
   }
 
-  /** Logs once what the service announces of a request: that it will be removed (RFC 9745, RFC 8594). */
+  /** Logs a deprecation in the headers of a response once (RFC 9745, RFC 8594). */
   #logDeprecation(method: string, path: string, headers: Headers): void {
     const [deprecation, sunset, link] = ['deprecation', 'sunset', 'link'].map((name) => headers.get(name))
     if (deprecation === null || deprecation === undefined) return
@@ -201,29 +201,29 @@ export class Http {
     const { status, headers, type } = response
     if (type === 'opaqueredirect' || (status >= 300 && status < 400)) {
       const target = headers.get('location') ?? 'another address'
-      return new CadreError(`The service sends its callers to ${target}: that must be the base URL.`)
+      return new CadreError(`The service redirects to ${target}. Set baseURL to that address.`)
     }
     return apiError({ status, headers, body: await readBody(response), attempts })
   }
 }
 
 async function readBody(response: Response): Promise<unknown> {
-  // There was nothing to give.
+  // 204 has no content.
   if (response.status === 204) return undefined
   const text = await response.text()
   if (!response.headers.get('content-type')?.startsWith('application/json')) return text
   try {
     return JSON.parse(text)
   } catch (cause) {
-    // Of an error the status says enough: what stands before the service may have cut it.
+    // For an error the status is enough; a proxy may have replaced or cut the body.
     if (!response.ok) return text
-    throw new APIConnectionError('The answer is not the JSON that it says it is.', { cause })
+    throw new APIConnectionError('The response has the content type JSON, but is not valid JSON.', { cause })
   }
 }
 
 function bodyOf(request: Outgoing): RequestInit {
   const { body, content } = request
-  // A stream is sent while the answer may begin already: browsers and Node require that option.
+  // Browsers and Node require `duplex` for streams.
   if (content !== undefined) return { body: content, ...(content instanceof ReadableStream ? { duplex: 'half' } : {}) }
   return body === undefined ? {} : { body: bodyText(request, body) }
 }
@@ -232,18 +232,18 @@ function bodyText({ isForm }: Outgoing, body: object): string {
   return isForm ? new URLSearchParams(textMembers(body)).toString() : JSON.stringify(body)
 }
 
-/** Members that are there, as text. */
+/** The members that are not null or undefined, as text. */
 function textMembers(members: object): Record<string, string> {
   const given = Object.entries(members).filter(([, value]) => value !== undefined && value !== null)
   return Object.fromEntries(given.map(([name, value]) => [name, String(value)]))
 }
 
-/** Seconds that the service may wait before it answers. */
+/** Seconds that the service may wait before it responds. */
 function waitOf(query: object | undefined): number {
   return query && 'wait' in query && typeof query.wait === 'number' ? query.wait : 0
 }
 
-/** Why a connection failed: what the platform knows stands in the cause. */
+/** The reason of a connection error, which platforms put into the cause. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   return error.cause instanceof Error && error.cause.message !== '' ? error.cause.message : error.message

@@ -11,21 +11,21 @@ export type OperationId = keyof Operations
 type Kind = 'call' | 'list' | 'url' | 'raw' | 'upload'
 type Input = 'query' | 'body'
 
-/** What has to be known of an operation to call it; the compiler compares it with the contract, a test the rest. */
+/** Everything that is needed to call an operation. The compiler and a test compare it with the contract. */
 export interface Spec<Id extends OperationId = OperationId, K extends Kind = Kind> {
   id: Id
   kind: K
   method: Operations[Id]['method']
   path: Operations[Id]['path']
-  /** What its argument after the ids is. */
+  /** Whether the argument after the ids is the query or the body. */
   input?: Input | undefined
-  /** Of lists: the member with the entries. */
+  /** Of a list: the member with the entries. */
   member?: string
   isForm?: boolean
   isOnce?: boolean
 }
 
-/** Whether an operation takes a body, else a query, or nothing. */
+/** `body` if an operation has one, else `query`, or nothing. */
 type InputOf<Id extends OperationId> = [Operations[Id]['body']] extends [never]
   ? [Operations[Id]['query']] extends [never]
     ? []
@@ -34,7 +34,7 @@ type InputOf<Id extends OperationId> = [Operations[Id]['body']] extends [never]
 
 type MethodOf<Id extends OperationId> = Operations[Id]['method']
 type PathOf<Id extends OperationId> = Operations[Id]['path']
-/** Members of a list's answer that are arrays. */
+/** Members of a list's result that are arrays. */
 type MemberOf<Result> = Exclude<
   { [Name in keyof Result]-?: Result[Name] extends readonly unknown[] ? Name : never }[keyof Result],
   undefined
@@ -43,7 +43,7 @@ type ListId = {
   [Id in OperationId]: Operations[Id]['result'] extends { pagination: unknown } ? Id : never
 }[OperationId]
 
-/** An operation that answers JSON. A POST is sent with an idempotency key, and so may be repeated. */
+/** An operation with a JSON result. A POST is sent with an idempotency key, so it can be retried. */
 export function call<Id extends OperationId>(
   id: Id,
   method: MethodOf<Id>,
@@ -53,7 +53,7 @@ export function call<Id extends OperationId>(
   return { id, kind: 'call', method, path, input, isOnce: method === 'POST' }
 }
 
-/** A POST that the service would do twice. */
+/** A POST without idempotency, which the service would do twice. */
 export function once<Id extends OperationId>(
   id: Id,
   method: MethodOf<Id>,
@@ -63,7 +63,7 @@ export function once<Id extends OperationId>(
   return { ...call(id, method, path, ...input), isOnce: false }
 }
 
-/** A POST of OAuth. */
+/** A POST of OAuth, with a form as its body. */
 export function form<Id extends OperationId>(
   id: Id,
   method: MethodOf<Id>,
@@ -83,12 +83,12 @@ export function list<Id extends ListId>(
   return { id, kind: 'list', method, path, input: 'query', member: String(member) }
 }
 
-/** A page that a browser goes to: its method gives the address. */
+/** A page for a browser: its method returns the URL. */
 export function url<Id extends OperationId>(id: Id, method: MethodOf<Id>, path: PathOf<Id>): Spec<Id, 'url'> {
   return { id, kind: 'url', method, path, input: 'query' }
 }
 
-/** An answer that is not JSON: its method gives the response, to be read as it comes. */
+/** An operation whose result is not JSON: its method returns the unread response. */
 export function raw<Id extends OperationId>(
   id: Id,
   method: MethodOf<Id>,
@@ -98,7 +98,7 @@ export function raw<Id extends OperationId>(
   return { id, kind: 'raw', method, path, input }
 }
 
-/** A POST whose body is bytes, which come before its query. A stream is sent once; all else may be sent again. */
+/** A POST with content, which is the argument before the query. It is retried unless the content is a stream. */
 export function upload<Id extends OperationId>(id: Id, method: MethodOf<Id>, path: PathOf<Id>): Spec<Id, 'upload'> {
   return { id, kind: 'upload', method, path, input: 'query', isOnce: true }
 }
@@ -117,7 +117,7 @@ type Arguments<O extends Operations[OperationId], Options> = [O['body']] extends
     ? [body?: O['body'], options?: Options & QueryOption<O>]
     : [body: O['body'], options?: Options & QueryOption<O>]
 
-/** Where an operation has a body, its query is an option. */
+/** If an operation has a body, its query is an option. */
 type QueryOption<O extends Operations[OperationId]> = [O['query']] extends [never] ? unknown : { query?: O['query'] }
 
 type ItemOf<Result> = Result[MemberOf<Result>] extends readonly (infer Item)[] ? Item : never
@@ -130,7 +130,7 @@ type Returned<O extends Operations[OperationId], K extends Kind> = {
   upload: Call<O['result']>
 }[K]
 
-/** The method of an operation: the ids of its path, its query or body, options. */
+/** The method of an operation. Its arguments are the ids of its path, its query or body, and options. */
 export type Method<S> =
   S extends Spec<infer Id, infer K>
     ? Typed<
@@ -143,7 +143,7 @@ export type Method<S> =
       >
     : never
 
-/** A method. One that gives tasks has a type parameter: what `data` of their output is, as in `tasks.get<Invoice>(…)`. */
+/** A method. One that returns tasks has a type parameter for `data` of their output, as in `tasks.get<Invoice>(…)`. */
 export type Typed<Given extends unknown[], R> = [R] extends [Call<Task>]
   ? <Data = unknown>(...given: Given) => Call<Task<Data>>
   : [R] extends [List<Task, infer Body>]
@@ -190,17 +190,17 @@ function method(http: Http, spec: Spec): (...given: unknown[]) => unknown {
   }
 }
 
-/** Where a page begins. A cursor takes the place of an offset or a page that the caller began with. */
+/** The start of a page as query parameters. A cursor replaces the caller's offset or page. */
 function placeOf(at: Record<string, unknown>): Record<string, unknown> {
   return at.cursor === undefined ? at : { offset: undefined, page: undefined, ...at }
 }
 
-/** A path with its ids in place; refuses what would make another path of it. */
+/** Fills ids into a path; throws for an id that would change the path. */
 export function fillPath(path: string, ids: readonly (string | number | undefined)[]): string {
   let index = 0
   return path.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
     const id = String(ids[index++] ?? '')
-    if (['', '.', '..'].includes(id)) throw new CadreError(`${name} must not be ${JSON.stringify(id)}.`)
+    if (['', '.', '..'].includes(id)) throw new CadreError(`${name} must be an id, not ${JSON.stringify(id)}.`)
     return encodeURIComponent(id)
   })
 }
@@ -214,7 +214,7 @@ type InProject<Methods> = {
     : never
 }
 
-/** Methods with their first argument, the project, given. */
+/** Binds the first argument of methods, the project. */
 export function inProject<Methods extends object>(project_id: string | number, methods: Methods): InProject<Methods> {
   const bound = Object.entries(methods as Record<string, (...given: unknown[]) => unknown>).map(([name, method]) => [
     name,

@@ -1,6 +1,6 @@
 import type { Answered } from './http.ts'
 
-/** Where a list stands: those of agents count from an offset, those of projects in pages. */
+/** Position in a list: by offset, by page, or by cursor. */
 interface Pagination {
   total: number
   limit: number
@@ -8,16 +8,16 @@ interface Pagination {
   has_more?: boolean
   page?: number
   has_next?: boolean
-  /** Of lists whose entries come and go; null after the last page. */
+  /** Of lists with cursors; null after the last page. */
   next_cursor?: string | null
 }
 
 type Fetch<Body> = (at: Record<string, unknown>) => Promise<Answered<Body>>
 
-/** Some entries of a list. */
+/** A page of a list. */
 export class Page<Item, Body> {
   readonly items: Item[]
-  /** The whole answer. */
+  /** The whole body of the response. */
   readonly body: Body
   readonly response: Response
   readonly requestId: string | null
@@ -34,7 +34,7 @@ export class Page<Item, Body> {
     this.#list = list
   }
 
-  /** All entries that match, on this page or another. */
+  /** Number of matching entries on all pages. */
   get total(): number {
     return this.#pagination.total
   }
@@ -44,7 +44,7 @@ export class Page<Item, Body> {
     return (has_more ?? has_next ?? false) && this.items.length > 0
   }
 
-  /** The page after this one; undefined after the last. */
+  /** The next page; undefined after the last. */
   async nextPage(): Promise<Page<Item, Body> | undefined> {
     if (!this.hasNextPage()) return undefined
     const { offset, page, next_cursor } = this.#pagination
@@ -54,9 +54,8 @@ export class Page<Item, Body> {
 }
 
 /**
- * A list that has not been asked for yet: iterate over its entries, which asks for page after page, or take its pages. Logs,
- * tasks, events and deliveries go on by a cursor, so each entry comes once; in other lists, what is added or removed
- * meanwhile may move an entry over the edge of two pages.
+ * A list, which sends requests only when it is read: iterate over its entries or its pages. Lists with a `next_cursor` return
+ * each entry once. In other lists, entries that are added or removed meanwhile may shift an entry to another page.
  */
 export class List<Item, Body> implements AsyncIterable<Item> {
   readonly #fetch: Fetch<Body>
@@ -67,12 +66,12 @@ export class List<Item, Body> implements AsyncIterable<Item> {
     this.#member = member
   }
 
-  /** The page that the query names: the first where it names none. */
+  /** The page at a position; the first by default. */
   async page(at: { offset?: number; page?: number; cursor?: string } = {}): Promise<Page<Item, Body>> {
     return new Page(this, await this.#fetch(at), this.#member)
   }
 
-  /** Page after page. */
+  /** All pages. */
   async *pages(): AsyncGenerator<Page<Item, Body>, void, undefined> {
     for (let page: Page<Item, Body> | undefined = await this.page(); page; page = await page.nextPage()) yield page
   }

@@ -2,7 +2,7 @@ import type { AgentState, TaskEventType, TaskState } from './contract.ts'
 import { readEvents, type StreamOptions } from './event-source.ts'
 import type { Http } from './http.ts'
 
-/** How things stand when a connection is made. `resumed: false`: events may have been missed, so read lists again. */
+/** The state of a project at the start of a connection. With `resumed: false` events may be missing, so read lists again. */
 export interface ProjectSnapshot {
   type: 'project.snapshot'
   project_id: string
@@ -15,7 +15,7 @@ export interface ProjectSnapshot {
   }
 }
 
-/** Something that happened in a task; thin, so read what you want to know more of. */
+/** An event of a task without its data; read the task for details. */
 export interface ProjectTaskEvent {
   type: TaskEventType
   sequence: number
@@ -26,7 +26,7 @@ export interface ProjectTaskEvent {
   created_at: string
 }
 
-/** The state of an agent after a change. It is not kept: after a lost connection the snapshot has the counts. */
+/** The status of an agent after a change. It is not stored: after a reconnect the snapshot has the counts. */
 export interface AgentStatus {
   type: 'agent.status'
   agent_id: string
@@ -34,7 +34,7 @@ export interface AgentStatus {
   created_at: string
 }
 
-/** To resume later with a new stream: `onEventId` gets each position, `lastEventId` begins a stream after it. */
+/** To resume later with a new stream: `onEventId` gets each position, and `lastEventId` starts a stream after it. */
 export interface ProjectStreamOptions extends StreamOptions {
   lastEventId?: string | undefined
   onEventId?: ((id: string) => void) | undefined
@@ -43,8 +43,8 @@ export interface ProjectStreamOptions extends StreamOptions {
 export type ProjectStreamEvent = ProjectSnapshot | ProjectTaskEvent | AgentStatus
 
 /**
- * Events of all tasks of a project, each once and those of a task in order, over as many connections as it takes. It
- * does not end: leave the loop, or abort `signal`.
+ * Events of all tasks of a project, each once and in order within a task; reconnects as needed. It does not end: leave the
+ * loop, or abort `signal`.
  */
 export async function* projectEvents(
   http: Http,
@@ -53,7 +53,7 @@ export async function* projectEvents(
 ): AsyncGenerator<ProjectStreamEvent, void, undefined> {
   for await (const { id, data } of readEvents(http, { path, after: lastEventId, isDone: () => false }, options)) {
     yield JSON.parse(data) as ProjectStreamEvent
-    // Only now: a reader that leaves in the middle of an event gets it again.
+    // After `yield`, so that a reader that stops while it handles an event gets it again.
     if (id !== undefined) onEventId?.(id)
   }
 }

@@ -15,7 +15,7 @@ import {
 
 type Answer = (response: ServerResponse) => void
 
-/** A service that gives one answer after the other, the last for good, and a client of it. */
+/** A service that sends one response after the other and repeats the last, and its client. */
 async function against(t: TestContext, answers: Answer[], options: CadreOptions = {}) {
   const requests: IncomingMessage[] = []
   const server = createServer((request, response) => {
@@ -56,13 +56,13 @@ for (const [name, fault] of Object.entries({
   'a lost connection': cut,
   'an answer that breaks off': answerThatBreaksOff,
 })) {
-  test(`a read is repeated after ${name}`, async (t) => {
+  test(`a read is retried after ${name}`, async (t) => {
     const { client, requests } = await against(t, [fault, good])
     assert.deepEqual(await client.agents.get(1, 'agent_1'), { id: 'agent_1' })
     assert.equal(requests.length, 2)
   })
 
-  test(`a creation is repeated after ${name} with the same key`, async (t) => {
+  test(`a creation is retried after ${name} with the same idempotency key`, async (t) => {
     const { client, requests } = await against(t, [fault, fault, good])
     await client.agents.create(1, { name: 'a' })
     const keys = requests.map(({ headers }) => headers['idempotency-key'])
@@ -73,7 +73,7 @@ for (const [name, fault] of Object.entries({
     assert.notEqual(requests.at(-1)?.headers['idempotency-key'], keys[0])
   })
 
-  test(`what the service would do twice is ${name.endsWith('429') ? '' : 'not '}repeated after ${name}`, async (t) => {
+  test(`a POST without idempotency is ${name.endsWith('429') ? '' : 'not '}retried after ${name}`, async (t) => {
     const { client, requests } = await against(t, [fault, good])
     const made = client.apiKeys.create({ name: 'k', scopes: ['read'] })
     if (name.endsWith('429')) await made
@@ -84,14 +84,14 @@ for (const [name, fault] of Object.entries({
 }
 
 for (const status of [400, 401, 403, 404, 409, 412, 422]) {
-  test(`status ${status} is final`, async (t) => {
+  test(`a response with status ${status} is not retried`, async (t) => {
     const { client, requests } = await against(t, [answer(status), good])
     await assert.rejects(client.agents.get(1, 'a'), { status, attempts: 1 })
     assert.equal(requests.length, 1)
   })
 }
 
-test('a conflict with an earlier try that is still at work is waited out', async (t) => {
+test('a conflict with an earlier attempt that is still running is retried', async (t) => {
   const pending = answer(409, {
     error: { code: 'resource_conflict', message: 'running', details: { conflicting_field: 'Idempotency-Key' } },
   })
@@ -101,7 +101,7 @@ test('a conflict with an earlier try that is still at work is waited out', async
   await assert.rejects(real.client.agents.create(1, { name: 'a' }), ConflictError)
 })
 
-test('tries end, and the last error tells how many there were', async (t) => {
+test('retries are limited, and the last error has the number of attempts', async (t) => {
   const { client, requests } = await against(t, [unavailable])
   await assert.rejects(
     client.agents.get(1, 'a', { maxRetries: 1 }),
@@ -112,7 +112,7 @@ test('tries end, and the last error tells how many there were', async (t) => {
   assert.equal(requests.length, 3)
 })
 
-test('a service that says when to come back is not asked before, nor waited for beyond a minute', async (t) => {
+test('a retry waits for Retry-After, and there is none after more than a minute', async (t) => {
   const { client } = await against(t, [answer(429, {}, { 'retry-after': '2' }), good])
   const began = Date.now()
   await client.agents.get(1, 'a')
@@ -129,7 +129,7 @@ test('a service that says when to come back is not asked before, nor waited for 
   assert.equal(spent.requests.length, 1)
 })
 
-test('silence ends in time, also in the middle of an answer, and a signal ends everything at once', async (t) => {
+test('a request times out, also in the middle of a response, and a signal aborts it at once', async (t) => {
   const { client, requests } = await against(t, [silence], { timeout_ms: 500, maxRetries: 1 })
   await assert.rejects(client.agents.get(1, 'a'), APITimeoutError)
   assert.equal(requests.length, 2)
@@ -150,7 +150,7 @@ test('silence ends in time, also in the middle of an answer, and a signal ends e
   })
 })
 
-test('an unreachable server is a connection error that says why', async (t) => {
+test('an unreachable server is a connection error with the reason', async (t) => {
   const { baseURL } = await against(t, [good])
   const deleted = new URL(baseURL)
   deleted.port = '1'
@@ -161,14 +161,14 @@ test('an unreachable server is a connection error that says why', async (t) => {
   })
 })
 
-test('a key does not follow to where an answer points', async (t) => {
+test('a redirect to another origin does not get the API key', async (t) => {
   const other = await against(t, [good])
   const { client } = await against(t, [answer(303, {}, { location: `${other.baseURL}/stolen` })])
-  await assert.rejects(client.service.status(), /must be the base URL/)
+  await assert.rejects(client.service.status(), /Set baseURL to that address/)
   assert.equal(other.requests.length, 0)
 })
 
-test('who asks is said by a key, by a token that may be new each time, or by neither', async (t) => {
+test('a request has an API key, a token that may change with each request, or no credential', async (t) => {
   const { client, requests, baseURL } = await against(t, [good])
   await client.user.get()
   let made = 0
@@ -184,7 +184,7 @@ test('who asks is said by a key, by a token that may be new each time, or by nei
   )
 })
 
-test('what is logged is no secret', async (t) => {
+test('the log of requests has no secrets', async (t) => {
   const lines: unknown[] = []
   const logger = { debug: (message: string, fields: object) => void lines.push({ message, ...fields }) }
   const { client } = await against(t, [unavailable, good], { apiKey: 'cadre_secret', logger })

@@ -8,7 +8,7 @@ import { Cadre } from './client.ts'
 import type { ProjectStreamEvent } from './project-stream.ts'
 import type { TaskStreamEvent } from './task-stream.ts'
 
-/** Texts and tools for some seconds: some two hundred events, with text between them. */
+/** Texts and tools for some seconds: about two hundred events, with text between them. */
 const script = JSON.stringify([
   {
     repeat: 12,
@@ -41,7 +41,7 @@ async function makeAgent(name: string) {
   return { project_id: project.id, agent_id: agent.id }
 }
 
-test(`a stream that is cut at random loses and repeats no event (seed ${seed})`, timeout, async (t) => {
+test(`a task's stream over random disconnects loses and repeats no event (seed ${seed})`, timeout, async (t) => {
   const { project_id, agent_id } = await makeAgent('cut')
   const proxy = await startCuttingProxy(service.url, makeRng(seed), { min: 300, max: 8_000, sure: 8 })
   t.after(() => proxy.close())
@@ -74,14 +74,14 @@ function checkTexts(received: readonly TaskStreamEvent[]): void {
     if (type === 'message.snapshot') shown.set(message_id, text)
     if (type === 'message.delta') shown.set(message_id, (shown.get(message_id) ?? '') + text)
     if (type !== 'message.completed') continue
-    // A message that began and ended between two connections comes whole.
+    // A message that began and ended between two connections arrives as a whole.
     if (shown.has(message_id)) assert.equal(shown.get(message_id), content)
     complete++
   }
   assert.ok(complete > 10)
 }
 
-test(`the stream of a project that is cut at random loses and repeats no event (seed ${seed})`, timeout, async (t) => {
+test(`a project's stream over random disconnects loses and repeats no event (seed ${seed})`, timeout, async (t) => {
   const { project_id, agent_id } = await makeAgent('cut-project')
   const proxy = await startCuttingProxy(service.url, makeRng(seed + 1), { min: 300, max: 8_000, sure: 8 })
   t.after(() => proxy.close())
@@ -94,7 +94,7 @@ test(`the stream of a project that is cut at random loses and repeats no event (
   for await (const event of client.projects.stream(project_id, { signal: t.signal })) {
     if (event.type === 'project.snapshot') {
       resumed.push(event.data.resumed)
-      // The first snapshot stands before what happens from now on.
+      // The first snapshot is before all further events.
       if (resumed.length === 1)
         for (let i = 0; i < 4; i++) ids.push((await direct.tasks.create(project_id, agent_id, { input: script })).id)
       continue
@@ -114,12 +114,12 @@ test(`the stream of a project that is cut at random loses and repeats no event (
   assert.equal(resumed.shift(), false)
   assert.ok(
     resumed.every((is) => is),
-    'it was taken up where it was',
+    'the stream was resumed',
   )
   assert.ok(proxy.cuts >= 4, `only ${proxy.cuts} cuts`)
 })
 
-test(`what is created over a line that breaks is created once (seed ${seed})`, timeout, async (t) => {
+test(`a creation over a connection that breaks happens once (seed ${seed})`, timeout, async (t) => {
   const { project_id, agent_id } = await makeAgent('once')
   const proxy = await startCuttingProxy(service.url, makeRng(seed + 2), { min: 1, max: 2500 })
   t.after(() => proxy.close())
@@ -131,7 +131,7 @@ test(`what is created over a line that breaks is created once (seed ${seed})`, t
   assert.ok(proxy.cuts >= 10, `only ${proxy.cuts} cuts`)
 })
 
-test('a stream of a project goes on where another one was left', timeout, async () => {
+test('a stream of a project resumes where another one stopped', timeout, async () => {
   const { project_id, agent_id } = await makeAgent('left')
   const read = async (lastEventId: string | undefined, isLast: (event: ProjectStreamEvent) => boolean) => {
     let id: string | undefined
@@ -146,7 +146,7 @@ test('a stream of a project goes on where another one was left', timeout, async 
     }
     return { id, received }
   }
-  // Left in the middle of its third event, which is sent again.
+  // Stopped during its third event, which is sent again.
   const first = await read(undefined, (event) => 'sequence' in event && event.sequence === 3)
   const rest = await read(first.id, (event) => event.type === 'task.completed')
   assert.deepEqual([first.received[0], rest.received[0]], ['resumed: false', 'resumed: true'])
@@ -159,7 +159,7 @@ test('a stream of a project goes on where another one was left', timeout, async 
   )
 })
 
-test('a stream begins after what its reader has, ends with the task, and with its signal', timeout, async () => {
+test('a stream starts after a given sequence, and ends with the task or its signal', timeout, async () => {
   const { project_id, agent_id } = await makeAgent('after')
   const task = await direct.tasks.create(project_id, agent_id, { input: '[{"text": "Hello"}]' })
   const { last_sequence } = await direct.tasks.wait(project_id, task.id)

@@ -9,43 +9,43 @@ type StoredEvent = Operations['listTaskEvents']['result']['events'][number]
 interface Live<Type extends LiveEventType, Data> {
   type: Type
   task_id: string
-  /** The sequence of the last kept event. */
+  /** The sequence of the last stored event. */
   sequence: number
   created_at: string
   data: Data
 }
 
-/** The task as it is when a connection is made: the first, and each one after. */
+/** The task at the start of each connection. */
 export type TaskSnapshot = Live<'task.snapshot', { task: Task }>
-/** All text of a message so far: it takes the place of what was shown of it. */
+/** The whole text of a message so far; it replaces earlier pieces. */
 export type MessageSnapshot = Live<'message.snapshot', { message_id: string; text: string }>
 export type MessageDelta = Live<'message.delta' | 'reasoning.delta', { message_id: string; text: string }>
 
-/** What a task's stream tells: kept events, each once and in order, and between them what is not kept. */
+/** Events of a task's stream: stored events, each once and in order, and live events, which are not stored. */
 export type TaskStreamEvent = StoredEvent | TaskSnapshot | MessageSnapshot | MessageDelta
 
 const finalEvents: readonly TaskEventType[] = ['task.completed', 'task.failed', 'task.canceled', 'task.expired']
 const finalStates: readonly TaskState[] = ['completed', 'failed', 'canceled', 'expired']
 
-/** Whether a task has ended: it never changes again. */
+/** Whether a task has ended; its status is then final. */
 export function isFinished(status: TaskState): boolean {
   return finalStates.includes(status)
 }
 
-/** `after`: the last sequence that you have; the stream begins after it. */
+/** `after` is the last known sequence; the stream starts after it. */
 export interface TaskStreamOptions extends StreamOptions {
   after?: number | undefined
 }
 
 interface Handlers {
-  /** Text of the answer as it is written, a piece at a time: together all of it, also where it was written before the stream began. */
+  /** Pieces of the answer's text as it is written. Together they are the whole text, even if it began before the stream. */
   text: (piece: string) => void
   event: (event: TaskStreamEvent) => void
 }
 
 /**
- * Events of a task, to be iterated over once. It reconnects broken connections, so that every stored event comes
- * exactly once; it ends with the task. `Data` is the type of the task's `output_schema`.
+ * Events of a task, to iterate over once. It reconnects as needed, so that every stored event occurs exactly once; it ends
+ * with the task. `Data` is the type of the task's `output_schema`.
  */
 export class TaskStream<Data = unknown> implements AsyncIterable<TaskStreamEvent> {
   readonly #begin: () => AsyncGenerator<TaskStreamEvent>
@@ -53,7 +53,7 @@ export class TaskStream<Data = unknown> implements AsyncIterable<TaskStreamEvent
   readonly #handlers: { [Name in keyof Handlers]: Handlers[Name][] } = { text: [], event: [] }
   #isBegun = false
   #task_id: string | undefined
-  /** Characters of each unfinished message that the handlers have had. */
+  /** Characters of each unfinished message that were passed to the handlers. */
   readonly #had = new Map<string, number>()
 
   constructor(begin: () => AsyncGenerator<TaskStreamEvent>, read: (task_id: string) => Promise<Task<Data>>) {
@@ -67,7 +67,7 @@ export class TaskStream<Data = unknown> implements AsyncIterable<TaskStreamEvent
     return this
   }
 
-  /** Reads the stream to its end, where it was not read, and returns the task as it ended, also where it failed. */
+  /** Reads the stream to its end, and returns the ended task, also if it failed. */
   async finalTask(): Promise<Task<Data>> {
     for await (const _ of this);
     if (this.#task_id === undefined) throw new CadreError('The stream ended before its first event.')
@@ -75,7 +75,7 @@ export class TaskStream<Data = unknown> implements AsyncIterable<TaskStreamEvent
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<TaskStreamEvent, void, undefined> {
-    if (this.#isBegun) throw new CadreError('A stream is read once; take another one for another reader.')
+    if (this.#isBegun) throw new CadreError('A stream can only be read once. Create another stream.')
     this.#isBegun = true
     for await (const event of this.#begin()) {
       this.#task_id = event.task_id
@@ -86,7 +86,7 @@ export class TaskStream<Data = unknown> implements AsyncIterable<TaskStreamEvent
     }
   }
 
-  /** The part of an event's text that the handlers have not had. Text that was written before the stream began comes with the whole message. */
+  /** The part of an event's text that is new to the handlers. A message that began before the stream arrives as a whole. */
   #newText({ type, data }: TaskStreamEvent): string {
     if (type !== 'message.delta' && type !== 'message.snapshot' && type !== 'message.completed') return ''
     const { message_id, text, content } = data as { message_id: string; text?: string; content?: string | null }
@@ -114,7 +114,7 @@ export async function* taskEvents(
       last = event.sequence
     }
     if (isOf(event, ...finalEvents)) isDone = true
-    // Of a task that had ended before, everything may be known already.
+    // If the task had already ended, there may be no further events.
     if (event.type === 'task.snapshot' && isFinished(event.data.task.status) && event.sequence <= last) isDone = true
     yield event
   }

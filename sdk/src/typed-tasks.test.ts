@@ -16,7 +16,7 @@ const output_schema = {
 const order: NewTask = { input: { text: 'Invoice 4711, 12.50' }, output_schema, agent_version: 3 }
 const ended = { id: 'task_1', status: 'completed', output: { content: '…', data: { number: '4711', total: 12.5 } } }
 
-/** A client of a service that answers each request with what a test says; `sent` has them. */
+/** A client of a service that answers with the bodies of a test; `sent` has the requests. */
 function clientOf(answer: (method: string, path: string) => object) {
   const sent: { method: string; path: string; body: unknown }[] = []
   const client = new Cadre({
@@ -35,7 +35,7 @@ function clientOf(answer: (method: string, path: string) => object) {
   return { project: client.project(1), client, sent }
 }
 
-test('an output schema, a version and an input that is an object are sent as they were given', async () => {
+test('an output schema, a version and an input object are sent unchanged', async () => {
   const { project, sent } = clientOf(() => ended)
   await project.tasks.create<Invoice>('agent_1', order)
   await project.tasks.run<Invoice>('agent_1', order).finalTask()
@@ -46,7 +46,7 @@ test('an output schema, a version and an input that is an object are sent as the
   )
 })
 
-test('every method that gives a task says of what type its data are', async () => {
+test('every method that returns a task has a type parameter for its data', async () => {
   const { project, client } = clientOf((_, path) =>
     path.endsWith('/tasks') ? { ...ended, tasks: [ended], pagination: { total: 1, limit: 20, offset: 0 } } : ended,
   )
@@ -69,7 +69,7 @@ test('every method that gives a task says of what type its data are', async () =
   assert.equal(all.length, 11)
 })
 
-test('the data of a task have no type where no schema is given, and there may be none', async () => {
+test('without a schema the data of a task are unknown or null', async () => {
   const { project } = clientOf(() => ({ ...ended, output: { content: 'Hello', data: null } }))
   const unsaid: Task = await project.tasks.get('task_1')
   // @ts-expect-error the data have no schema

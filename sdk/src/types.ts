@@ -5,12 +5,12 @@ type Given<Id extends keyof Operations> = Operations[Id]['body']
 type TaskAnswer = Answer<'getTask'>
 type AnyOutput = NonNullable<TaskAnswer['output']>
 
-/** What a task has come to. `data`: what its `output_schema` describes, else null. */
+/** The output of a task. `data` is the value that its `output_schema` describes, else null. */
 export type TaskOutput<Data = unknown> = {
   [Name in keyof AnyOutput]: Name extends 'data' ? Data | null : AnyOutput[Name]
 }
 
-/** What the API answers, by name. */
+/** Results of operations, by name. */
 export type Project = Answer<'getProject'>
 export type ProjectStatistics = Answer<'listProjectStatistics'>['statistics'][number]
 export type Agent = Answer<'listAgents'>['agents'][number]
@@ -20,7 +20,7 @@ export type AgentVersion = Answer<'getAgentVersion'>
 export type AgentMetrics = Answer<'getAgentMetrics'>
 export type AgentStatistics = Answer<'listAgentStatistics'>['statistics'][number]
 export type LogEntry = Answer<'getAgentLogs'>['logs'][number]
-/** `Data` is what its `output_schema` describes: nothing checks that the two agree. */
+/** `Data` is the type of its `output_schema`; the two are not checked against each other. */
 export type Task<Data = unknown> = {
   [Name in keyof TaskAnswer]: Name extends 'output' ? TaskOutput<Data> | null : TaskAnswer[Name]
 }
@@ -57,7 +57,7 @@ export type DeliveryWithAttempts = Answer<'getDelivery'>
 export type ModelProvider = Answer<'listModelProviders'>['model_providers'][number]
 export type ServiceStatus = Answer<'getStatus'>
 
-/** What it takes. */
+/** Bodies of operations, by name. */
 export type NewAgent = Given<'createAgent'>
 export type AgentChange = Given<'updateAgent'>
 export type NewTask = Given<'createTask'>

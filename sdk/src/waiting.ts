@@ -2,7 +2,7 @@ import { backoff, pause } from './backoff.ts'
 import { WaitTimeoutError } from './errors.ts'
 import type { RequestOptions } from './http.ts'
 
-/** `timeout_ms`: how long to wait in all. */
+/** `timeout_ms` is the total time to wait. */
 export interface WaitOptions extends Omit<RequestOptions, 'idempotencyKey' | 'ifMatch'> {}
 
 const poll_ms = { first: 100, max: 2000 }
@@ -22,7 +22,7 @@ export async function waitFor<T>(
     const left_ms = end - Date.now()
     const value = await read(Math.max(0, Math.min(30, Math.floor(left_ms / 1000))), options)
     if (isDone(value)) return value
-    if (Date.now() >= end) throw new WaitTimeoutError(`${what} did not come true within ${timeout_ms} ms.`)
+    if (Date.now() >= end) throw new WaitTimeoutError(`Waited ${timeout_ms} ms for ${what}.`)
     await pause(Math.min(backoff(attempt, poll_ms.first, poll_ms.max), Math.max(0, end - Date.now())), options.signal)
   }
 }

@@ -15,10 +15,10 @@ const body = deliveryBody({
 const signed = (secrets = [secret], at = new Date()): Record<string, string> =>
   signatureHeaders(secrets, { id: 'evt_1', at, body })
 
-test('a request is read that the service has signed, or the reference library', async () => {
+test('a request that the service or the reference library has signed is verified', async () => {
   const event = await verifyWebhook(body, signed(), secret)
   assert.equal(event.event, 'agent.failed')
-  // The name of an event says what its data is.
+  // The name of an event determines the type of its data.
   if (event.event === 'agent.failed') assert.equal(event.data.agent.id, eventExamples['agent.failed'].agent.id)
 
   const at = new Date()
@@ -30,13 +30,13 @@ test('a request is read that the service has signed, or the reference library', 
   await verifyWebhook(Buffer.from(body), new Headers(reference), secret)
 })
 
-test('of two signatures one is enough, and a secret that is no base64 is its own bytes', async () => {
+test('one valid signature of two is enough, and a secret that is not base64 is used as text', async () => {
   await verifyWebhook(body, signed(['another', secret]), secret)
   await verifyWebhook(body, signed(['plain text ü']), 'plain text ü')
   await verifyWebhook(body, signed(['whsec_abc']), 'whsec_abc')
 })
 
-test('a request is refused that is changed, old, early, of another secret, or not signed', async () => {
+test('a request that is changed, too old, in the future, of another secret or unsigned is refused', async () => {
   const hour = 3_600_000
   const refused: [string, Record<string, string>, string][] = [
     [`${body} `, signed(), secret],

@@ -1,7 +1,7 @@
 import type { EventData, OutboxEventName } from './contract.ts'
 import { WebhookVerificationError } from './errors.ts'
 
-/** What a webhook is sent: an event with its own `data`. */
+/** The body of a webhook request; the type of `data` depends on `event`. */
 export type WebhookEvent = {
   [Name in OutboxEventName]: {
     event: Name
@@ -14,14 +14,14 @@ export type WebhookEvent = {
 type HeaderSource = Headers | Record<string, string | string[] | undefined>
 
 export interface VerifyOptions {
-  /** How far the moment of the request may be from now. */
+  /** Maximum difference between the request's timestamp and now. */
   tolerance_seconds?: number
 }
 
 /**
- * Reads a request to a webhook, and rejects with `WebhookVerificationError` unless it was signed with `secret` within the
- * last minutes (Standard Webhooks 1.0). `body` is the text or the bytes as they came: parsed and written again they are
- * others. The same event may come more than once; its `webhook-id` is the same each time.
+ * Verifies a webhook request (Standard Webhooks 1.0) and returns its event. `body` must be the received text or bytes: JSON
+ * that was parsed and written again may differ. An event may arrive more than once, each time with the same `webhook-id`.
+ * @throws WebhookVerificationError if it was not signed with `secret` within `tolerance_seconds`
  */
 export async function verifyWebhook(
   body: string | Uint8Array,
@@ -32,9 +32,11 @@ export async function verifyWebhook(
   const id = header(headers, 'webhook-id')
   const timestamp = header(headers, 'webhook-timestamp')
   const signatures = header(headers, 'webhook-signature')
-  if (!/^\d+$/.test(timestamp)) throw new WebhookVerificationError('webhook-timestamp is no moment.')
+  if (!/^\d+$/.test(timestamp)) throw new WebhookVerificationError('webhook-timestamp must be a number of seconds.')
   if (!(Math.abs(Date.now() / 1000 - Number(timestamp)) <= tolerance_seconds))
-    throw new WebhookVerificationError('The request is too old, or of a time to come.')
+    throw new WebhookVerificationError(
+      'The timestamp of the request is too old or in the future. Check the clock of this machine.',
+    )
 
   const bytes = typeof body === 'string' ? new TextEncoder().encode(body) : body
   const signed = joined(new TextEncoder().encode(`${id}.${timestamp}.`), bytes)
@@ -43,11 +45,11 @@ export async function verifyWebhook(
   const given = signatures.split(' ').flatMap((signature) => bytesOf(signature.replace(/^v1,/, '')) ?? [])
   // The platform compares in constant time.
   const matches = await Promise.all(given.map((one) => crypto.subtle.verify('HMAC', key, one, signed)))
-  if (!matches.includes(true)) throw new WebhookVerificationError('No signature is by this secret.')
+  if (!matches.includes(true)) throw new WebhookVerificationError('No signature matches the secret.')
   return JSON.parse(new TextDecoder().decode(bytes)) as WebhookEvent
 }
 
-/** Of `whsec_` and base64 those bytes, of anything else its own (decision D96). */
+/** The signing key: the decoded bytes of `whsec_` and base64, or the bytes of any other text (decision D96). */
 function signingKey(secret: string): Uint8Array<ArrayBuffer> {
   const encoded = /^whsec_([A-Za-z0-9+/]+={0,2})$/.exec(secret)?.[1]
   const decoded = encoded !== undefined && encoded.length % 4 === 0 ? bytesOf(encoded) : undefined
@@ -60,7 +62,7 @@ function header(headers: HeaderSource, name: string): string {
   return value
 }
 
-/** Undefined where it is no base64. */
+/** Decodes base64; undefined if it is invalid. */
 function bytesOf(base64: string): Uint8Array<ArrayBuffer> | undefined {
   try {
     return Uint8Array.from(atob(base64), (char) => char.charCodeAt(0))

@@ -43,7 +43,7 @@ class ProjectAgents(resources.Agents):
     ) -> AgentWithStats:
         """Waits until an agent is in a state, at most a minute where nothing is said. Raises `WaitTimeoutError`."""
         return _wait_for(
-            f"{agent_id} being {state}",
+            f"{agent_id} to be {state}",
             timeout_seconds,
             lambda _: self.get(agent_id),
             lambda agent: agent.status == state,
@@ -92,7 +92,7 @@ class ProjectTasks(resources.Tasks):
         something, such as an approval. Raises `WaitTimeoutError`.
         """
         return _wait_for(
-            f"The end of {task_id}",
+            f"the end of {task_id}",
             timeout_seconds,
             lambda wait: self.get(task_id, wait=wait),
             lambda task: is_finished(task.status) or (or_waiting and task.status == "waiting"),
@@ -260,7 +260,7 @@ def _wait_for(
             return value
         left = end - time.monotonic()
         if left <= 0:
-            raise WaitTimeoutError(f"{what} did not come true within {timeout_seconds} s.")
+            raise WaitTimeoutError(f"Waited {timeout_seconds} s for {what}.")
         time.sleep(min(backoff(attempt, *_poll_seconds), left))
 
 
@@ -270,5 +270,5 @@ def _base_of(url: str) -> str:
     if base.endswith("/api/v1"):
         base = base[: -len("/api/v1")]
     if not base.lower().startswith(("http://", "https://")):
-        raise CadreError(f"base_url must begin with http:// or https://: {url}")
+        raise CadreError(f"base_url must begin with http:// or https://, not {url}")
     return base

@@ -18,7 +18,7 @@ class APITimeoutError(APIConnectionError):
 
 
 class WaitTimeoutError(CadreError):
-    """What was waited for did not come true in the time that was given."""
+    """A wait timed out."""
 
 
 class WebhookVerificationError(CadreError):

@@ -178,7 +178,7 @@ class Http:
             if response.status < 400:
                 target = response.headers.get("location", "another address")
                 response.close()
-                raise CadreError(f"The service sends its callers to {target}: that must be the base URL.")
+                raise CadreError(f"The service redirects to {target}. Set base_url to that address.")
             data, answer = _whole(response, deadline)
             raise api_error(answer.status, answer.headers, data, attempt)
         except APIConnectionError as error:
@@ -311,7 +311,7 @@ def fill_path(template: str, ids: t.Sequence[t.Union[str, int]]) -> str:
     for given, piece in zip(ids, pieces[1:]):
         name, _, rest = piece.partition("}")
         if str(given) in ("", ".", ".."):
-            raise CadreError(f"{name} must not be {str(given)!r}.")
+            raise CadreError(f"{name} must be an id, not {str(given)!r}.")
         path += urllib.parse.quote(str(given), safe="") + rest
     return path
 
@@ -362,7 +362,7 @@ def _whole(response: Response, deadline: float) -> t.Tuple[t.Any, Answer]:
         # Of an error the status says enough: what stands before the service may have cut it.
         if response.status >= 400:
             return content.decode(errors="replace"), response.answer
-        raise APIConnectionError("The answer is not the JSON that it says it is.") from error
+        raise APIConnectionError("The response has the content type JSON, but is not valid JSON.") from error
 
 
 __all__ = ["Http", "Maybe", "OMIT", "Omit", "Options", "Page", "PagedList", "ProjectId", "Request", "Resource"]

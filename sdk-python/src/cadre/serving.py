@@ -175,7 +175,7 @@ class _Serving:
             except CadreError as error:
                 self._tell(error, call)
                 if isinstance(error, APIError) and error.code == "invalid_tool_result" and "error" not in body:
-                    message = f"The tool gave a result that does not fit its schema. {error.message}"[:2000]
+                    message = f"The result of the tool does not match its schema. {error.message}"[:2000]
                     return self._give(call, {"lease": body["lease"], "error": {"code": error.code, "message": message}})
                 if not _is_passing(error) or call.canceled.wait(backoff(attempt, *_retry_seconds)):
                     return

@@ -176,7 +176,7 @@ def read_events(
         was_good = frames > 1 or time.monotonic() - began > _good_connection_seconds
         failures = 0 if was_good else failures + 1
         if failures > failures_max:
-            raise broken or APIConnectionError("The stream ends again and again.")
+            raise broken or APIConnectionError(f"The service ended {failures} connections of the stream in a row.")
         on_state("reconnecting")
         first = _reconnect_seconds["again" if failures == 0 else "first"]
         try:
@@ -200,7 +200,7 @@ class _Stream:
     def _begin(self) -> None:
         with self._lock:
             if self._is_begun:
-                raise CadreError("A stream is read once; take another one for another reader.")
+                raise CadreError("A stream can only be read once. Create another stream.")
             self._is_begun = True
 
 

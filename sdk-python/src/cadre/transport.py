@@ -173,7 +173,7 @@ class Transport:
         self._closed = False
         parts = urllib.parse.urlsplit(base_url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise CadreError(f"base_url must begin with http:// or https://: {base_url}")
+            raise CadreError(f"base_url must begin with http:// or https://, not {base_url}")
         self.base_url = base_url.rstrip("/")
         self.base_path = parts.path.rstrip("/")
         self._secure = parts.scheme == "https"

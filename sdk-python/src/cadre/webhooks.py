@@ -34,9 +34,9 @@ def verify_webhook(
         _header(lower, name) for name in ("webhook-id", "webhook-timestamp", "webhook-signature")
     )
     if not re.fullmatch(r"[0-9]{1,15}", timestamp):
-        raise WebhookVerificationError("webhook-timestamp is no moment.")
+        raise WebhookVerificationError("webhook-timestamp must be a number of seconds.")
     if abs(time.time() - int(timestamp)) > tolerance_seconds:
-        raise WebhookVerificationError("The request is too old, or of a time to come.")
+        raise WebhookVerificationError("The timestamp of the request is too old or in the future. Check the clock of this machine.")
     content = body.encode() if isinstance(body, str) else bytes(body)
     signed = f"{given_id}.{timestamp}.".encode() + content
     expected = hmac.new(_signing_key(secret), signed, hashlib.sha256).digest()
@@ -44,7 +44,7 @@ def verify_webhook(
     given = [one[3:] for one in signatures.split(" ") if one.startswith("v1,")]
     matches = [hmac.compare_digest(expected, _bytes_of(one) or b"") for one in given]
     if not any(matches):
-        raise WebhookVerificationError("No signature is by this secret.")
+        raise WebhookVerificationError("No signature matches the secret.")
     return t.cast(WebhookEvent, build(WebhookEvent, json.loads(content)))
 
 

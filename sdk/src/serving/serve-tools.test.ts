@@ -33,7 +33,7 @@ describe('tools that a program serves', () => {
     ])
   const run = (input: string) => client.tasks.run(project, agent, { input }).finalTask()
 
-  it('tools that a program serves are called with their arguments, and the model reads what they give or throw', async () => {
+  it('served tools are called with their arguments, and the model reads their result or error', async () => {
     const stop = new AbortController()
     const seen: ServedToolCall[] = []
     const serving = client.project(project).tools.serve(
@@ -59,7 +59,7 @@ describe('tools that a program serves', () => {
     await serving
   })
 
-  it('a tool that a program serves fails with what was wrong where its result does not match its schema', async () => {
+  it('a served tool whose result does not match its schema fails with the reason', async () => {
     const stop = new AbortController()
     const errors: unknown[] = []
     const serving = client.tools.serve(
@@ -68,13 +68,13 @@ describe('tools that a program serves', () => {
       { signal: stop.signal, concurrency: 1, onError: (error) => errors.push(error) },
     )
     const task = await run(ask({ name: 'refund', arguments: {} }))
-    assert.match(task.output?.content ?? '', /does not fit its schema/)
+    assert.match(task.output?.content ?? '', /does not match its schema/)
     assert.ok(errors.some((error) => error instanceof APIError && error.code === 'invalid_tool_result'))
     stop.abort()
     await serving
   })
 
-  it('tools that a program serves finish the calls under way when it stops, and abort those of a task that is canceled', async () => {
+  it('a stop of served tools lets running calls finish, and a canceled task aborts its call', async () => {
     const stop = new AbortController()
     const started = Promise.withResolvers<ServedToolCall>()
     const aborted = Promise.withResolvers<void>()
@@ -102,13 +102,13 @@ describe('tools that a program serves', () => {
     assert.equal(status, 'canceled')
   })
 
-  it('serving tools ends with the error of the service where the credential may not serve', async () => {
+  it('serving tools throws the error of the service if the credential may not serve', async () => {
     const reader = new Cadre({ baseURL: service.url, apiKey: 'cadre_00000000000000000000000000000000' })
     await assert.rejects(reader.tools.serve(project, { refund: () => 1 }), { status: 401 })
     await assert.rejects(client.tools.serve('proj_999999', { refund: () => 1 }), { status: 404 })
   })
 
-  it('tools that a program serves extend leases while they work, so that a long call is made once', async () => {
+  it('leases of served tools are extended, so that a long call is made once', async () => {
     const stop = new AbortController()
     let made = 0
     const release = Promise.withResolvers<void>()

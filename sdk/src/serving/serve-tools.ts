@@ -7,30 +7,30 @@ import * as resources from '../generated/resources.ts'
 
 type Claimed = Operations['claimToolCall']['result']['tool_call']
 
-/** A call as its handler sees it. */
+/** A call, as passed to its handler. */
 export interface ServedToolCall extends Omit<Claimed, 'arguments' | 'lease'> {
-  /** Aborts when the task has been canceled, when the lease is lost, or when serving ends: stop then. */
+  /** Aborts when the task is canceled, the lease is lost, or serving ends; the handler should then stop. */
   signal: AbortSignal
 }
 
 /**
- * Makes a call. What it gives is the result: a text, or anything that is JSON. What it throws is an error that the model reads:
- * its message, and its `code` where it has one.
+ * Handles a call, and returns its result: text, or any JSON value. If it throws, the model reads the error's message and its
+ * `code`, if it has one.
  */
 // oxlint-disable-next-line typescript/no-explicit-any -- arguments fit the parameters of the tool, which types do not know
 export type ToolHandler = (args: any, call: ServedToolCall) => unknown
 
 /** How tools are served. */
 export interface ServeOptions {
-  /** Aborts to stop: no call is claimed any more, and those under way have `grace_ms` to end. */
+  /** Abort it to stop: no more calls are claimed, and running ones have `grace_ms` to end. */
   signal?: AbortSignal | undefined
-  /** Calls at a time; 10 where nothing is said. */
+  /** Concurrent calls; 10 by default. */
   concurrency?: number | undefined
-  /** Seconds that a lease lasts without a heartbeat, 10 to 600; 60 where nothing is said. Heartbeats are sent every third of it. */
+  /** Seconds that a lease lasts without a heartbeat, 10 to 600; 60 by default. Heartbeats are sent every third of it. */
   lease_seconds?: number | undefined
-  /** Milliseconds that calls under way have after `signal`; 30,000 where nothing is said. Then their own signals abort. */
+  /** Milliseconds that running calls have after `signal`; 30,000 by default. Then their signals abort. */
   grace_ms?: number | undefined
-  /** Is called with what went wrong without ending the serving: a lost connection, a lost lease, a refused result. */
+  /** Called with errors that do not end the serving: a lost connection, a lost lease, a refused result. */
   onError?: ((error: unknown, call?: ServedToolCall) => void) | undefined
 }
 
@@ -39,14 +39,14 @@ const concurrencyDefault = 10
 const leaseDefault_seconds = 60
 const graceDefault_ms = 30_000
 const retry_ms = { first: 250, max: 10_000 }
-/** Codes that say that a call is not this process's any more. */
+/** Codes of errors after which this process no longer holds the call. */
 const lostCodes = new Set(['lease_lost', 'task_canceled', 'tool_call_already_resolved'])
 
-/** Serves tools on this side: see `Cadre.tools.serve`. */
+/** Serves tools in this process: see `Cadre.tools.serve`. */
 export function serveTools(http: Http) {
   const { claim, heartbeat, resolve } = bind(http, resources.toolCalls)
 
-  /** Makes one call under its lease, and gives its result. */
+  /** Handles one call under its lease, and sends its result. */
   const perform = async (
     project_id: string | number,
     claimed: Claimed,
@@ -63,14 +63,14 @@ export function serveTools(http: Http) {
       } catch (error) {
         if (lost.signal.aborted) return
         if (isLost(error)) lost.abort(error)
-        // A heartbeat that failed for another reason is followed by the next one.
+        // After any other error the next heartbeat follows.
         onError(error, call)
       }
     }
     const timer = setInterval(() => void beat(), (lease_seconds * 1000) / 3)
     try {
       const result = await resultOf(handler, args, call)
-      // The service offers the call again, or asks a person: whatever this process says of it is late.
+      // The service offers the call again or asks a person, so a result of this process would be stale.
       if (lost.signal.aborted || stopped.aborted) return
       await give(project_id, call, { ...result, lease: lease.token }, onError)
     } finally {
@@ -85,7 +85,7 @@ export function serveTools(http: Http) {
     body: Operations['resolveToolCall']['body'],
     onError: NonNullable<ServeOptions['onError']>,
   ): Promise<void> => {
-    // Of this result, and no other: a repeated request is the same one.
+    // One key for all attempts to send this result.
     const idempotencyKey = crypto.randomUUID()
     for (let attempt = 1; ; attempt++) {
       try {
@@ -94,10 +94,10 @@ export function serveTools(http: Http) {
         onError(error, call)
         if (error instanceof APIError && error.code === 'invalid_tool_result' && body.error === undefined) {
           const { lease } = body
-          const message = `The tool gave a result that does not fit its schema. ${error.message}`.slice(0, 2000)
+          const message = `The result of the tool does not match its schema. ${error.message}`.slice(0, 2000)
           return give(project_id, call, { lease, error: { code: error.code, message } }, onError)
         }
-        if (call.signal.aborted || !isPassing(error)) return
+        if (call.signal.aborted || !isTransient(error)) return
         await pause(backoff(attempt, retry_ms.first, retry_ms.max), call.signal).catch(() => {})
       }
     }
@@ -122,7 +122,7 @@ export function serveTools(http: Http) {
           failures = 0
         } catch (error) {
           if (ending.signal.aborted) return
-          if (!isPassing(error)) throw error
+          if (!isTransient(error)) throw error
           onError(error)
           failures += 1
           await pause(backoff(failures, retry_ms.first, retry_ms.max), ending.signal).catch(() => {})
@@ -143,7 +143,7 @@ export function serveTools(http: Http) {
     try {
       await Promise.all(all)
     } catch (error) {
-      // One loop was refused, and so would the others be: calls under way end first.
+      // The other loops would be refused too; running calls end first.
       stop()
       await Promise.allSettled(all)
       throw error
@@ -160,7 +160,7 @@ async function resultOf(
   call: ServedToolCall,
 ): Promise<Pick<Operations['resolveToolCall']['body'], 'output' | 'error'>> {
   try {
-    // What is not said is said as null: JSON has no other word for it.
+    // JSON has no undefined.
     return { output: (await handler(args, call)) ?? null }
   } catch (error) {
     const { code, message } = Object(error) as { code?: unknown; message?: unknown }
@@ -178,7 +178,7 @@ function isLost(error: unknown): boolean {
 }
 
 /** Whether the same request may succeed later. */
-function isPassing(error: unknown): boolean {
+function isTransient(error: unknown): boolean {
   if (error instanceof APIConnectionError) return true
   return (
     error instanceof APIError && (error.status >= 500 || error.status === 429 || error.code === 'resource_conflict')

@@ -8,80 +8,81 @@ import * as resources from '../generated/resources.ts'
 type Claimed = Operations['claimWork']['result']['work']
 type Safety = NonNullable<Operations['beginWorkStep']['body']['safety']>
 
-/** A task as the code that runs it sees it. */
+/** A task, as passed to the code that runs it. */
 export interface Work extends Omit<Claimed, 'lease'> {
   /** The fencing number of this claim. */
   attempt: number
-  /** Aborts when the task is canceled, when it should be parked, when the lease is lost, or when the worker ends: stop then. */
+  /** Aborts when the task is canceled or must be parked, the lease is lost, or the worker ends; the code should then stop. */
   signal: AbortSignal
-  /** The key of the model gateway and of the tools: the token of the lease, which ends with it. */
+  /** The API key of the model gateway and the tools: the token of the lease. */
   apiKey: string
-  /** `OPENAI_BASE_URL` of any framework: its calls are journaled, and answered from the journal after a crash. */
+  /** Base URL for any OpenAI client: calls are journaled, and answered from the journal after a crash. */
   baseURL: string
-  /** The agent's tools as an MCP server, with `apiKey` as its bearer. */
+  /** URL of the agent's tools as an MCP server, with `apiKey` as the bearer token. */
   mcpURL: string
   /**
-   * `fetch` for requests to `baseURL` and `mcpURL`: asks again where the connection broke or a proxy had no service to ask, until there
-   * is an answer or `signal` aborts. The service knows a repeated call, and makes it once. Give it to a framework, most of which give
-   * up after a few tries, or take a lost connection for a failed tool.
+   * `fetch` for requests to `baseURL` and `mcpURL`: retries after a broken connection, or if a proxy did not reach the service,
+   * until there is a response or `signal` aborts. The service recognizes a repeated call and makes it once. Pass it to a
+   * framework: most give up after a few attempts, or report a lost connection as a failed tool.
    */
   fetch: typeof fetch
   /**
-   * Does something once: journals that it begins and what it gave. After a crash it is not done again, unless `safety` is `safe` or
-   * `keyed` and it did not end. Waits for leave where the agent's `tool_policies` say `ask`: then the task is parked, and runs anew
-   * from the journal. Throws `WorkDenied` where it may not be done.
+   * Runs `make` once: journals its start and its result. After a crash it is not run again, unless `safety` is `safe` or `keyed`
+   * and it has no result. If the agent's `tool_policies` require approval, the task is parked, and later runs again from the
+   * journal.
+   * @throws WorkDenied if a policy or a person denies the step
    */
   step<T>(name: string, make: (step: WorkStep) => T | Promise<T>, options?: StepOptions): Promise<T>
-  /** Tells those who watch the task: text while it is written, or a whole message. */
+  /** Sends events to watchers of the task: text while it is written, or a whole message. */
   tell(events: Operations['recordWorkEvents']['body']['events']): Promise<void>
-  /** Ends this run; the task is offered again at `until`, or when a message to it comes (`reason: 'input'`). */
+  /** Ends this run; the task is offered again at `until`, or when it gets a message (`reason: 'input'`). */
   park(why?: Operations['parkWork']['body']): never
 }
 
-/** A step that is to be made. */
+/** A step to run. */
 export interface WorkStep {
   id: string
   attempt: number
-  /** What it begins with, as a person who approved it may have changed it. */
-  // oxlint-disable-next-line typescript/no-explicit-any -- what the caller gave, which types do not know
+  /** The input of the step, which the approving person may have changed. */
+  // oxlint-disable-next-line typescript/no-explicit-any -- the type is the caller's
   input: any
-  /** The same in every attempt: pass it on to what the step changes. */
+  /** The same in every attempt: pass it to the system that the step changes. */
   idempotency_key: string
   signal: AbortSignal
 }
 
 export interface StepOptions {
-  /** Names the step in the task, the same in every attempt; the name and its count where nothing is said. */
+  /** Identifies the step in the task, the same in every attempt; by default the name and its count. */
   key?: string | undefined
-  /** `unsafe` where nothing is said. */
+  /** Defaults to `unsafe`. */
   safety?: Safety | undefined
   input?: unknown
 }
 
-/** What a run gives: the text of the answer, or its text and data. */
+/** The result of a run: the text of the answer, or its text and data. */
 export type WorkOutput = string | { content: string; data?: unknown }
 
-/** How work is done. */
+/** Options of a worker. */
 export interface WorkerOptions {
-  /** The queue, or queues, whose tasks it runs. */
+  /** The queue or queues whose tasks it runs. */
   queue: string | readonly string[]
-  /** Runs a task. What it gives completes the task, what it throws fails it: with the error's message, and its `code` where it has one. */
+  /** Runs a task. Its result completes the task; an error fails it with the error's message and its `code`, if it has one. */
   run: (work: Work) => WorkOutput | Promise<WorkOutput>
-  /** A name of this worker, as people see it. */
+  /** Name of this worker for people. */
   name?: string | undefined
-  /** Aborts to stop: no task is claimed any more, and those under way have `grace_ms` to end; then they are parked. */
+  /** Abort it to stop: no more tasks are claimed, and running ones have `grace_ms` to end; then they are parked. */
   signal?: AbortSignal | undefined
-  /** Tasks at a time; 10 where nothing is said. */
+  /** Concurrent tasks; 10 by default. */
   concurrency?: number | undefined
-  /** Seconds that a lease lasts without a heartbeat, 10 to 600; 60 where nothing is said. */
+  /** Seconds that a lease lasts without a heartbeat, 10 to 600; 60 by default. */
   lease_seconds?: number | undefined
-  /** Milliseconds that tasks under way have after `signal`; 30,000 where nothing is said. */
+  /** Milliseconds that running tasks have after `signal`; 30,000 by default. */
   grace_ms?: number | undefined
-  /** Is called with what went wrong without ending the worker: a lost connection, a lost lease, a failed run. */
+  /** Called with errors that do not end the worker: a lost connection, a lost lease, a failed run. */
   onError?: ((error: unknown, work?: Work) => void) | undefined
 }
 
-/** A step was denied: by a policy, or by a person. */
+/** A policy or a person denied a step. */
 export class WorkDenied extends Error {
   readonly code: string
   constructor({ code, message }: { code: string; message: string }) {
@@ -91,7 +92,7 @@ export class WorkDenied extends Error {
   }
 }
 
-/** A step that failed in an earlier attempt, as it failed then. */
+/** The error of a step that failed in an earlier attempt. */
 class WorkStepFailed extends Error {
   readonly code: string
   constructor({ code, message }: { code: string; message: string }) {
@@ -101,7 +102,7 @@ class WorkStepFailed extends Error {
   }
 }
 
-/** Ends a run whose task is put aside. */
+/** Ends the run of a parked task. */
 class Parked extends Error {
   readonly why: Operations['parkWork']['body']
   constructor(why: Operations['parkWork']['body'] = {}) {
@@ -115,12 +116,12 @@ const wait_seconds = 30
 const concurrencyDefault = 10
 const leaseDefault_seconds = 60
 const graceDefault_ms = 30_000
-/** A cancellation has to be seen soon, however long the lease is. */
+/** Maximum interval of heartbeats, which also report cancellations. */
 const heartbeatMax_ms = 3000
 const retry_ms = { first: 250, max: 10_000 }
 const lostCodes = new Set(['lease_lost', 'task_canceled'])
 
-/** Runs tasks of remote agents: see `Cadre.worker`. `under` makes a client that speaks with the token of a lease. */
+/** Runs tasks of remote agents: see `Cadre.worker`. `under` makes a client with the token of a lease. */
 export function serveWork(http: Http, under: (token: string) => Http) {
   const { claim } = bind(http, resources.work)
 
@@ -133,7 +134,7 @@ export function serveWork(http: Http, under: (token: string) => Http) {
     const { lease_seconds = leaseDefault_seconds, onError = () => {}, stopped, run } = options
     const leased = bind(under(lease.token), resources.work)
     const ending = new AbortController()
-    /** How the task ends where its run was cut. */
+    /** Why the run was aborted: a command of the service, or `lost`. */
     let command: string | null = null
     const signal = AbortSignal.any([ending.signal, stopped])
     const counts = new Map<string, number>()
@@ -151,7 +152,7 @@ export function serveWork(http: Http, under: (token: string) => Http) {
         if (started.action === 'wait') throw new Parked()
         if (started.action === 'denied') throw new WorkDenied(started.error!)
         if (started.action === 'replay' && started.error) throw new WorkStepFailed(started.error)
-        // What a step gave is JSON, and comes back as it was given.
+        // The output is the JSON that the step returned.
         if (started.action === 'replay') return started.output as never
         const { step_id: id, attempt, idempotency_key = '' } = started
         const finish = (result: Operations['finishWorkStep']['body']) =>
@@ -160,7 +161,7 @@ export function serveWork(http: Http, under: (token: string) => Http) {
         try {
           output = await make({ id, attempt, input: started.input, idempotency_key, signal })
         } catch (error) {
-          // A run that was cut says nothing of its step: the crash rule does.
+          // An aborted run does not record a failure: the step is handled like one after a crash.
           if (!signal.aborted && !(error instanceof Parked)) await finish({ error: wordsOf(error) })
           throw error
         }
@@ -225,7 +226,7 @@ export function serveWork(http: Http, under: (token: string) => Http) {
           failures = 0
         } catch (error) {
           if (ending.signal.aborted) return
-          if (!isPassing(error)) throw error
+          if (!isTransient(error)) throw error
           onError(error)
           failures += 1
           await pause(backoff(failures, retry_ms.first, retry_ms.max), ending.signal).catch(() => {})
@@ -244,7 +245,7 @@ export function serveWork(http: Http, under: (token: string) => Http) {
     try {
       await Promise.all(all)
     } catch (error) {
-      // One loop was refused, and so would the others be: tasks under way end first.
+      // The other loops would be refused too; running tasks end first.
       stop()
       await Promise.allSettled(all)
       throw error
@@ -261,7 +262,7 @@ type End =
   | { how: 'park'; body: Operations['parkWork']['body'] }
   | { how: 'lost' }
 
-/** Runs a task, and says how it ends. */
+/** Runs a task, and returns how it ended. */
 async function endOf(
   run: WorkerOptions['run'],
   work: Work,
@@ -276,7 +277,7 @@ async function endOf(
     const renewed = command()
     if (renewed === 'lost' || isLost(error)) return { how: 'lost' }
     if (error instanceof Parked) return { how: 'park', body: error.why }
-    // Frameworks wrap what aborts them: the reason of the abort counts.
+    // Frameworks wrap the reason of an abort, so the command decides.
     if (renewed === 'pause' || renewed === 'stop') return { how: 'park', body: {} }
     onError(error, work)
     return { how: 'fail', body: { error: wordsOf(error) } }
@@ -291,7 +292,7 @@ function wordsOf(error: unknown): { code: string; message: string } {
   }
 }
 
-/** Asks until there is an answer: what a lease allows is answered alike when it is asked again. */
+/** Retries a request until it succeeds or fails for good. Requests under a lease are idempotent. */
 async function repeated<T>(
   ask: () => PromiseLike<T>,
   signal: AbortSignal,
@@ -301,19 +302,19 @@ async function repeated<T>(
     try {
       return await ask()
     } catch (error) {
-      if (signal.aborted || !isPassing(error)) throw error
+      if (signal.aborted || !isTransient(error)) throw error
       onError(error)
       await pause(backoff(attempt, retry_ms.first, retry_ms.max), signal)
     }
   }
 }
 
-/** What a proxy answers with that reached no service. */
+/** Statuses of a proxy that did not reach the service. */
 const unreached = new Set([502, 503, 504])
 
 /**
- * Like `fetch`, and again where no whole answer of the service came: under a lease it knows the call when it comes again. Streams of
- * models are given on as they come; whatever else is short, and read first.
+ * Like `fetch`, with retries until there is a complete response of the service, which recognizes a repeated call under a
+ * lease. Streams of models are passed on unread; other responses are short and read first.
  */
 function repeatedFetch(
   http: Http,
@@ -328,13 +329,13 @@ function repeatedFetch(
       const isStream = headers.get('content-type')?.startsWith('text/event-stream') && request.url.startsWith(streams)
       if (isStream || !answer.body) return answer
       const body = await answer.arrayBuffer()
-      // Every answer of the service has the id of its request.
+      // Every response of the service has a request id, so this one is of a proxy.
       if (!unreached.has(status) || headers.has('x-request-id')) return new Response(body, answer)
-      throw new Error(`a proxy answered ${status}`)
+      throw new Error(`a proxy responded with ${status}`)
     }
     const unlessCut = (error: unknown): never => {
       if (signal.aborted) throw error
-      const message = `The service was not reached: ${error instanceof Error ? error.message : String(error)}.`
+      const message = `The service could not be reached: ${error instanceof Error ? error.message : String(error)}.`
       throw new APIConnectionError(message, { cause: error })
     }
     return repeated(() => ask().catch(unlessCut), signal, onError)
@@ -346,7 +347,7 @@ function isLost(error: unknown): boolean {
 }
 
 /** Whether the same request may succeed later. */
-function isPassing(error: unknown): boolean {
+function isTransient(error: unknown): boolean {
   if (error instanceof APIConnectionError) return true
   return error instanceof APIError && (error.status >= 500 || error.status === 429)
 }
