@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { Webhook } from 'standardwebhooks'
+import { exitCodes } from '#contract/core/exit-codes.ts'
 import { runCommand, startCommand } from '../../e2e/process.ts'
 import { eventually } from '../../server/test/harness.ts'
 import { Runner } from '../test/runner.ts'
@@ -48,7 +49,8 @@ function assertHarmless(said: string): void {
 
 test('the help lists every command for programs, with its exit codes', async () => {
   const { stdout } = await runCommand({}, ['--help', '--json'])
-  const all: { command: string; exit_codes: { code: number }[]; examples: string[] }[] = JSON.parse(stdout)
+  const all: { command: string; exit_codes: { code: number; meaning: string }[]; examples: string[] }[] =
+    JSON.parse(stdout)
   const of = (command: string) => all.find((one) => one.command === command) ?? assert.fail(command)
   assert.deepEqual(
     of('cadre tasks run').exit_codes.map(({ code }) => code),
@@ -57,6 +59,9 @@ test('the help lists every command for programs, with its exit codes', async () 
   assert.ok(of('cadre tasks run').examples.length > 0 && of('cadre serve').exit_codes.length > 3)
   const one = await runner.run(['tasks', 'run', '--help', '--json'], env)
   assert.deepEqual(JSON.parse(one.stdout), [of('cadre tasks run')])
+  for (const { command, exit_codes } of all)
+    for (const { code, meaning } of exit_codes)
+      assert.ok(code === exitCodes.interrupted || !/Ctrl-C/.test(meaning), `${command}: ${code} ${meaning}`)
 })
 
 test('the use of a part of the API that will be removed is printed once by a command, and not with --quiet', async () => {

@@ -10,7 +10,6 @@ export const addProjectsWatch: AddCommand = (program) =>
     description:
       'One line for each event of its tasks and each new state of its agents; --json writes each as an object on its line. After a lost connection it goes on where it was. It ends with Ctrl-C.',
     args: ['[project_id]'],
-    exits: { 2: 'The command line means nothing, or Ctrl-C ended it.' },
     examples: ['cadre projects watch', 'cadre projects watch --events task.completed,task.failed --json'],
     async run(context, [project_id], { events }) {
       const { out } = context
