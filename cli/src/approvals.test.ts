@@ -40,7 +40,7 @@ after(async () => {
   await rm(home, { recursive: true })
 })
 
-/** Creates a task that asks for a call, decides it by a command, and returns the task's answer. */
+/** Creates a task with a call that needs an approval, decides it by a command, and returns the task's answer. */
 async function decided(args: (approval_id: string) => string[]): Promise<string> {
   const input = JSON.stringify([
     { tool_calls: [{ name: 'run_javascript', arguments: { code: '6 * 7' } }] },
@@ -64,18 +64,18 @@ async function decided(args: (approval_id: string) => string[]): Promise<string>
   return ended.output.content
 }
 
-test('a call is made as it was asked for', async () => {
+test('an approved call is made with its arguments', async () => {
   assert.equal(await decided((id) => ['approvals', 'approve', id]), 'It is 42.')
 })
 
-test('a call is made as it was edited', async () => {
+test('an approved call is made with edited arguments', async () => {
   const edited = ['--arguments', '{"code":"6 * 8"}', '--reason', 'Eight.']
   assert.equal(await decided((id) => ['approvals', 'approve', id, ...edited]), 'It is 48.')
   const none = await runner.run(['approvals', 'approve', 'appr_1', '--arguments', '[]'], env)
   assert.equal(none.code, 2, 'arguments are an object')
 })
 
-test('a call is refused with a reason, which the model reads', async () => {
+test('the model reads the reason of a denied call', async () => {
   const reason = 'We do not multiply here.'
   assert.match(await decided((id) => ['approvals', 'deny', id, '--reason', reason]), /We do not multiply here/)
 })

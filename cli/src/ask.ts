@@ -15,7 +15,7 @@ export async function confirm({ canAsk }: Asking, message: string): Promise<bool
   return answer
 }
 
-/** Lets one of several answers be chosen; undefined after Ctrl-C. */
+/** Asks for one of several answers; undefined after Ctrl-C. */
 export async function choose<Answer extends string>(
   message: string,
   answers: Readonly<Record<Answer, string>>,
@@ -26,17 +26,17 @@ export async function choose<Answer extends string>(
   return prompts.isCancel(answer) ? undefined : (answer as Answer)
 }
 
-/** Has a name typed, so that nothing is deleted by mistake. */
+/** Asks to type a name, so that nothing is deleted by mistake. */
 export async function confirmByName({ canAsk }: Asking, what: string, name: string): Promise<void> {
   if (!canAsk) throw new UsageError(`${what} would be deleted. Pass --yes to delete it without a terminal.`)
   const prompts = await import('@clack/prompts')
   const message = plain(`${what} will be deleted. Type ${name} to confirm:`)
   const answer = await prompts.text({ message, output: process.stderr })
-  // A name that cannot be shown cannot be typed either: what is shown counts.
-  if (answer !== plain(name)) throw new UsageError('Nothing was deleted.')
+  // The name is compared as it is displayed, because characters that cannot be shown cannot be typed.
+  if (answer !== plain(name)) throw new UsageError('Nothing was deleted: the name was not confirmed.')
 }
 
-/** A secret: typed unseen at a terminal, else all of standard input. */
+/** Reads a secret: typed without echo in a terminal, else all of standard input. */
 export async function secret(asking: Asking, what: string): Promise<string> {
   if (process.stdin.isTTY) {
     if (!asking.canAsk) throw new UsageError(`${what} is read from standard input, which is a terminal here.`)
@@ -48,7 +48,7 @@ export async function secret(asking: Asking, what: string): Promise<string> {
   return pipedText()
 }
 
-/** All of standard input without space around it; nothing where that is a terminal. */
+/** All of standard input, trimmed; empty if it is a terminal. */
 export async function pipedText(): Promise<string> {
   return process.stdin.isTTY ? '' : (await standardInput()).trim()
 }

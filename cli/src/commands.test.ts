@@ -24,13 +24,13 @@ after(async () => {
   await rm(home, { recursive: true })
 })
 
-/** Runs `cadre <line>` as a user of the service does: in a new process where it reads its input. */
+/** Runs `cadre <line>` like a user of the service; in a new process if it reads standard input. */
 function cadre(args: string[], input = '', env: Record<string, string> = {}) {
   const all = { HOME: home, XDG_CONFIG_HOME: join(home, 'config'), CADRE_BASE_URL: service.url, ...env }
   return input === '' ? runner.run(args, all) : runCommand(all, args, input)
 }
 
-test('without a login a command exits with 4, and says how to log in', async () => {
+test('without a login a command exits with 4, and shows how to log in', async () => {
   const { code, stdout, stderr } = await cadre(['agents', 'list', '-p', '1'])
   assert.deepEqual([code, stdout], [4, ''])
   assert.match(stderr, /not_logged_in[^]*next: cadre login/)
@@ -100,7 +100,7 @@ test('a user logs in, creates a project and an agent, and reads the result of a 
   )
 })
 
-test('an answer is written as data alone where the task has an output schema', async () => {
+test('--data writes only the data of a task with an output schema', async () => {
   const env = { CADRE_API_KEY: service.owner.api_key }
   const made = await cadre(['projects', 'create', '--name', 'typed', '--jq', '.id'], '', env)
   const own = { ...env, CADRE_PROJECT: made.stdout.trim() }
@@ -121,12 +121,12 @@ test('an answer is written as data alone where the task has an output schema', a
   assert.match(unknown.stderr, /has no such version/)
 })
 
-test('a key is kept for its service alone', async () => {
+test('a stored API key is only sent to its service', async () => {
   const other = await cadre(['whoami'], '', { CADRE_BASE_URL: 'http://127.0.0.1:9' })
   assert.equal(other.code, 4, 'it is not sent to another address')
 })
 
-test('the value of a credential is read from standard input, and not asked for where another type is named', async () => {
+test('the value of a credential is read from standard input, and not requested for other types', async () => {
   const project = await createProject(service.send, 'asked-for')
   const create = ['credentials', 'create', '-p', String(project.id), '--json=name,type,allowed_hosts']
   const env = { CADRE_API_KEY: service.owner.api_key }
@@ -152,14 +152,14 @@ test('the value of a credential is read from standard input, and not asked for w
   )
 })
 
-test('a webhook gets the secret of a file or of standard input, and else one that is made and shown once', async () => {
+test('a webhook gets its secret from a file or standard input, and otherwise a generated one that is shown once', async () => {
   const create = ['webhooks', 'create', '--url', 'https://hooks.example.com/', '--events', 'task.failed']
   const env = { CADRE_API_KEY: service.owner.api_key }
   const made = await cadre([...create, '--json=id,secret'], '\n', env)
   assert.equal(made.code, 0, made.stderr)
   const { id, secret } = JSON.parse(made.stdout)
   assert.match(secret, /^whsec_[A-Za-z0-9+/]{43}=$/)
-  assert.match(made.stderr, /The secret was made here\. Keep it/)
+  assert.match(made.stderr, /The secret was generated\. Store it/)
   const stored = async (of: string) => {
     const [row] = await service.sql<{ secret: Buffer }>`select secret from webhook where id = ${of}`
     return service.service.context.secrets.decrypt(secretLabels.webhook, row!.secret, of)
@@ -174,7 +174,7 @@ test('a webhook gets the secret of a file or of standard input, and else one tha
   assert.equal(await stored(JSON.parse(filed.stdout).id), 'of a file')
 })
 
-test('an input that begins with a bracket is a text unless it is a list of messages', async () => {
+test('an input that begins with a bracket is text unless it is a list of messages', async () => {
   const project = await createProject(service.send, 'brackets')
   const at = ['-p', String(project.id)]
   const env = { CADRE_API_KEY: service.owner.api_key }
@@ -201,12 +201,12 @@ test('an invalid address is reported with its source, and each error once', asyn
   assert.equal(wrong.stderr.match(/must be one of/g)?.length, 1, wrong.stderr)
 })
 
-test('an expression of jq is read before anything is sent, and one that fails says why', async () => {
+test('an invalid jq expression fails before anything is sent, and a failing one shows the reason', async () => {
   const env = { CADRE_API_KEY: service.owner.api_key }
   const create = ['projects', 'create', '--name', 'never-made', '--jq']
   const broken = await cadre([...create, '.['], '', env)
   assert.deepEqual([broken.code, broken.stdout], [2, ''])
-  assert.match(broken.stderr, /no expression of jq: .*syntax error/)
+  assert.match(broken.stderr, /not a valid jq expression: .*syntax error/)
   const made = await cadre(['projects', 'list', '--search', 'never-made', '--jq', 'length'], '', env)
   assert.deepEqual([made.code, made.stdout], [0, '0\n'])
   const failed = await cadre(['api', 'GET', '/status', '--jq', '.version.number'], '', env)
@@ -216,55 +216,41 @@ test('an expression of jq is read before anything is sent, and one that fails sa
   assert.deepEqual([file.code, file.stdout], [2, ''])
 })
 
-test('a command line that means nothing ends with 2', async () => {
+test('an invalid command line exits with 2', async () => {
   for (const args of [['agents', 'lst'], ['agents'], ['agents', 'list', '--nonsense'], ['agents', 'get']])
     assert.equal((await cadre(args)).code, 2, args.join(' '))
   assert.match((await cadre(['agents', 'lst'])).stderr, /Did you mean list\?/)
 })
 
-test(
-  'a file is uploaded with its bytes, listed, downloaded, given to an agent and deleted',
-  { timeout: 120_000 },
-  async () => {
-    const project = await createProject(service.send, 'with-files')
-    const env = { CADRE_API_KEY: service.owner.api_key, CADRE_PROJECT: String(project.id) }
-    const path = join(home, 'notes.txt')
-    await writeFile(path, 'We open at nine.\n')
-    const uploaded = await cadre(['files', 'upload', path, '--json'], '', env)
-    assert.equal(uploaded.code, 0, uploaded.stderr)
-    const { id, name, bytes } = JSON.parse(uploaded.stdout)
-    assert.deepEqual([name, bytes], ['notes.txt', 17])
-    assert.match((await cadre(['files', 'list'], '', env)).stdout, new RegExp(id))
-    assert.equal((await cadre(['files', 'download', id], '', env)).stdout, 'We open at nine.\n')
-    const agents = `${project.path}/agents`
-    const { body: agent } = await service.send('POST', agents, {
-      body: { name: 'echo', config: { model: 'builtin/echo' } },
-    })
-    const values = [
-      'tasks',
-      'run',
-      agent.id,
-      'Sum it up.',
-      '--file',
-      path,
-      '--idempotency-key',
-      'with-a-file',
-      '--json',
-    ]
-    const run = await cadre(values, '', env)
-    assert.equal(run.code, 0, run.stderr)
-    const { body: tasks } = await service.send('GET', `${project.path}/tasks`)
-    const [task] = tasks.tasks
-    const [part, text] = task.input[0].content
-    assert.deepEqual([part.type, text], ['file', { type: 'text', text: 'Sum it up.' }])
-    const { body: sent } = await service.send('GET', `${project.path}/files/${part.file_id}`)
-    assert.deepEqual([sent.name, sent.bytes], ['notes.txt', 17])
-    assert.equal((await cadre(values, '', env)).code, 0, 'the same command is the same task')
-    const again = await service.send('GET', `${project.path}/tasks`)
-    assert.equal(again.body.pagination.total, 1)
-    const artifacts = await cadre(['tasks', 'artifacts', task.id, '--json'], '', env)
-    assert.deepEqual([artifacts.code, JSON.parse(artifacts.stdout)], [0, { artifacts: [] }])
-    assert.equal((await cadre(['files', 'delete', id, '--yes'], '', env)).code, 0)
-    assert.equal((await cadre(['files', 'get', id], '', env)).code, 1)
-  },
-)
+test('a file can be uploaded, listed, downloaded, sent to an agent and deleted', { timeout: 120_000 }, async () => {
+  const project = await createProject(service.send, 'with-files')
+  const env = { CADRE_API_KEY: service.owner.api_key, CADRE_PROJECT: String(project.id) }
+  const path = join(home, 'notes.txt')
+  await writeFile(path, 'We open at nine.\n')
+  const uploaded = await cadre(['files', 'upload', path, '--json'], '', env)
+  assert.equal(uploaded.code, 0, uploaded.stderr)
+  const { id, name, bytes } = JSON.parse(uploaded.stdout)
+  assert.deepEqual([name, bytes], ['notes.txt', 17])
+  assert.match((await cadre(['files', 'list'], '', env)).stdout, new RegExp(id))
+  assert.equal((await cadre(['files', 'download', id], '', env)).stdout, 'We open at nine.\n')
+  const agents = `${project.path}/agents`
+  const { body: agent } = await service.send('POST', agents, {
+    body: { name: 'echo', config: { model: 'builtin/echo' } },
+  })
+  const values = ['tasks', 'run', agent.id, 'Sum it up.', '--file', path, '--idempotency-key', 'with-a-file', '--json']
+  const run = await cadre(values, '', env)
+  assert.equal(run.code, 0, run.stderr)
+  const { body: tasks } = await service.send('GET', `${project.path}/tasks`)
+  const [task] = tasks.tasks
+  const [part, text] = task.input[0].content
+  assert.deepEqual([part.type, text], ['file', { type: 'text', text: 'Sum it up.' }])
+  const { body: sent } = await service.send('GET', `${project.path}/files/${part.file_id}`)
+  assert.deepEqual([sent.name, sent.bytes], ['notes.txt', 17])
+  assert.equal((await cadre(values, '', env)).code, 0, 'the same command is the same task')
+  const again = await service.send('GET', `${project.path}/tasks`)
+  assert.equal(again.body.pagination.total, 1)
+  const artifacts = await cadre(['tasks', 'artifacts', task.id, '--json'], '', env)
+  assert.deepEqual([artifacts.code, JSON.parse(artifacts.stdout)], [0, { artifacts: [] }])
+  assert.equal((await cadre(['files', 'delete', id, '--yes'], '', env)).code, 0)
+  assert.equal((await cadre(['files', 'get', id], '', env)).code, 1)
+})

@@ -5,12 +5,12 @@ import { optionsWithValue } from './define.ts'
 import { candidates } from './names.ts'
 import { clientProgram } from './program.ts'
 
-/** A shell waits for this while a person has pressed Tab. */
+/** The shell blocks for this time after Tab. */
 const timeout_ms = 2000
 
 /**
- * What the last of `words` may become, asked by the scripts of `cadre completion` for what they cannot know: agents and other things by
- * their names and ids, projects, profiles. Nothing where the service does not answer in time: a shell has no place for an error.
+ * Completions of the last argument, for the scripts of `cadre completion`: names and ids of resources, projects, profiles.
+ * Empty if the service does not respond in time, because a shell cannot show an error.
  */
 export async function complete(args: readonly string[], env: Environment): Promise<string[]> {
   const current = args.at(-1) ?? ''
@@ -34,7 +34,7 @@ export async function complete(args: readonly string[], env: Environment): Promi
   const { profile, baseUrl, project } = flags
   const context = contextOf({ profile, baseUrl, project }, env, undefined, timeout_ms)
   const found = await candidates(context, isProject ? 'project_id' : argument!).catch(() => [])
-  // Ids are asked for by those who begin one; names that a shell would take apart have only their id.
+  // Returns ids if the argument begins like an id, or for names that a shell would split.
   const isBeginningId = /^(?:[a-z]+_|proj_|\d)/.test(current)
   return found.map(({ id, name }) => (isBeginningId || !/^[\w.@-]+$/.test(name) ? id : name))
 }

@@ -49,7 +49,7 @@ const sh = async (text: string): Promise<string> =>
 const js = async (text: string): Promise<string> =>
   (await promisify(execFile)(process.execPath, ['--input-type=module', '-e', text], { cwd: root, env: env() })).stdout
 
-test('what is printed for OpenAI clients works as it stands', async () => {
+test('the printed settings for OpenAI clients work unchanged', async () => {
   const { url, connections } = await shown('openai')
   assert.equal(url, `${service.url}/v1`)
   assert.equal(await js(textOf(connections, 'OpenAI SDK')), 'Hello\n')
@@ -58,7 +58,7 @@ test('what is printed for OpenAI clients works as it stands', async () => {
   assert.equal(await sh(`${settings}\nprintf %s "$OPENAI_MODEL"`), 'sams-team/helper')
 })
 
-test('what is printed for MCP clients names the address of the agent', async () => {
+test('the printed settings for MCP clients have the URL of the agent', async () => {
   const { url, connections } = await shown('mcp')
   assert.equal(url, `${service.url}/mcp/agents/${agent_id}`)
   for (const { text } of connections) assert.ok(text.includes(url))
@@ -68,21 +68,21 @@ test('what is printed for MCP clients names the address of the agent', async () 
   assert.equal((await service.send('POST', new URL(url).pathname, { body, headers })).status, 200)
 })
 
-test('what is printed for A2A clients works as it stands', async () => {
+test('the printed settings for A2A clients work unchanged', async () => {
   const { url, connections } = await shown('a2a')
   assert.equal(((await (await fetch(url)).json()) as { name: string }).name, 'helper')
   assert.equal(await js(textOf(connections, 'A2A SDK')), 'Hello\n')
   assert.equal(JSON.parse(await sh(textOf(connections, 'curl'))).task.artifacts[0].parts[0].text, 'Hello')
 })
 
-test('what is printed for AG-UI clients works as it stands', async () => {
+test('the printed settings for AG-UI clients work unchanged', async () => {
   const { url, connections } = await shown('agui')
   assert.equal(url, `${service.url}/agui/agents/${agent_id}`)
   assert.equal(await js(textOf(connections, 'AG-UI client')), 'Hello\n')
   assert.match(await sh(textOf(connections, 'curl')), /RUN_FINISHED/)
 })
 
-test('people get it as text, and an error where the agent is not published or not there', async () => {
+test('settings are printed as text, and a missing or unpublished agent is an error', async () => {
   const { code, stdout } = await cadre(agent_id, '--as', 'openai')
   assert.equal(code, 0)
   assert.match(stdout, /^http\S+\/v1\n\n# OpenAI SDK\nimport OpenAI/)

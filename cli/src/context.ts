@@ -26,7 +26,7 @@ export interface CommonOptions {
   project?: string
 }
 
-/** What a command works with. */
+/** The context of a command. */
 export interface Context extends Asking {
   env: Environment
   options: CommonOptions
@@ -34,15 +34,15 @@ export interface Context extends Asking {
   settings: Record<SettingName, Setting>
   profile: string
   base_url: string
-  /** Of the profile, at the service that is asked. */
+  /** The login of the profile at this service. */
   login: Login | undefined
-  /** The id of the project that commands are about, which may be said by its name. Throws `UsageError` where none is said. */
+  /** The id of the selected project, which may be given by name. Throws `UsageError` if none is selected. */
   project(): Promise<string>
-  /** A client with the credential there is. `isPublic`: also without any. */
+  /** A client with the credential of the profile. Throws `NotLoggedIn` without one, unless `isPublic`. */
   client(isPublic?: boolean): Cadre
 }
 
-/** Makes the context of a command out of its options, the environment and the files. */
+/** Makes the context of a command from its options, the environment and the files. */
 export function contextOf(options: CommonOptions, env: Environment, filter?: Filter, timeout_ms?: number): Context {
   const flags = { profile: options.profile, base_url: options.baseUrl, project: options.project }
   const settings = readSettings(env, flags, process.cwd())
@@ -78,18 +78,18 @@ export function contextOf(options: CommonOptions, env: Environment, filter?: Fil
     async project() {
       const { value } = settings.project
       if (value === undefined)
-        throw new UsageError('No project is said. Use --project, CADRE_PROJECT, or `cadre projects use <project>`.')
+        throw new UsageError('No project is selected. Use --project, CADRE_PROJECT, or `cadre projects use <project>`.')
       return (project ??= idOf(context, 'project_id', value))
     },
     client(isPublic = false) {
       const key = env.CADRE_API_KEY || login?.api_key
       const { source } = settings.profile
-      // What is named in the command is meant, whatever the environment says beside it.
+      // The profile must exist, unless the address comes from a flag, or from a variable without a flag for the profile.
       const isAddressSaid =
         settings.base_url.source === 'flag' || (settings.base_url.source === 'CADRE_BASE_URL' && source !== 'flag')
       if (!isAddressSaid && source !== 'default' && !profileNames(env).includes(profile))
         throw new UsageError(
-          `There is no profile ${JSON.stringify(profile)} (${source}); there are ${profileNames(env).join(', ')}.`,
+          `There is no profile ${JSON.stringify(profile)} (${source}). Profiles: ${profileNames(env).join(', ')}.`,
         )
       const access = key || !login?.access_token ? undefined : login
       if (!key && !access && !isPublic) throw new NotLoggedIn(`Not logged in to ${base_url}.`)
@@ -116,7 +116,7 @@ export function contextOf(options: CommonOptions, env: Environment, filter?: Fil
 
 const secretHeaders = ['authorization', 'x-api-key', 'cookie', 'set-cookie']
 
-/** Sends a request, and says on standard error what was sent and answered: no secrets, and no bodies, which may hold some. */
+/** Sends a request, and prints request and response to standard error, without secrets and bodies. */
 async function reportedFetch(...[address, init]: Parameters<typeof fetch>): Promise<Response> {
   const say = (text: string) => process.stderr.write(`${plain(text)}\n`)
   const headers = (given: Headers, mark: string) =>

@@ -7,21 +7,21 @@ import { makeFilter } from './output/jq.ts'
 import { loadWidths } from './output/output.ts'
 import { plain } from './output/plain.ts'
 
-/** A command: what its help says, and what it does. */
+/** A command: its help and its action. */
 export interface Definition {
   summary: string
   description: string
   /** As commander writes them: `<agent_id>`, `[project_id]`. */
   args?: readonly string[]
   examples: readonly string[]
-  /** Of an operation: its path, which says what its ids are of. */
+  /** Of an operation: its path, which determines the resources of its ids. */
   path?: string
-  /** What its exit codes mean, where they say more than those of all commands. */
+  /** Meanings of exit codes that differ from those of all commands. */
   exits?: Readonly<Record<number, string>>
   run(context: Context, args: (string | undefined)[], options: CommonOptions & Record<string, unknown>): Promise<void>
 }
 
-/** A file of a command: adds it to the program. */
+/** Adds a command to the program. */
 export type AddCommand = (program: Command) => Command
 
 const commonGroup = 'Options of all commands:'
@@ -36,12 +36,12 @@ export function examplesOf(command: Command): readonly string[] {
 
 const exits = new WeakMap<Command, Readonly<Record<number, string>>>()
 
-/** Whether a command does something, and is not only the noun of others. */
+/** Whether a command has an action, and is not only the noun of others. */
 export function isDefined(command: Command): boolean {
   return exits.has(command)
 }
 
-/** What the exit codes of a command mean. */
+/** Meanings of the exit codes of a command. */
 export function exitsOf(command: Command): Readonly<Record<number, string>> {
   return { ...exitMeanings, ...exits.get(command) }
 }
@@ -74,7 +74,7 @@ export function makeProgram(env: Environment): Command {
   return program
 }
 
-/** Adds a command by its words, making its noun where that is not there yet. */
+/** Adds a command by its words, and makes its noun if it is missing. */
 export function define(program: Command, commandName: string, definition: Definition): Command {
   const command = addCommand(program, commandName, definition)
   for (const argument of definition.args ?? []) command.argument(argument)
@@ -90,7 +90,7 @@ export function define(program: Command, commandName: string, definition: Defini
   return command
 }
 
-/** The arguments of a command with ids in the place of names. */
+/** The arguments of a command, with names replaced by ids. */
 async function idsOf(
   context: Context,
   command: Command,
@@ -130,7 +130,7 @@ export function addCommand(
   return command
 }
 
-/** Adds the words of a command, and nothing of what it is and does. */
+/** Adds only the words of a command, without help and action. */
 export function mention(program: Command, commandName: string): void {
   const [noun = '', verb = ''] = commandName.split(' ')
   const parent = program.commands.find((one) => one.name() === noun) ?? group(program, noun)

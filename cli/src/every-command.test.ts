@@ -60,47 +60,47 @@ after(async () => {
 const withCommand = operations.filter(({ command = 'login' }) => !apart.includes(command))
 for (const operation of sample(withCommand, 40)) {
   const commandName = operation.command!
-  test(`\`cadre ${commandName}\` does what ${operation.id} is declared to`, { timeout: 60_000 }, async () => {
-    const line = await lineOf(operation, commandName)
-    const own = operation.credentials.includes('api_key') ? { ...env, CADRE_API_KEY: samples.key } : env
-    const { code, stdout, stderr } = await runner.run([...line, '--json'], own)
-    assert.equal(code, 0, `${line.join(' ')}\n${stderr}`)
-    const [response] = operation.responses
-    if (response?.schema) assertDeclared(operation, replyOf(operation, JSON.parse(stdout)))
-    else assert.notEqual(stdout, '')
-    if (operation.method !== 'GET') return
-    // And what people see of it, on a terminal and in a pipe.
-    for (const isTerminal of [true, false]) {
-      const seen = await runner.run(line, own, isTerminal)
-      assert.equal(seen.code, 0, seen.stderr)
-      assert.doesNotMatch(seen.stdout, /undefined|\[object |NaN/)
-      if (response?.schema) assert.equal(isTerminal && seen.stdout.includes('\t'), false)
-    }
-  })
+  test(
+    `\`cadre ${commandName}\` calls ${operation.id} and prints its declared result`,
+    { timeout: 60_000 },
+    async () => {
+      const line = await lineOf(operation, commandName)
+      const own = operation.credentials.includes('api_key') ? { ...env, CADRE_API_KEY: samples.key } : env
+      const { code, stdout, stderr } = await runner.run([...line, '--json'], own)
+      assert.equal(code, 0, `${line.join(' ')}\n${stderr}`)
+      const [response] = operation.responses
+      if (response?.schema) assertDeclared(operation, replyOf(operation, JSON.parse(stdout)))
+      else assert.notEqual(stdout, '')
+      if (operation.method !== 'GET') return
+      // Also the output for a terminal and a pipe.
+      for (const isTerminal of [true, false]) {
+        const seen = await runner.run(line, own, isTerminal)
+        assert.equal(seen.code, 0, seen.stderr)
+        assert.doesNotMatch(seen.stdout, /undefined|\[object |NaN/)
+        if (response?.schema) assert.equal(isTerminal && seen.stdout.includes('\t'), false)
+      }
+    },
+  )
 }
 
-test(
-  'the example of every command that sends something is a body as the contract has it',
-  { timeout: 60_000 },
-  async () => {
-    const ajv = new Ajv({ strict: false, validateFormats: false })
-    for (const file of ['value.txt', 'secret.txt', 'api_key.txt'])
-      await writeFile(join(home, file), `whsec_${btoa('k'.repeat(32))}`)
-    const sends = operations.filter(({ command, body }) => body && !apart.includes(command ?? 'login'))
-    const commands = new Map(leaves(clientProgram({}), '').map((command) => [command.command, command.examples[0]!]))
-    for (const { id, command, body } of sends) {
-      const example = commands.get(`cadre ${command}`) ?? assert.fail(id)
-      const args = [...example.matchAll(/'([^']*)'|\S+/g)].map(([word, quoted]) => quoted ?? word)
-      const line = args.slice(1).map((word) => (word.endsWith('.txt') ? join(home, word) : word))
-      const { code, stdout, stderr } = await runner.run([...line, '--dry-run'], env)
-      assert.equal(code, 0, `${example}\n${stderr}`)
-      assert.ok(ajv.validate(body!, JSON.parse(stdout).body), `${example}\n${JSON.stringify(ajv.errors)}`)
-    }
-    assert.ok(sends.length > 25)
-  },
-)
+test('the example of every command with a body matches the contract', { timeout: 60_000 }, async () => {
+  const ajv = new Ajv({ strict: false, validateFormats: false })
+  for (const file of ['value.txt', 'secret.txt', 'api_key.txt'])
+    await writeFile(join(home, file), `whsec_${btoa('k'.repeat(32))}`)
+  const sends = operations.filter(({ command, body }) => body && !apart.includes(command ?? 'login'))
+  const commands = new Map(leaves(clientProgram({}), '').map((command) => [command.command, command.examples[0]!]))
+  for (const { id, command, body } of sends) {
+    const example = commands.get(`cadre ${command}`) ?? assert.fail(id)
+    const args = [...example.matchAll(/'([^']*)'|\S+/g)].map(([word, quoted]) => quoted ?? word)
+    const line = args.slice(1).map((word) => (word.endsWith('.txt') ? join(home, word) : word))
+    const { code, stdout, stderr } = await runner.run([...line, '--dry-run'], env)
+    assert.equal(code, 0, `${example}\n${stderr}`)
+    assert.ok(ajv.validate(body!, JSON.parse(stdout).body), `${example}\n${JSON.stringify(ajv.errors)}`)
+  }
+  assert.ok(sends.length > 25)
+})
 
-/** The arguments of a command that sends the sample of an operation: each member of the body as an option. */
+/** Arguments of a command for the sample of an operation: each member of the body as an option. */
 async function lineOf(operation: Operation, commandName: string): Promise<string[]> {
   const sample = await samples.of(operation)
   const [parts, given] = [operation.path.split('/'), sample.path.split('/')]
@@ -125,7 +125,7 @@ async function lineOf(operation: Operation, commandName: string): Promise<string
   return [...commandName.split(' '), ...ids, ...options, ...(operation.method === 'DELETE' ? ['--yes'] : [])]
 }
 
-/** What the service must have answered for a command to write this: of a list the command writes the entries alone. */
+/** The response that belongs to the output of a command; for a list the command prints only the entries. */
 function replyOf(operation: Operation, written: unknown) {
   const { status, example } = operation.responses[0]!
   const whole = Array.isArray(written) ? { ...(example as object), [memberOf(operation)]: written } : written

@@ -78,7 +78,7 @@ export function describeError(error: unknown): ErrorDescription {
       exit: exitCodes.failed,
       code: 'connection',
       retryable: true,
-      next: '`cadre config view` says which service is asked',
+      next: '`cadre config view` shows the URL of the service',
     }
   if (error instanceof CadreError) return { ...plain, exit: exitCodes.failed, code: 'client' }
   return { ...plain, exit: exitCodes.failed, code: 'internal' }

@@ -10,13 +10,13 @@ import { cadreScript } from '../../e2e/process.ts'
 import { shareTestService } from '../../server/test/shared-service.ts'
 
 const root = new URL('../..', import.meta.url)
-/** The commands that a page shows. */
+/** The commands in a page. */
 function examplesOf(path: string): string[] {
   const page = readFileSync(new URL(path, root), 'utf8')
   return [...page.matchAll(/```sh\n(.*?)```/gs)].map(([, text = '']) => text)
 }
 
-/** Runs them one after another, as a reader who copies them. */
+/** Runs the commands in sequence, like a reader who copies them. */
 async function follow(t: TestContext, path: string): Promise<string> {
   const service = await shareTestService()
   const home = await mkdtemp(join(tmpdir(), 'cadre-cli-guide-'))
@@ -31,7 +31,7 @@ async function follow(t: TestContext, path: string): Promise<string> {
   return stdout
 }
 
-it('the guide of the command line does what it says', async (t) => {
+it('the commands in the guide to the command line work', async (t) => {
   const stdout = await follow(t, 'docs/guides/command-line.md')
   assert.match(stdout, /^Hello, agent$/m)
   assert.match(stdout, /^echo$/m)
@@ -39,7 +39,7 @@ it('the guide of the command line does what it says', async (t) => {
   assert.match(stdout, /Agent deleted/)
 })
 
-it('so does the page for agents that use it', async (t) => {
+it('the commands in the page for agents work', async (t) => {
   const stdout = await follow(t, 'cli/AGENTS.md')
   assert.match(stdout, /^completed\nWhich orders are late\?$/m)
   assert.match(stdout, /^{"late":2}$/m)

@@ -7,8 +7,8 @@ type Signal = 'SIGINT' | 'SIGTERM' | 'SIGHUP'
 const handlers = new Map<Signal, (() => void)[]>()
 
 /**
- * Calls `handler` when the process gets `signal`, in place of handlers set before; returns what removes it. A signal that
- * no handler is left for ends the process with exit code 130.
+ * Calls `handler` when the process gets `signal`, in place of earlier handlers; returns a function that removes it. A signal
+ * without any handler left ends the process with exit code 130.
  */
 export function onSignal(signal: Signal, handler: () => void): () => void {
   let all = handlers.get(signal)

@@ -24,7 +24,7 @@ after(async () => {
   await rm(home, { recursive: true })
 })
 
-/** Begins a login by a device, and decides in a browser. */
+/** Starts a login with a device code, and decides in a browser. */
 async function loginByDevice(decision: 'allow' | 'deny') {
   const running = startCommand(env, ['login', '--device', '--client-id', 'terminal'])
   let said = ''
@@ -39,7 +39,7 @@ async function loginByDevice(decision: 'allow' | 'deny') {
 }
 
 test(
-  'a user logs in with a code, and many commands at once with an expired token use one refresh token',
+  'a user logs in with a device code, and concurrent commands with an expired token use one refresh token',
   { timeout: 240_000 },
   async () => {
     const { code, stderr } = await loginByDevice('allow')
@@ -56,7 +56,7 @@ test(
       assert.notEqual(next.default.refresh_token, kept.default.refresh_token)
     }
 
-    // A refresh token that is not good any more is the end of a login, not a failure.
+    // An invalid refresh token means that the login has ended.
     const kept = JSON.parse(await readFile(path, 'utf8'))
     await writeFile(path, JSON.stringify({ default: { ...kept.default, refresh_token: 'used', expires_at: 0 } }))
     const ended = await runCommand(env, ['whoami'])
@@ -65,7 +65,7 @@ test(
   },
 )
 
-test('a login that is refused in the browser ends with 1', { timeout: 120_000 }, async () => {
+test('a login that is denied in the browser exits with 1', { timeout: 120_000 }, async () => {
   const { code, stderr } = await loginByDevice('deny')
   assert.deepEqual([code, /was refused/.test(stderr)], [1, true], stderr)
 })

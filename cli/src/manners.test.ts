@@ -15,7 +15,7 @@ import { Runner } from '../test/runner.ts'
 const hostile = 'a\u001B[2J\u001B]52;c;aGk=\u0007\u009B31m\u202Eb'
 const cleaned = /a\uFFFD\[2J\uFFFD\]52;c;aGk=\uFFFD\uFFFD31m\uFFFDb/
 
-/** What the service answers: a test says it. */
+/** The response of the service, set by each test. */
 let answer: (path: string, response: ServerResponse, body: string) => void = () => {}
 const server = createServer((request, response) => {
   let body = ''
@@ -64,7 +64,7 @@ test('the help lists every command for programs, with its exit codes', async () 
       assert.ok(code === exitCodes.interrupted || !/Ctrl-C/.test(meaning), `${command}: ${code} ${meaning}`)
 })
 
-test('the use of a part of the API that will be removed is printed once by a command, and not with --quiet', async () => {
+test('a command prints the use of a deprecated part of the API once, and not with --quiet', async () => {
   const headers = { deprecation: '@1830297600', sunset: 'Tue, 31 Dec 2030 23:59:59 GMT' }
   answer = (path, response) => {
     const agents = [{ id: `agent_${path.includes('cursor') || path.includes('offset=1') ? 2 : 1}`, name: 'echo' }]
@@ -102,7 +102,7 @@ test('NO_COLOR removes bold text, and --quiet all messages beside the result', a
   assert.equal((await runner.run([...list, '--quiet'], env, true)).stderr, '')
 })
 
-test('a table aligns wide characters by the columns that a terminal gives them', async () => {
+test('a table aligns wide characters by their width in a terminal', async () => {
   const agents = ['日本語', 'echo', '👩‍🚀'].map((name, at) => ({ id: `agent_${at}`, name, status: 'running' }))
   answer = (_, response) =>
     json(response, 200, { agents, pagination: { total: 3, limit: 20, offset: 0, has_more: false } })
@@ -112,7 +112,7 @@ test('a table aligns wide characters by the columns that a terminal gives them',
   assert.deepEqual([wide, emoji], ['agent_0  日本語  ', 'agent_2  👩‍🚀      '])
 })
 
-test('an error says its code, whether to repeat it, and what helps; the exit code says of which kind it is', async () => {
+test('an error shows its code, whether to retry and the next step, and has an exit code of its kind', async () => {
   const error = (status: number, code: string, headers = {}) => {
     answer = (_, response) => json(response, status, { error: { code, message: 'No.', request_id: 'req_1' } }, headers)
     return runner.run(['agents', 'get', 'agent_1', '--json'], env)
@@ -144,7 +144,7 @@ test('an error says its code, whether to repeat it, and what helps; the exit cod
   assert.deepEqual([meaningless.code, JSON.parse(meaningless.stderr).error.code], [2, 'usage'])
 })
 
-test('what others wrote is harmless where a project is watched', async () => {
+test('untrusted text cannot control the terminal while a project is watched', async () => {
   const common = { created_at: hostile, project_id: hostile, agent_id: hostile, task_id: hostile, status: hostile }
   const events = [
     { ...common, type: 'project.snapshot', data: { tasks: { [hostile]: 1 }, agents: {}, resumed: false } },
@@ -154,7 +154,7 @@ test('what others wrote is harmless where a project is watched', async () => {
   for (const isJson of [false, true]) {
     let reads = 0
     answer = (_, response) => {
-      // It goes on until the service says that there is no such project.
+      // It continues until the service responds that the project does not exist.
       if (reads++ > 0) return json(response, 404, { error: { code: 'project_not_found', message: hostile } })
       response.writeHead(200, { 'content-type': 'text/event-stream' })
       response.end(events.map((event, at) => `id: ${at + 1}\ndata: ${JSON.stringify(event)}\n\n`).join(''))
@@ -169,7 +169,7 @@ test('what others wrote is harmless where a project is watched', async () => {
   }
 })
 
-test('--quiet hides messages also where webhooks are passed on', { timeout: 60_000 }, async (t) => {
+test('--quiet also hides messages while webhooks are forwarded', { timeout: 60_000 }, async (t) => {
   let made: { url: string; secret: string } | undefined
   answer = (path, response, body) => {
     if (path === '/api/v1/webhooks' && body !== '') made = JSON.parse(body)

@@ -2,10 +2,10 @@ import { UsageError } from './failure.ts'
 
 const unit_ms = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 
-/** How moments may be written in options. */
+/** Formats of timestamps in options. */
 export const momentHint = 'ISO 8601, or how long ago: 30s, 15m, 2h, 7d.'
 
-/** A moment as the service takes it, of an ISO 8601 text or of how long ago it was. Throws `UsageError`. */
+/** Converts an option, ISO 8601 or a duration before now, to a timestamp. Throws `UsageError`. */
 export function momentOf(option: string, given: unknown): string | undefined {
   if (typeof given !== 'string') return undefined
   const [, count, unit] = /^(\d{1,6})([smhd])$/.exec(given) ?? []

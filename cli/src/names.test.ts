@@ -36,7 +36,7 @@ after(async () => {
 const cadre = (args: string[], more: Record<string, string> = {}) =>
   runner.run(args, { ...env, CADRE_PROJECT: 'called-so', ...more })
 
-test('agents and projects are named by their names as well as by their ids', async () => {
+test('agents and projects can be given by name or by id', async () => {
   for (const project of ['called-so', String(project_id), `proj_${project_id}`])
     for (const agent of ['echo', agent_id]) {
       const { stdout, stderr } = await cadre(['agents', 'get', agent, '--json=id', '-p', project])
@@ -50,7 +50,7 @@ test('agents and projects are named by their names as well as by their ids', asy
   assert.match(unknown.stderr, /agent_not_found/)
 })
 
-test('a model provider of the organization is named by its name', async () => {
+test('a model provider of the organization can be given by name', async () => {
   const body = { name: 'named', base_url: 'https://models.example.com/v1' }
   const { body: made } = await service.send('POST', '/api/v1/model-providers', { body })
   const { stdout, stderr } = await cadre(['model-providers', 'get', 'named', '--json=id'])
@@ -59,7 +59,7 @@ test('a model provider of the organization is named by its name', async () => {
   assert.match(builtin.stderr, /There is no such model provider/, 'one of the service has no id')
 })
 
-test('a name that several things have is refused with their ids, and a dry run looks nothing up', async () => {
+test('an ambiguous name is refused with the ids, and a dry run looks up nothing', async () => {
   const file = join(home, 'twin.txt')
   const made: string[] = []
   for (const text of ['one', 'two']) {
@@ -73,7 +73,7 @@ test('a name that several things have is refused with their ids, and a dry run l
   assert.equal(JSON.parse(dry.stdout).path, '/api/v1/projects/called-so/agents/echo/stop')
 })
 
-test('options of all commands may stand before the noun and before the verb', async () => {
+test('common options may be before the noun and before the verb', async () => {
   const before = await cadre(['--json=id,name', '-p', 'called-so', '--no-color', 'agents', 'list'])
   assert.deepEqual(JSON.parse(before.stdout), [{ id: agent_id, name: 'echo' }], before.stderr)
   const one = await cadre([`--project=${project_id}`, '--quiet', 'agents', 'get', 'echo', '--jq', '.name'])
@@ -84,14 +84,14 @@ test('options of all commands may stand before the noun and before the verb', as
   assert.match((await cadre(['agents', '--nonsense', 'list'])).stderr, /--nonsense/)
 })
 
-test('a profile that is not there is neither chosen nor taken for another service', async () => {
+test('a missing profile cannot be selected, and is not used for another service', async () => {
   const used = await cadre(['profiles', 'use', 'nope'])
   assert.equal(used.code, 1)
-  assert.match(used.stderr, /no profile "nope"; there are default[^]*next: `cadre login/)
+  assert.match(used.stderr, /no profile "nope"\. Profiles: default[^]*next: `cadre login/)
   const { CADRE_BASE_URL: _, ...without } = env
   const asked = await runner.run(['--profile', 'nope', 'whoami'], without)
   assert.equal(asked.code, 2)
-  assert.match(asked.stderr, /no profile "nope" \(flag\); there are default/)
+  assert.match(asked.stderr, /no profile "nope" \(flag\)\. Profiles: default/)
   const beside = await cadre(['--profile', 'nope', 'whoami'])
   assert.match(beside.stderr, /no profile "nope"/, 'CADRE_BASE_URL is set')
   changeProfile(env, 'staging', { base_url: service.url })
@@ -102,10 +102,10 @@ test('a profile that is not there is neither chosen nor taken for another servic
   await cadre(['profiles', 'use', 'default'])
 })
 
-test('a member that an answer has not is refused with the names there are, before anything is done', async () => {
+test('an unknown member of a result is refused with the possible names, before the request', async () => {
   const listed = await cadre(['agents', 'list', '--json=nope'])
   assert.equal(listed.code, 2)
-  assert.match(listed.stderr, /no member \\?"nope\\?"; there are id, .*name/)
+  assert.match(listed.stderr, /no member \\?"nope\\?"\. Members: id, .*name/)
   const made = await cadre(['agents', 'create', '--name', 'never-made', '--fields', 'id,nope'])
   assert.equal(made.code, 2)
   assert.doesNotMatch((await cadre(['agents', 'list'])).stdout, /never-made/)
@@ -114,7 +114,7 @@ test('a member that an answer has not is refused with the names there are, befor
   assert.equal((await cadre(['profiles', 'list', '--json=nope'])).code, 2)
 })
 
-test('Tab completes what the service has, by name or by id, projects and profiles', async () => {
+test('Tab completes resources by name or id, projects and profiles', async () => {
   const complete = async (...args: string[]) => (await cadre(['__complete', ...args])).stdout.split('\n')
   assert.ok((await complete('agents', 'get', '')).includes('echo'))
   assert.ok((await complete('agents', 'get', 'agent_')).includes(agent_id))
@@ -130,7 +130,7 @@ test('Tab completes what the service has, by name or by id, projects and profile
   const { stdout: script } = await cadre(['completion', 'bash'])
   const program = `cadre() { ${process.execPath} ${join(import.meta.dirname, '../../cadre.mjs')} "$@"; }`
   const ask = `${program}\n${script}\nCOMP_WORDS=(cadre agents get ec); COMP_CWORD=3; _cadre; echo "\${COMPREPLY[*]}"`
-  // Not the synchronous form: the service is in this process.
+  // Not synchronous, because the service is in this process.
   const bash = { env: { PATH: process.env.PATH, ...env, CADRE_PROJECT: 'called-so' } }
   const { stdout } = await promisify(execFile)('bash', ['-c', ask], bash)
   assert.equal(stdout, 'echo\n')

@@ -6,23 +6,23 @@ import { List } from '#sdk/pages.ts'
 import type { Cadre } from '#sdk/client.ts'
 import { UsageError } from './failure.ts'
 
-/** What has a name: of a resource its id, and what people call it. */
+/** Id and name of a resource. */
 export interface Named {
   id: string
   name: string
 }
 
-/** What names are looked up with. */
+/** The part of a context that is needed to look up names. */
 export interface Lookup {
   options: { dryRun?: boolean }
   client(): Cadre
   project(): Promise<string>
 }
 
-/** Entries that are looked through for a name, at most. */
+/** Maximum number of entries that are searched for a name. */
 const searchedMax = 2000
 
-/** Whether a word is an id, also one that is cut short, rather than a name: `agent_…`; of a project also its number. */
+/** Whether a word is an id (`agent_…`, also truncated; a project's number) rather than a name. */
 function isId(argument: string, word: string): boolean {
   if (argument === 'project_id') return /^(?:proj_)?\d+$/.test(word)
   const example = operations.find(({ params }) => params?.[argument] !== undefined)?.params?.[argument]?.example ?? ''
@@ -30,7 +30,7 @@ function isId(argument: string, word: string): boolean {
   return prefix !== '' && prefix !== example && word.startsWith(`${prefix}_`)
 }
 
-/** Where the things of an id in a path are listed, if they have names: the list, and its member with the entries. */
+/** The list operation for an id in a path, and its member with the entries; undefined if the resources have no names. */
 function listOf(id: string, path: string | undefined): { list: Operation; member: string } | undefined {
   const end = `/{${id}}`
   const paths = operations.flatMap((one) => (one.path.endsWith(end) && one.method === 'GET' ? [one.path] : []))
@@ -44,8 +44,9 @@ function listOf(id: string, path: string | undefined): { list: Operation; member
 }
 
 /**
- * The id of what was given as an argument, which may be a name: `echo` is the agent that is called so. What no name is goes on
- * as it was given, so that the service says what is wrong with it. `ids` are those before it in the path.
+ * The id for an argument that may be a name: `echo` is the agent of that name. An unknown name is returned unchanged, so that
+ * the service reports the error. `ids` are the earlier ids of the path.
+ * @throws UsageError if several resources have the name
  */
 export async function idOf(
   context: Lookup,
@@ -59,15 +60,15 @@ export async function idOf(
   const found = (await entriesOf(context, list, ids, given)).filter(({ name }) => name === given)
   if (found.length > 1)
     throw new UsageError(
-      `${found.length} are called ${given}: ${found.map(({ id }) => id).join(', ')}. Give the id of one of them.`,
+      `${found.length} resources have the name ${given}: ${found.map(({ id }) => id).join(', ')}. Use the id of one of them.`,
     )
   return found[0]?.id ?? given
 }
 
-/** What an argument may be, the first hundred; none where it is no id of something with a name. */
+/** The first hundred resources that an argument may name; empty if it is not the id of a resource with a name. */
 export async function candidates(context: Lookup, argument: string, path?: string): Promise<Named[]> {
   const list = listOf(argument, path)
-  // A list below something else, such as an agent's test cases, would need its id.
+  // A nested list, such as an agent's test cases, would need the id of its parent.
   if (list === undefined || idsIn(list.list.path).length > 0) return []
   return entriesOf(context, list, [], undefined, 100)
 }
@@ -100,14 +101,14 @@ async function entriesOf(
   })
 }
 
-/** An entry of a list. Among providers of the service `own` is what the organization has itself. */
+/** An entry of a list. In the list of model providers `own` is the provider of the organization. */
 interface Entry {
   id?: string | number
   own?: { id: string } | null
   name: string | null
 }
 
-/** Ids in a path, but for the project, which is a setting. */
+/** Ids in a path, except the project, which is a setting. */
 function idsIn(path: string): string[] {
   return [...path.matchAll(/\{(\w+)\}/g)].flatMap(([, name]) => (name && name !== 'project_id' ? [name] : []))
 }

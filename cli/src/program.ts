@@ -29,7 +29,7 @@ import { type AddCommand, makeProgram, mention } from './define.ts'
 import type { Environment } from './config/config.ts'
 import { operationCommand } from './operations/operation-command.ts'
 
-/** Commands that are more than an operation; they take the place of one with the same words. */
+/** Commands that do more than an operation; they replace one with the same words. */
 const own: Readonly<Record<string, AddCommand>> = {
   api: addApi,
   'config view': addConfigView,
@@ -59,9 +59,9 @@ const own: Readonly<Record<string, AddCommand>> = {
 }
 
 /**
- * Makes a program of the commands that speak to a service: of those that begin with `noun`, where there are any, and of all
- * otherwise. Making all takes longer than most commands do, so `isBrief` gives the others no more than their words: the help of the
- * program shows those, and finds the nearest of a word that is none.
+ * Makes the program with the commands that call a service: those that begin with `noun` if there are any, otherwise all.
+ * Making all takes longer than most commands, so with `isBrief` they have only their words, which are enough for the help of
+ * the program and for suggestions.
  */
 export function clientProgram(
   env: Environment,
@@ -78,7 +78,7 @@ export function clientProgram(
   const all = [...made, ...others]
   const named = all.filter(({ commandName }) => commandName.split(' ')[0] === noun)
   for (const { commandName, add } of named.length > 0 ? named : all) {
-    // A command of one word is shown with its summary.
+    // The help shows a command of one word with its summary.
     if (isBrief && named.length === 0 && commandName.includes(' ')) mention(program, commandName)
     else add()
   }

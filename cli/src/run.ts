@@ -7,14 +7,14 @@ import { helpTree } from './output/help-tree.ts'
 import { plain, plainJson } from './output/plain.ts'
 import { addServerCommands, Exit, isServerCommand, type ServerCommand, type ServerCommands } from './server-commands.ts'
 
-/** What a build of the program has beside the commands that call a service. */
+/** Parts of the program that depend on the build. */
 export interface Build<C extends ServerCommand = ServerCommand> {
   version?: string
   /** Absent where the server is not installed. */
   server?: ServerCommands<C>
 }
 
-/** What the scripts of `cadre completion` call; it is no command. */
+/** The word with which the scripts of `cadre completion` call this program. */
 const completeWord = '__complete'
 
 /** Runs a command line and returns the exit code. */
@@ -50,21 +50,21 @@ export async function run<C extends ServerCommand>(
 }
 
 /**
- * `cadre` is `cadre --help`, and `cadre help agents list` is `cadre agents list --help`. Options of all commands may stand before the
- * noun and before the verb: `cadre --profile staging agents --project 1 list`.
+ * Normalizes a command line: `cadre` is `cadre --help`, and `cadre help agents list` is `cadre agents list --help`. Common
+ * options may be before the noun and before the verb: `cadre --profile staging agents --project 1 list`.
  */
 function normalized(given: readonly string[]): readonly string[] {
   let args = [...given]
   const moved = takeOptions(args, 0)
   moved.push(...takeOptions(args, 1))
-  // What comes after `--` is no option of this program.
+  // Arguments after `--` are not options of this program.
   const end = args.includes('--') ? args.indexOf('--') : args.length
   args = [...args.slice(0, end), ...moved, ...args.slice(end)]
   if (args.length === 0) return ['--help']
   return args[0] === 'help' ? [...args.slice(1), '--help'] : args
 }
 
-/** Takes the options of all commands that stand from a place on out of a command line, with their values. */
+/** Removes common options with their values from a position of a command line, and returns them. */
 function takeOptions(args: string[], at: number): string[] {
   const taken: string[] = []
   for (;;) {
@@ -77,7 +77,7 @@ function takeOptions(args: string[], at: number): string[] {
   }
 }
 
-/** Makes the part of the program that a command line may mean: loading all of it would slow down each command. */
+/** Makes the part of the program that a command line needs, because loading all of it would slow down every command. */
 async function programFor<C extends ServerCommand>(
   args: readonly string[],
   env: Environment,
@@ -91,19 +91,19 @@ async function programFor<C extends ServerCommand>(
   if (version !== undefined && ['--version', '-V'].includes(args[0] ?? ''))
     return makeProgram(env).version(version, '-V, --version')
   const { clientProgram } = await import('./program.ts')
-  // The scripts of `completion` have the words of all commands.
+  // The scripts of `completion` need all commands.
   const [noun = ''] = args
   const isBrief = !args.includes('--json') && /^(?:--help$|-h$|[^-])/.test(noun)
   const program = clientProgram(env, noun === 'completion' ? {} : { noun, isBrief })
   if (version !== undefined) program.version(version, '-V, --version', 'Print the version.')
   const isOfClient = program.commands.some((command) => command.name() === args[0])
-  // `config` has commands of both kinds, and `completion` knows all commands.
+  // `config` has commands of both kinds, and `completion` needs all commands.
   if (server && (!isOfClient || args[0] === 'config' || args[0] === 'completion'))
     await addServerCommands(program, server)
   return program
 }
 
-/** `--json=id,name` is `--json --fields id,name`: an option whose value may be left out would take the next argument. */
+/** Replaces `--json=id,name` by `--json --fields id,name`: an option with an optional value would take the next argument. */
 function jsonFields(word: string): string[] {
   return word.startsWith('--json=') ? ['--json', '--fields', word.slice('--json='.length)] : [word]
 }
@@ -112,7 +112,7 @@ function printError(error: unknown, isJson: boolean): number {
   const { exit, ...described } = describeError(error)
   const lines = [
     `cadre: ${described.message} [${described.code}]`,
-    // Some messages have them already.
+    // Some messages already include the issues.
     ...described.issues
       .filter(({ message }) => !described.message.includes(message))
       .map(({ field, message }) => `  ${field}: ${message}`),

@@ -17,7 +17,7 @@ interface Parsed {
   arguments: Record<string, string | undefined>
 }
 
-/** The commands that run on the machine of a service; without the server's files there are none. */
+/** The commands that run on the machine of a service; only available if the server is installed. */
 export interface ServerCommands<C extends ServerCommand = ServerCommand> {
   commands: Readonly<Record<string, { summary: string; load(): Promise<C> }>>
   /** Runs a command until `signal` aborts, and returns the exit code. */
@@ -26,7 +26,7 @@ export interface ServerCommands<C extends ServerCommand = ServerCommand> {
 
 const heading = 'Commands on the machine of the service:'
 
-/** The exit code of a command that printed its error itself. */
+/** The exit code of a command that has already printed its error. */
 export class Exit extends Error {
   readonly code: number
   constructor(code: number) {

@@ -3,14 +3,14 @@ import { UsageError } from '../failure.ts'
 import { leaves } from '../output/help-tree.ts'
 
 /**
- * Scripts that complete words in a shell. Commands and options are in them, so that pressing Tab starts no process; what a service has,
- * and the profiles, they ask `cadre __complete` for.
+ * `cadre completion`. The scripts contain commands and options, so that Tab starts no process for them; for resources and
+ * profiles they call `cadre __complete`.
  */
 export const addCompletion: AddCommand = (program) =>
   define(program, 'completion', {
-    summary: 'Write a script that completes words in a shell.',
+    summary: 'Print a script for completion in a shell.',
     description:
-      'For bash, zsh or fish. Completes commands and options, names and ids of what the service has, projects and profiles.',
+      'For bash, zsh or fish. Completes commands and options, names and ids of resources, projects and profiles.',
     args: ['<shell>'],
     examples: ['source <(cadre completion bash)', 'cadre completion fish > ~/.config/fish/completions/cadre.fish'],
     async run({ out }, [shell = '']) {
@@ -19,7 +19,7 @@ export const addCompletion: AddCommand = (program) =>
         return { noun, verb, flags: options.map(({ flags }) => /--[\w-]+/.exec(flags)![0]) }
       })
       const script = scripts[shell]
-      if (!script) throw new UsageError(`${shell} is none of ${Object.keys(scripts).join(', ')}.`)
+      if (!script) throw new UsageError(`The shell must be one of ${Object.keys(scripts).join(', ')}, not ${shell}.`)
       out.line(script(commands))
     },
   })
@@ -36,17 +36,17 @@ function verbsOf(commands: readonly Words[]): [string, string[]][] {
   return [...verbs]
 }
 
-/** Options whose value a service or the user's files know. */
+/** Options whose values come from the service or the user's files. */
 const asked = ['--profile', '--project', '-p']
 
-/** How the script of bash asks: with all words but the program, the last of which is begun. */
+/** The call of the bash script, with all words except the program; the last one is incomplete. */
 const ask = '$("${COMP_WORDS[0]}" __complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)'
 
 function bash(commands: readonly Words[]): string {
   const verbs = verbsOf(commands)
   return [
     '_cadre() {',
-    // Not `words`: zsh sets a variable of that name while it completes.
+    // Not `words`, because zsh sets a variable of that name during completion.
     '  local current="${COMP_WORDS[COMP_CWORD]}" before="${COMP_WORDS[COMP_CWORD-1]}" choices=""',
     `  if [[ " ${asked.join(' ')} " == *" $before "* ]]; then`,
     `    choices="${ask}"`,
@@ -54,7 +54,7 @@ function bash(commands: readonly Words[]): string {
     `    choices="${verbs.map(([noun]) => noun).join(' ')}"`,
     '  elif [[ "$current" == -* ]]; then',
     '    case "${COMP_WORDS[1]} ${COMP_WORDS[2]}" in',
-    // The longer names first: `migrate status` begins with `migrate`.
+    // Longer names first, because `migrate status` begins with `migrate`.
     ...commands
       .toSorted((one, other) => other.verb.length - one.verb.length)
       .map(
@@ -85,7 +85,7 @@ function fish(commands: readonly Words[]): string {
         ([noun, all]) =>
           `complete -c cadre -n '__fish_seen_subcommand_from ${noun}; and not __fish_seen_subcommand_from ${all.join(' ')}' -f -a '${all.join(' ')}'`,
       ),
-    // `-opc` are the words before the one that is begun, with the program.
+    // `-opc` are the words before the incomplete one, with the program.
     `complete -c cadre -n 'test (count (commandline -opc)) -gt 2' -a '(cadre __complete (commandline -opc)[2..] (commandline -ct) 2>/dev/null)'`,
     ...commands.flatMap(({ noun, verb, flags }) =>
       flags.map((flag) => {

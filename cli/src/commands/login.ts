@@ -9,15 +9,15 @@ import { loginByDevice } from '../config/device.ts'
 import { loginByBrowser } from '../config/loopback.ts'
 import { plain } from '../output/plain.ts'
 
-/** What the console of an operator needs; fewer are asked for with `--scope`. */
+/** Default scopes; `--scope` requests others. */
 const scopeDefault = 'read write'
 
-/** Logs in. */
+/** `cadre login`. */
 export const addLogin: AddCommand = (program) =>
   define(program, 'login', {
     summary: 'Log in to a service.',
     description:
-      'Opens a browser, where the service asks whether the command line may act for you (OAuth 2.0, authorization code with PKCE). The app must be registered once, by `cadre oauth-clients create`. --device shows a code instead, to be typed in a browser on any other machine. --with-key reads an API key: typed unseen, or standard input. The credential is kept in a file that only you may read.',
+      'Opens a browser to authorize the command line (OAuth 2.0, authorization code with PKCE). The app must be registered once with `cadre oauth-clients create`. --device shows a code to type in a browser on another machine instead. --with-key reads an API key, from a prompt or standard input. The credential is stored in a file that only you can read.',
     examples: [
       'cadre login --with-key < key.txt',
       'cadre login --base-url https://cadre.example --client-id client_01jcm3x5v8f9a2b4c6d8e0g2h4',
@@ -41,24 +41,24 @@ export const addLogin: AddCommand = (program) =>
       out.note(`Logged in to ${base_url} as ${user.name}. The credential is in ${credentialsPath(env)}.`)
     },
   })
-    .option('--with-key', 'Reads an API key.')
-    .option('--device', 'Shows a code to type in a browser on another machine.')
-    .option('--client-id <id>', 'The registered app; kept in the profile.')
-    .option('--scope <scopes>', `What to ask for, with spaces between; "${scopeDefault}" where nothing is said.`)
-    .option('--no-browser', 'Shows the address only.')
+    .option('--with-key', 'Read an API key.')
+    .option('--device', 'Show a code to type in a browser on another machine.')
+    .option('--client-id <id>', 'The registered app; stored in the profile.')
+    .option('--scope <scopes>', `Scopes separated by spaces; "${scopeDefault}" by default.`)
+    .option('--no-browser', 'Print the URL without opening a browser.')
 
 async function byKey(context: Context): Promise<Login> {
   const api_key = await secret(context, 'API key')
-  if (api_key === '') throw new UsageError('No key came.')
+  if (api_key === '') throw new UsageError('No API key was given.')
   return { base_url: context.base_url, api_key }
 }
 
-/** The app that acts for the user. */
+/** The client id of the app. */
 function appOf({ settings }: Context, given: unknown): string {
   const client_id = typeof given === 'string' ? given : settings.oauth_client_id.value
   if (client_id === undefined)
     throw new UsageError(
-      'No app is known to log in with: say --client-id, or --with-key. An administrator registers one: `cadre oauth-clients create --name cadre-cli --redirect-uris http://127.0.0.1/callback --scopes read,write --native true --confidential false`.',
+      'No app is configured for the login. Use --client-id or --with-key. An administrator registers an app with `cadre oauth-clients create --name cadre-cli --redirect-uris http://127.0.0.1/callback --scopes read,write --native true --confidential false`.',
     )
   return client_id
 }
@@ -68,7 +68,7 @@ function byDevice(context: Context, client: unknown, scope: unknown): Promise<Lo
     base_url: context.base_url,
     client_id: appOf(context, client),
     scope: typeof scope === 'string' ? scope : scopeDefault,
-    // Not a note: without it no user could log in.
+    // Not hidden by --quiet, because it is needed to log in.
     show: ({ user_code, verification_uri, verification_uri_complete }) =>
       void process.stderr.write(
         plain(
@@ -84,7 +84,7 @@ function byBrowser(context: Context, client: unknown, scope: unknown, isOpened: 
     base_url,
     client_id: appOf(context, client),
     scope: typeof scope === 'string' ? scope : scopeDefault,
-    // Not a note: without it no user could log in.
+    // Not hidden by --quiet, because it is needed to log in.
     show: (url) =>
       void process.stderr.write(
         `Go to this address to log in:\n\n  ${url}\n\nThe browser must be on this machine; \`cadre login --device\` is for any other.\n`,

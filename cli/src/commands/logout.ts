@@ -3,7 +3,7 @@ import { APIError } from '#sdk/errors.ts'
 import { keepLogin } from '../config/credentials.ts'
 import { define, type AddCommand } from '../define.ts'
 
-/** Ends a login. */
+/** `cadre logout`. */
 export const addLogout: AddCommand = (program) =>
   define(program, 'logout', {
     summary: 'Log out.',
@@ -13,7 +13,7 @@ export const addLogout: AddCommand = (program) =>
     async run({ env, profile, login, base_url, out }) {
       if (login === undefined) return out.note(`Not logged in to ${base_url}.`)
       const { refresh_token, client_id } = login
-      // Removed in any case: a service that is gone must not keep a credential here.
+      // Removed even if the service cannot be reached.
       await keepLogin(env, profile, undefined)
       if (refresh_token !== undefined && client_id !== undefined) {
         const client = new Cadre({ baseURL: base_url, apiKey: null })
@@ -21,7 +21,7 @@ export const addLogout: AddCommand = (program) =>
           await client.oauth.revoke({ token: refresh_token, client_id })
         } catch (error) {
           if (!(error instanceof APIError)) throw error
-          out.note(`The token is gone from here, but the service did not revoke it: ${error.message}`)
+          out.note(`The token was removed from this machine, but the service did not revoke it: ${error.message}`)
         }
       }
       out.note(`Logged out of ${base_url}.`)

@@ -1,10 +1,10 @@
 import { define, type AddCommand } from '../define.ts'
 
-/** Who is logged in. */
+/** `cadre whoami`. */
 export const addWhoami: AddCommand = (program) =>
   define(program, 'whoami', {
-    summary: 'Say who is logged in.',
-    description: 'Asks the service whose credential this is.',
+    summary: 'Show the logged-in user.',
+    description: 'Asks the service for the user of the credential.',
     examples: ['cadre whoami'],
     async run(context) {
       const user = await context.client().user.get()

@@ -16,7 +16,7 @@ writePrivately(userFile, {
   profiles: { default: { project: '4', base_url: 'http://four' }, staging: { project: '5' } },
 })
 
-test('a flag counts before the environment, a file of the project, that of the user, and a default', () => {
+test('a flag takes precedence over the environment, the project file, the user file and the default', () => {
   const env = { XDG_CONFIG_HOME: home, CADRE_PROJECT: '2' }
   const project = (from: object, flags: object) => readSettings({ ...env, ...from }, flags, folder).project
   writeFileSync(projectFile, JSON.stringify({ project: '3', base_url: 'http://three' }))
@@ -26,7 +26,7 @@ test('a flag counts before the environment, a file of the project, that of the u
   assert.deepEqual(
     readSettings(env, {}, folder).base_url,
     { value: 'http://four', source: `${userFile} (default)` },
-    'no file of a project says where keys are sent',
+    'a project file cannot set the URL to which keys are sent',
   )
   rmSync(projectFile)
   assert.deepEqual(project({ CADRE_PROJECT: '' }, {}), { value: '4', source: `${userFile} (default)` })
@@ -41,7 +41,7 @@ test('a flag counts before the environment, a file of the project, that of the u
   })
 })
 
-test('credentials are readable by their owner alone, also where the file was there with other rights', () => {
+test('the credentials file is readable only by its owner, also if it existed with another mode', () => {
   const env = { XDG_CONFIG_HOME: home }
   const file = join(home, 'cadre/credentials.json')
   writeFileSync(file, '{}')

@@ -5,10 +5,10 @@ import { UsageError } from '../failure.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
-/** Settings of the command line, and where else they can be said: flag, variable, file. */
+/** Settings of the command line, with their variables and defaults. */
 export const settings = {
   profile: { variable: 'CADRE_PROFILE', default: 'default', inProjectFile: true },
-  // Not from a project's file: its author could have keys sent to another address.
+  // Not from a project's file: its author could redirect API keys to another host.
   base_url: { variable: 'CADRE_BASE_URL', default: 'http://127.0.0.1:8080', inProjectFile: false },
   project: { variable: 'CADRE_PROJECT', default: undefined, inProjectFile: true },
   oauth_client_id: { variable: 'CADRE_OAUTH_CLIENT_ID', default: undefined, inProjectFile: false },
@@ -17,7 +17,7 @@ export const settings = {
 export type SettingName = keyof typeof settings
 export const settingNames = Object.keys(settings) as SettingName[]
 
-/** A setting with the place that it comes from. */
+/** A setting with its source. */
 export interface Setting {
   value: string | undefined
   source: string
@@ -28,7 +28,7 @@ interface UserFile {
   profiles?: Record<string, Record<string, string>>
 }
 
-/** Where the files of a user are: `$XDG_CONFIG_HOME/cadre`, else `~/.config/cadre`. */
+/** The folder of a user's files: `$XDG_CONFIG_HOME/cadre`, else `~/.config/cadre`. */
 export function userFolder(env: Environment): string {
   return join(env.XDG_CONFIG_HOME || join(env.HOME || homedir(), '.config'), 'cadre')
 }
@@ -57,7 +57,7 @@ export function readSettings(
   return { profile, base_url: of('base_url'), project: of('project'), oauth_client_id: of('oauth_client_id') }
 }
 
-/** The file of the user; empty where there is none. */
+/** The user file; empty if it does not exist. */
 export function readUserFile(env: Environment): UserFile {
   return readJson(join(userFolder(env), 'config.json')) ?? {}
 }
@@ -75,7 +75,7 @@ export function writeUserFile(env: Environment, file: UserFile): void {
   writePrivately(join(userFolder(env), 'config.json'), file)
 }
 
-/** Writes JSON that only its owner may read, all of it or nothing. */
+/** Writes a JSON file that only its owner can read, atomically. */
 export function writePrivately(path: string, value: unknown): void {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
   const part = `${path}.${process.pid}`
@@ -83,7 +83,7 @@ export function writePrivately(path: string, value: unknown): void {
   renameSync(part, path)
 }
 
-/** A JSON file's object; undefined where there is none. */
+/** The object in a JSON file; undefined if the file does not exist. */
 export function readJson(path: string): Record<string, unknown> | undefined {
   if (!existsSync(path)) return undefined
   try {

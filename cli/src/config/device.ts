@@ -6,7 +6,7 @@ import { CommandFailure } from '../failure.ts'
 import { untilInterrupted } from '../interrupt.ts'
 import { loginOf } from './refresh.ts'
 
-/** How often the service is asked, where it says nothing else (RFC 8628 §3.2), and how much slower each `slow_down` makes that. */
+/** Default interval of polls (RFC 8628 §3.2), and its increase after each `slow_down`. */
 const poll_ms = 5000
 
 interface Asked {
@@ -18,7 +18,7 @@ interface Asked {
 
 /**
  * Logs in from a machine without a browser (RFC 8628): shows a code to type on another device, and polls until the
- * decision. Throws `CommandFailure` where it is refused, or the code expires.
+ * decision. Throws `CommandFailure` if it is denied or the code expires.
  */
 export function loginByDevice({ base_url, client_id, scope, show }: Asked): Promise<Login> {
   return untilInterrupted(async (signal) => {

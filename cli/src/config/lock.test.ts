@@ -12,10 +12,10 @@ let folder: string
 before(async () => void (folder = await mkdtemp(join(tmpdir(), 'cadre-lock-'))))
 after(() => rm(folder, { recursive: true }))
 
-test('of many processes one at a time works under a lock', { timeout: 120_000 }, async () => {
+test('only one of many processes runs under a lock at a time', { timeout: 120_000 }, async () => {
   const [path, counter] = [join(folder, 'many.lock'), join(folder, 'counter')]
   await writeFile(counter, '0')
-  // Reads and writes apart: without a lock counts are lost.
+  // Reads and writes in two steps, so counts would be lost without the lock.
   const program = `
     import { readFileSync, writeFileSync } from 'node:fs'
     import { setTimeout } from 'node:timers/promises'
@@ -36,7 +36,7 @@ test('of many processes one at a time works under a lock', { timeout: 120_000 },
   assert.ok(!existsSync(path))
 })
 
-test('the lock of a process that has died, or that is too old, is taken over', { timeout: 60_000 }, async () => {
+test('a lock whose process has died, or that is too old, is taken over', { timeout: 60_000 }, async () => {
   const path = join(folder, 'stale.lock')
   const { pid } = spawnSync(process.execPath, ['-e', ''])
   await writeFile(path, JSON.stringify({ pid, host: hostname(), token: 'dead' }))
@@ -52,7 +52,7 @@ test('the lock of a process that has died, or that is too old, is taken over', {
   assert.ok(!existsSync(path))
 })
 
-test('a lock is free again after a failure', async () => {
+test('a lock is released after an error', async () => {
   const path = join(folder, 'failure.lock')
   await assert.rejects(
     locked(path, () => Promise.reject(new Error('no'))),

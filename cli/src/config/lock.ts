@@ -5,9 +5,9 @@ import { dirname } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { CommandFailure } from '../failure.ts'
 
-/** How long another process is waited for. */
+/** How long to wait for another process. */
 const wait_ms = 30_000
-/** Longer than a lock is held: what runs under one is bounded by a quarter of it. */
+/** Age of a stale lock. Work under a lock is limited to a quarter of it. */
 const staleAfter_ms = 60_000
 const pollInterval_ms = 40
 
@@ -18,8 +18,8 @@ interface Owner {
 }
 
 /**
- * Does `work` while no other process of this user does anything under the same lock, which is a file. One whose owner has
- * died, or that is a minute old, is taken over. Throws `CommandFailure` where it is not free within half a minute.
+ * Runs `work` under a lock file, which only one process of this user holds at a time. A lock whose owner has died, or that is
+ * a minute old, is taken over. Throws `CommandFailure` if it is not free within 30 s.
  */
 export async function locked<T>(path: string, work: () => Promise<T>): Promise<T> {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
@@ -28,18 +28,21 @@ export async function locked<T>(path: string, work: () => Promise<T>): Promise<T
   while (!take(path, own)) {
     clearIfStale(path)
     if (Date.now() > until)
-      throw new CommandFailure(`Another command has held ${path} for too long.`, `remove it where none is running`)
+      throw new CommandFailure(
+        `Another command holds the lock ${path}.`,
+        `delete the file if no other command is running`,
+      )
     await pause(pollInterval_ms * (0.5 + Math.random()))
   }
   try {
     return await work()
   } finally {
-    // Not one that another process took over meanwhile.
+    // Another process may have taken over the lock meanwhile.
     if (ownerOf(path)?.token === own.token) rmSync(path, { force: true })
   }
 }
 
-/** Makes the lock, unless it is there. */
+/** Makes the lock file, unless it exists. */
 function take(path: string, own: Owner): boolean {
   try {
     writeFileSync(path, JSON.stringify(own), { flag: 'wx', mode: 0o600 })
@@ -51,8 +54,8 @@ function take(path: string, own: Owner): boolean {
 }
 
 /**
- * Removes a stale lock. It is first moved aside, which only one process can do: one that finds another lock than it had
- * looked at puts it back.
+ * Removes a stale lock. It is renamed first, which only one process can do; a process that then finds another lock than it
+ * checked renames it back.
  */
 function clearIfStale(path: string): void {
   const owner = ownerOf(path)
@@ -76,7 +79,7 @@ function isStale(path: string, owner: Owner | undefined): boolean {
   }
 }
 
-/** Undefined where there is none, or it is being written. */
+/** The owner of a lock; undefined if it does not exist or is being written. */
 function ownerOf(path: string): Owner | undefined {
   try {
     return JSON.parse(readFileSync(path, 'utf8')) as Owner
@@ -85,7 +88,7 @@ function ownerOf(path: string): Owner | undefined {
   }
 }
 
-/** Whether a process of this machine goes on. */
+/** Whether a process of this machine is running. */
 export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0)

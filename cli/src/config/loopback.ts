@@ -7,36 +7,35 @@ import { deferred } from '../streams/deferred.ts'
 import { CommandFailure } from '../failure.ts'
 import { loginOf } from './refresh.ts'
 
-/** How long a user may take in the browser. */
+/** Time limit for the user in the browser. */
 const wait_ms = 300_000
 
 interface Asked {
   base_url: string
   client_id: string
   scope: string
-  /** Tells where the browser goes; it is opened beside that unless `isOpened` is false. */
+  /** Shows the URL for the browser, which is also opened unless `isOpened` is false. */
   show(url: string): void
   isOpened: boolean
 }
 
 /**
- * Logs in by a browser: authorization code with PKCE, back to a port of this machine's loopback address (RFC 8252).
- * Only a response with the sent state is accepted. Throws `CommandFailure` where it is refused or does not come within
- * five minutes.
+ * Logs in with a browser: authorization code with PKCE, and a redirect to a port of the loopback address (RFC 8252). Only a
+ * response with the sent state is accepted. Throws `CommandFailure` if the login is denied or takes over five minutes.
  */
 export async function loginByBrowser({ base_url, client_id, scope, show, isOpened }: Asked): Promise<Login> {
   const client = new Cadre({ baseURL: base_url, apiKey: null })
   const state = randomBytes(24).toString('base64url')
   const code_verifier = randomBytes(48).toString('base64url')
   const code_challenge = createHash('sha256').update(code_verifier).digest('base64url')
-  // Loading it loads all of the client for the web, which would slow down each command.
+  // Imported on demand, because it also loads Node's HTTP client, which would slow down every command.
   const { createServer } = await import('node:http')
   const answered = deferred<URLSearchParams>()
   const server = createServer((request, response) => {
     const { pathname, searchParams } = new URL(request.url ?? '/', 'http://127.0.0.1')
     const isOurs = pathname === '/callback' && searchParams.get('state') === state
     response.writeHead(isOurs ? 200 : 404, { 'content-type': 'text/plain; charset=utf-8', connection: 'close' })
-    response.end(isOurs ? 'You can close this window and go back to the terminal.\n' : 'There is nothing here.\n')
+    response.end(isOurs ? 'You can close this window and go back to the terminal.\n' : 'Not found.\n')
     if (isOurs) answered.resolve(searchParams)
   })
   server.listen(0, '127.0.0.1')
@@ -61,7 +60,7 @@ export async function loginByBrowser({ base_url, client_id, scope, show, isOpene
     const answer = await answered.promise
     const code = answer.get('code')
     if (code === null) {
-      const reason = answer.get('error_description') ?? answer.get('error') ?? 'no code came'
+      const reason = answer.get('error_description') ?? answer.get('error') ?? 'the response has no code'
       throw new CommandFailure(`The login was refused: ${reason}`)
     }
     const grant = { grant_type: 'authorization_code', client_id, code, redirect_uri, code_verifier } as const
@@ -73,7 +72,7 @@ export async function loginByBrowser({ base_url, client_id, scope, show, isOpene
   }
 }
 
-/** Opens an address in the browser of the desktop, where there is one. */
+/** Opens a URL in the default browser, if there is one. */
 export function openBrowser(url: string): void {
   const commands: Partial<Record<NodeJS.Platform, string>> = { darwin: 'open', win32: 'explorer' }
   const child = spawn(commands[process.platform] ?? 'xdg-open', [url], { stdio: 'ignore', detached: true })

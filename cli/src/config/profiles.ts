@@ -1,7 +1,7 @@
 import { type Environment, readJson, readUserFile } from './config.ts'
 import { credentialsPath } from './credentials.ts'
 
-/** The profiles of a user: those with settings or a login, and the one that is there from the start. */
+/** The profiles of a user: those with settings or a login, and the default one. */
 export function profileNames(env: Environment): string[] {
   const { profiles = {} } = readUserFile(env)
   return [

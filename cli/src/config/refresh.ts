@@ -5,15 +5,14 @@ import { credentialsLock, type Login, readLogin, writeLogin } from './credential
 import { NotLoggedIn } from '../failure.ts'
 import { locked } from './lock.ts'
 
-/** A token is made new this long before it ends. */
+/** A token is refreshed this long before it expires. */
 const early_ms = 60_000
-/** Of the one try to make it new: an answer that is lost must not be asked for again, for that would end the login. */
+/** Timeout of the single attempt: after a lost response, a second use of the refresh token would end the login. */
 const timeout_ms = 15_000
 
 /**
- * A login whose access token is good for a while: made new with its refresh token where that is needed, and kept. A refresh
- * token is good once, so of several processes one uses it, and the others read what it has kept. Throws `NotLoggedIn` where
- * the login has ended.
+ * Returns a login with a valid access token; refreshes and stores it if needed. A refresh token can be used once, so of
+ * several processes one uses it, and the others read the stored result. Throws `NotLoggedIn` if the login has ended.
  */
 export async function refreshed(login: Login, env: Environment, profile: string): Promise<Login> {
   if (!isEnding(login)) return login
@@ -35,12 +34,12 @@ export async function refreshed(login: Login, env: Environment, profile: string)
   })
 }
 
-/** Whether a login must be made new before it is used, and can be. */
+/** Whether a login expires soon and can be refreshed. */
 function isEnding({ refresh_token, client_id, expires_at = Infinity }: Login): boolean {
   return expires_at - Date.now() <= early_ms && refresh_token !== undefined && client_id !== undefined
 }
 
-/** The login that a token endpoint's answer makes. */
+/** Makes a login from the response of a token endpoint. */
 export function loginOf(
   base_url: string,
   client_id: string,

@@ -8,7 +8,7 @@ import { clientProgram } from '../program.ts'
 const all = leaves(clientProgram({}), '')
 const byWords = new Map(all.map((command) => [command.command.replace('cadre ', ''), command]))
 
-test('every operation of the contract has a command, or a reason to have none', () => {
+test('every operation of the contract has a command, or a reason for having none', () => {
   for (const { id, command, without_command } of operations) {
     if (command === undefined) assert.ok(without_command, `add command or without_command to ${id} in the contract`)
     else {
@@ -18,7 +18,7 @@ test('every operation of the contract has a command, or a reason to have none', 
   }
 })
 
-test('every example has the words, the arguments and the options of its command, and every help its exit codes', () => {
+test('every example is valid for its command, and every help lists the exit codes', () => {
   for (const { command, arguments: args, options, examples, exit_codes } of all) {
     assert.deepEqual(
       exit_codes.map(({ code }) => code),
@@ -28,7 +28,7 @@ test('every example has the words, the arguments and the options of its command,
     const flags = options.flatMap(({ flags }) => flags.replaceAll(/<[^>]*>/g, '').split(/[ ,]+/))
     assert.notEqual(examples.length, 0, command)
     for (const example of examples) {
-      if (!example.includes(command)) assert.fail(`${example} is none of ${command}`)
+      if (!example.includes(command)) assert.fail(`${example} is not an example of ${command}`)
       const given = example.slice(example.indexOf(command) + command.length).replaceAll(/'[^']*'/g, 'x')
       for (const [flag] of given.matchAll(/(?<=^| )-[\w-]+/g)) assert.ok(flags.includes(flag), `${example}: ${flag}`)
       const required = args.filter(({ is_required }) => is_required).length

@@ -4,7 +4,7 @@ import type { Command } from 'commander'
 import { type Asking, pipedText, secret, standardInput } from '../ask.ts'
 import { UsageError } from '../failure.ts'
 
-/** What is read of a schema of the contract. */
+/** The parts of a contract's schema that are read. */
 export interface Schema {
   type?: string | string[]
   anyOf?: Schema[]
@@ -16,16 +16,16 @@ export interface Schema {
   description?: string
   maximum?: number
   'x-secret'?: boolean
-  /** It is asked for although it may be left out, unless this member is given. */
+  /** Prompt for this optional member unless the named member is given. */
   'x-asked-without'?: string
-  /** The secret of a webhook: where none is given, the command makes one and shows it. */
+  /** The command generates and shows this secret if none is given. */
   'x-made-by-command'?: boolean
   'x-name'?: string
 }
 
 type Kind = 'text' | 'number' | 'boolean' | 'list' | 'json'
 
-/** How members of a query or a body are written on a command line. */
+/** The kind of option for a member of a query or a body. */
 export function kindOf(schema: Schema): Kind {
   const kinds = (schema.anyOf ?? [schema]).flatMap(({ type, enum: values }) => type ?? (values ? 'string' : []))
   if (kinds.includes('string')) return 'text'
@@ -44,14 +44,14 @@ export function optionOf(name: string): string {
   return `--${nameOnLine(name).replaceAll('_', '-')}`
 }
 
-/** Members whose option every command has already, for something else: where the service is. */
+/** Options for members whose names are common options with another meaning. */
 const renamed: Readonly<Record<string, string>> = { base_url: 'url' }
 
 function nameOnLine(name: string): string {
   return renamed[name] ?? name
 }
 
-/** Adds an option for each member; secrets get none, because others see the command line of a process. */
+/** Adds an option for each member. Secrets are read from a file, because other users can see the command line of a process. */
 export function addFields(command: Command, members: Readonly<Record<string, Schema>>): void {
   for (const [name, schema] of Object.entries(members)) {
     if (schema['x-secret']) {
@@ -59,8 +59,8 @@ export function addFields(command: Command, members: Readonly<Record<string, Sch
         `${optionOf(name)}-file <path>`,
         `File with the ${name.replaceAll('_', ' ')}; else it is ${
           schema['x-made-by-command']
-            ? 'read from standard input, or made and shown once'
-            : 'asked for, or read from standard input'
+            ? 'read from standard input, or generated and shown once'
+            : 'prompted for, or read from standard input'
         }.`,
       )
       continue
@@ -87,21 +87,21 @@ export function addFields(command: Command, members: Readonly<Record<string, Sch
   }
 }
 
-/** Whether a member is a JSON Schema, which people have in a file. */
+/** Whether a member is a JSON Schema, which is usually in a file. */
 function isJsonSchema(name: string): boolean {
   return name.endsWith('_schema')
 }
 
-/** Whether a member is a text or an object: as an option a text is a text, also where it looks like JSON. */
+/** Whether a member is text or an object. Its option is always text, even if it looks like JSON. */
 function takesObject(schema: Schema): boolean {
   return kindOf(schema) === 'text' && (schema.anyOf ?? []).some(({ type }) => type === 'object')
 }
 
-/** The option that takes a member as JSON, beside the one that takes it as a text. */
+/** Adds an option for a member as JSON, beside the one for text. */
 export function addJsonField(command: Command, name: string): void {
   command.option(
     `${optionOf(name)}-json <json>`,
-    `The ${name.replaceAll('_', ' ')} as JSON: an object, where the agent has an \`${name}_schema\`, or messages. ${hints.json}`,
+    `The ${name.replaceAll('_', ' ')} as JSON: an object if the agent has an \`${name}_schema\`, or messages. ${hints.json}`,
   )
 }
 
@@ -109,8 +109,8 @@ const hints: Record<Kind, string> = {
   text: '',
   number: '',
   boolean: '',
-  list: 'May be repeated, or have commas.',
-  json: 'JSON, or @file with some.',
+  list: 'Can be repeated, or separated by commas.',
+  json: 'JSON, or @file.',
 }
 
 function choices({ anyOf, enum: values }: Schema): string | undefined {
@@ -118,7 +118,7 @@ function choices({ anyOf, enum: values }: Schema): string | undefined {
   return all && all.length > 0 && all.length <= 12 ? `One of ${all.join(', ')}.` : undefined
 }
 
-/** Members of a JSON value, shown in the help. */
+/** Members of a JSON value, for the help. */
 function memberNames({ anyOf, properties }: Schema): string | undefined {
   const names = Object.keys(properties ?? anyOf?.find((one) => one.properties)?.properties ?? {})
   return names.length > 0 ? `Members: ${names.join(', ')}.` : undefined
@@ -128,7 +128,7 @@ function listed(given: string): string[] {
   return given.includes('://') ? [given] : given.split(',').filter((part) => part !== '')
 }
 
-/** The members that a command line gave; `null` takes a text away. Throws `UsageError`. */
+/** Reads the members of a command line; the text `null` clears a member. Throws `UsageError`. */
 export async function readFields(
   members: Readonly<Record<string, Schema>>,
   given: Readonly<Record<string, unknown>>,
@@ -138,17 +138,18 @@ export async function readFields(
     const value = given[attributeOf(name)]
     const asJson = takesObject(schema) ? given[`${attributeOf(name)}Json`] : undefined
     if (typeof asJson === 'string') {
-      if (typeof value === 'string') throw new UsageError(`${optionOf(name)} and ${optionOf(name)}-json say the same.`)
+      if (typeof value === 'string')
+        throw new UsageError(`${optionOf(name)} and ${optionOf(name)}-json cannot be combined.`)
       read[name] = await structure(`${optionOf(name)}-json`, asJson)
     }
-    // A boolean is what commander makes of an option without a value, such as `--no-input`.
+    // A boolean is an option without a value, such as `--no-input`.
     if (value === undefined || typeof value === 'boolean' || schema['x-secret']) continue
     read[name] = typeof value === 'string' ? await valueOf(name, schema, value) : value
   }
   return read
 }
 
-/** What a command line gave for members, by the names of the options. */
+/** Values of a command line for members, by the names of their options. */
 export function givenOf(
   members: Readonly<Record<string, Schema>>,
   given: Readonly<Record<string, unknown>>,
@@ -159,16 +160,16 @@ export function givenOf(
   ])
 }
 
-/** Throws `UsageError` where two parts of a command line are to be read from standard input, which is there once. */
+/** Throws `UsageError` if two values of a command line would be read from standard input. */
 export function readOnce(given: readonly (readonly [name: string, value: unknown])[]): void {
   const names = given.filter(([, value]) => value === '-').map(([name]) => name)
   if (names.length > 1)
     throw new UsageError(
-      `Only one of ${names.join(' and ')} can be read from standard input: use a file for the other.`,
+      `Only one of ${names.join(' and ')} can be read from standard input. Use a file for the other.`,
     )
 }
 
-/** Reads the secrets that a body must have, and those whose file is named; `made` are those that were given nowhere, to be shown. */
+/** Reads the secrets of a body that are required or have a file; `made` are the generated ones, to be shown. */
 export async function readSecrets(
   asking: Asking,
   { properties = {}, required = [] }: Schema,
@@ -190,7 +191,7 @@ export async function readSecrets(
   return { read, made }
 }
 
-/** A secret of 256 bits in the form of Standard Webhooks. */
+/** Makes a secret of 256 bits in the format of Standard Webhooks. */
 export function newWebhookSecret(): string {
   return `whsec_${randomBytes(32).toString('base64')}`
 }
@@ -199,7 +200,7 @@ function isAsked({ 'x-asked-without': other }: Schema, known: Readonly<Record<st
   return other !== undefined && !(other in known)
 }
 
-/** The name that commander gives to an option. */
+/** Commander's name of an option. */
 function attributeOf(name: string): string {
   return nameOnLine(name).replaceAll(/[_-](\w)/g, (_, letter: string) => letter.toUpperCase())
 }
@@ -220,12 +221,12 @@ async function valueOf(name: string, schema: Schema, value: string): Promise<unk
     case 'json':
       return json(optionOf(name), await text(value))
     default:
-      // Messages, where an input may be a text or messages. A text may begin with a bracket too.
+      // An input may be text or messages. Text may begin with a bracket too.
       return schema.anyOf?.some(({ type }) => type === 'array') ? (messages(value) ?? text(value)) : text(value)
   }
 }
 
-/** The messages that a text is as JSON; undefined for any other text. */
+/** Parses text as a list of messages; undefined if it is none. */
 function messages(value: string): unknown[] | undefined {
   if (!value.startsWith('[')) return undefined
   try {
@@ -237,7 +238,7 @@ function messages(value: string): unknown[] | undefined {
   }
 }
 
-/** A whole value: as it stands, of a file (`@path`), or of standard input (`-`). */
+/** A value: literal, from a file (`@path`), or from standard input (`-`). */
 export async function text(value: string): Promise<string> {
   if (value === '-') return standardInput()
   return value.startsWith('@') ? fileText(value.slice(1)) : value
@@ -260,7 +261,7 @@ async function structure(what: string, value: string): Promise<object> {
   return read
 }
 
-/** A JSON Schema: a file, `-` for standard input, or JSON as it stands. Throws `UsageError`. */
+/** A JSON Schema: from a file, from standard input (`-`), or literal JSON. Throws `UsageError`. */
 async function jsonSchema(what: string, value: string): Promise<object> {
   const isItself = value === '-' || /^\s*[{[]/.test(value)
   const path = value.replace(/^@/, '')

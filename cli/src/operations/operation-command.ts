@@ -24,11 +24,11 @@ import { download } from '../streams/download.ts'
 import { untilInterrupted } from '../interrupt.ts'
 import { dataOnlyText, writeData } from '../streams/watching.ts'
 
-/** Entries that a list shows where nothing is said. */
+/** Default number of entries of a list. */
 const limitDefault = 30
-/** Characters of an example, where what a body must have is shorter. */
+/** Maximum length of an example, unless the required members are longer. */
 const exampleMax = 460
-/** What is worth showing beside what the contract shows. */
+/** Examples beyond those of the contract. */
 const furtherExamples: Readonly<Record<string, readonly string[]>> = {
   createTask: [
     'cadre tasks create agent_01jcm3x5v8f9a2b4c6d8e0g2h4 --input @mail.txt --output-schema invoice.schema.json --wait 60 --data-only',
@@ -37,10 +37,10 @@ const furtherExamples: Readonly<Record<string, readonly string[]>> = {
   getTask: ['cadre tasks get task_01jcm3x5v8f9a2b4c6d8e0g2h4 --wait 60 --data'],
 }
 
-/** What a shell takes as it is. */
+/** Text that a shell does not interpret. */
 const isBare = /^[\w./:@,-]+$/
 
-/** Makes the command of an operation out of the contract: ids are arguments, query and body are options. */
+/** Makes the command of an operation from the contract: ids are arguments, query and body are options. */
 export function operationCommand(program: Command, operation: Operation, commandName: string): void {
   const ids = idsOf(operation.path, commandName)
   const command = define(program, commandName, {
@@ -53,19 +53,18 @@ export function operationCommand(program: Command, operation: Operation, command
   })
   if (operation.query) addFields(command, members(queryOf(operation)))
   if (isList(operation)) {
-    command.option('--limit <number>', `Entries at most; ${limitDefault} where nothing is said.`)
+    command.option('--limit <number>', `Maximum number of entries; ${limitDefault} by default.`)
     command.option('--all', 'All entries.')
   }
-  if (isDownload(operation))
-    command.option('-o, --output <path>', 'A file to write it to, in the place of standard output.')
+  if (isDownload(operation)) command.option('-o, --output <path>', 'File to write to; standard output by default.')
   if (isTask(operation)) command.option(operation.body ? '--data-only' : '--data', dataOnlyText)
   if (operation.body) {
     addFields(command, members(operation.body))
-    command.option('--data <json>', 'The whole body, to which options add: JSON, @file, or - for standard input.')
+    command.option('--data <json>', 'The whole body, which other options extend: JSON, @file, or - for standard input.')
   }
 }
 
-/** Ids that are arguments: the project is a setting, but for commands of projects. */
+/** Ids that are arguments: all except the project, which is a setting, unless the command is one of projects. */
 function idsOf(path: string, commandName: string): string[] {
   const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name)
   return commandName.startsWith('projects ') ? names : names.filter((name) => name !== 'project_id')
@@ -85,10 +84,10 @@ async function run(
   const member = listMember(operation)
   const names = [...namesOf(operation, member), ...Object.keys(made)]
   const isDataAlone = options.dataOnly === true || (!operation.body && options.data === true)
-  // Before anything is done. Of data alone the members are not known.
+  // Checked before the request. The members of data are unknown.
   if (!isDataAlone) out.checkFields(names)
   if (isDataAlone && operation.method !== 'GET' && query?.wait === undefined)
-    throw new UsageError('--data-only needs --wait, because a task has its data at its end.')
+    throw new UsageError('--data-only needs --wait, because a task has data only at its end.')
   if (operation.method !== 'GET' && options.dryRun) {
     const secrets = Object.entries(members(operation.body)).filter(([, schema]) => schema['x-secret'])
     const shown = body && {
@@ -109,7 +108,7 @@ async function run(
       idempotencyKey: isIdempotent(operation) ? randomUUID() : undefined,
     })
   if (isDownload(operation)) {
-    if (out.options.filter) throw new UsageError(`--jq works on JSON, and ${commandName} writes a file as it comes.`)
+    if (out.options.filter) throw new UsageError(`--jq needs JSON, and ${commandName} writes a file.`)
     const to = typeof options.output === 'string' ? options.output : undefined
     return untilInterrupted(async (signal) =>
       download(await client.open(operation.method, path, { query, body, signal }), to, signal),
@@ -120,7 +119,7 @@ async function run(
     const answer = await request()
     if (Object.keys(made).length === 0) return out.entry(answer, names)
     out.entry({ ...(answer as object), ...made }, names)
-    return out.note(`The ${Object.keys(made).join(' and ')} was made here. Keep it: nothing shows it again.`)
+    return out.note(`The ${Object.keys(made).join(' and ')} was generated. Store it: it is not shown again.`)
   }
   const max = limitOf(options)
   const pageMax = (members(operation.query).limit ?? {}).maximum ?? 100
@@ -130,14 +129,14 @@ async function run(
   )
   const entries = await list.toArray({ max: max + 1 })
   out.list(entries.slice(0, max), scalars(itemOf(operation, member)), names)
-  if (entries.length > max) out.note(`There are more than ${max}: --limit or --all shows them.`)
+  if (entries.length > max) out.note(`There are more than ${max}. Use --limit or --all to show them.`)
 }
 
 function limitOf({ all, limit }: Record<string, unknown>): number {
   if (all) return Number.MAX_SAFE_INTEGER - 1
   if (limit === undefined) return limitDefault
   const max = Number(limit)
-  if (!Number.isSafeInteger(max) || max < 1) throw new UsageError('--limit must be a whole number from 1.')
+  if (!Number.isSafeInteger(max) || max < 1) throw new UsageError('--limit must be an integer of at least 1.')
   return max
 }
 
@@ -168,19 +167,19 @@ async function bodyOf(
   return { body: { ...data, ...fields, ...read }, made }
 }
 
-/** The query without what pages are counted by. */
+/** The query without parameters of paging. */
 function queryOf(operation: Operation): Schema {
   const { limit, offset, page, cursor, ...own } = members(operation.query)
   return { properties: isList(operation) ? own : members(operation.query) }
 }
 
-/** Whether the answer is a task that can be waited for. */
+/** Whether the result is a task, and the query has `wait`. */
 function isTask({ query, responses }: Operation): boolean {
   const answer: Schema = responses[0]?.schema ?? {}
   return answer['x-name'] === 'Task' && query !== undefined
 }
 
-/** Whether the answer is not JSON: it is written as it comes. */
+/** Whether the result is not JSON, so that it is written as it arrives. */
 function isDownload({ responses }: Operation): boolean {
   return responses[0]?.media_type !== undefined && !responses[0].schema
 }
@@ -189,7 +188,7 @@ function isList(operation: Operation): boolean {
   return listMember(operation) !== undefined
 }
 
-/** The member of an answer that has the entries of a list in pages. */
+/** The member with the entries of a paged list. */
 function listMember({ responses }: Operation): string | undefined {
   const answer = members(responses[0]?.schema)
   if (!answer.pagination) return undefined
@@ -204,19 +203,19 @@ function members(schema: Schema | undefined): Record<string, Schema> {
   return schema?.properties ?? {}
 }
 
-/** Members that fit in a cell of a table. */
+/** Members that fit into a cell of a table. */
 function scalars(item: Schema): string[] {
   return Object.keys(members(item)).filter((name) => !['json', 'list'].includes(kindOf(members(item)[name]!)))
 }
 
-/** Members that the answer of an operation, or an entry of its list, may have; none where they are not known. */
+/** Possible members of an operation's result, or of an entry of its list; empty if they are unknown. */
 function namesOf(operation: Operation, member: string | undefined): string[] {
   if (member !== undefined) return Object.keys(members(itemOf(operation, member)))
   const schemas = operation.responses.flatMap(({ schema }): Schema[] => (schema ? [schema] : []))
   return [...new Set(schemas.flatMap((one) => [one, ...(one.anyOf ?? [])]).flatMap((one) => Object.keys(members(one))))]
 }
 
-/** What it is called with: what a body must have, then what else the example of the contract has, while it fits. */
+/** Examples: the required members of the body, then further ones of the contract's example up to the maximum length. */
 function examplesOf(operation: Operation, commandName: string, ids: readonly string[]): string[] {
   const { params = {}, body, body_example } = operation
   const { required = [], properties = {} }: Schema = body ?? {}
@@ -233,7 +232,7 @@ function examplesOf(operation: Operation, commandName: string, ids: readonly str
   return [line, ...(hasIds ? [`${line} --all --jq '.[].id'`] : []), ...(furtherExamples[operation.id] ?? [])]
 }
 
-/** A value as a shell takes it. */
+/** A value quoted for a shell. */
 function shown(value: unknown): string {
   const isList = Array.isArray(value) && value.every((one) => typeof one === 'string')
   const text = isList ? value.join(',') : typeof value === 'string' ? value : JSON.stringify(value)

@@ -35,7 +35,7 @@ const failed = {
   error: { code: 'output_invalid', message: 'The answer has no total.' },
 }
 
-/** The task that the service has, and what it tells while the task is worked on; a test says them. */
+/** The task of the service and its events, set by each test. */
 let task: typeof completed | typeof failed | { id: string; status: string }
 let received: { type: string; data: object }[] = []
 let sent: string[] = []
@@ -82,7 +82,7 @@ after(async () => {
   await rm(home, { recursive: true })
 })
 
-/** The commands that give a task, or show one, and write its data alone; where `--data` is a body it is another option. */
+/** Commands that create or show a task and can print only its data, with the name of that option. */
 const withData = [
   ['tasks', 'run', 'agent_1', 'How much is it?', '--data'],
   ['tasks', 'create', 'agent_1', '--input', 'How much is it?', '--wait', '60', '--data-only'],
@@ -91,7 +91,7 @@ const withData = [
   ['tasks', 'retry', 'task_1', '--wait', '60', '--data-only'],
 ]
 
-test('a schema of a file, a version and an input that is an object are sent as they were given', async () => {
+test('a schema from a file, a version and an input object are sent unchanged', async () => {
   const input = { number: '4711' }
   const options = ['--output-schema', file, '--agent-version', '3', '--input-json', JSON.stringify(input), '--dry-run']
   for (const verb of ['run', 'create']) {
@@ -102,7 +102,7 @@ test('a schema of a file, a version and an input that is an object are sent as t
   assert.deepEqual(sent, [])
 })
 
-test('a text stays a text, also where it looks like an object, and an object may be in a file', async () => {
+test('text stays text even if it looks like an object, and an object may be in a file', async () => {
   const path = join(home, 'input.json')
   await writeFile(path, '{"number":"4711"}')
   const bodyOf = async (...args: string[]) => {
@@ -113,12 +113,12 @@ test('a text stays a text, also where it looks like an object, and an object may
   assert.deepEqual(await bodyOf('run', 'agent_1', '{"number":1}'), { input: '{"number":1}' })
   assert.deepEqual(await bodyOf('create', 'agent_1', '--input', '{"number":1}'), { input: '{"number":1}' })
   assert.deepEqual(await bodyOf('run', 'agent_1', '--input-json', `@${path}`), { input: { number: '4711' } })
-  // `--no-input` is an option of all commands, and says nothing of the input of a task.
+  // `--no-input` is a common option, and does not concern the input of a task.
   assert.deepEqual(await bodyOf('create', 'agent_1', '--data', '{"input":"Hello"}', '--no-input'), { input: 'Hello' })
   assert.deepEqual(await bodyOf('create', 'agent_1', '--input-json', '{}', '--no-input'), { input: {} })
 })
 
-test('a schema is read from standard input, or stands on the command line', async () => {
+test('a schema can come from standard input or the command line', async () => {
   const dry = ['tasks', 'run', 'agent_1', 'Hello', '--dry-run', '--output-schema']
   for (const { code, stdout, stderr } of [
     await runCommand(env, [...dry, '-'], JSON.stringify(schema)),
@@ -130,7 +130,7 @@ test('a schema is read from standard input, or stands on the command line', asyn
   }
 })
 
-test('a command line that cannot be meant so ends with 2, says why, and sends nothing', async () => {
+test('a contradictory command line exits with 2, shows the reason, and sends nothing', async () => {
   await writeFile(join(home, 'broken.json'), '{"type":')
   await writeFile(join(home, 'list.json'), '[]')
   const run = ['tasks', 'run', 'agent_1']
@@ -143,9 +143,9 @@ test('a command line that cannot be meant so ends with 2, says why, and sends no
     [[...run, 'x', '--agent-version', 'newest'], /--agent-version must be a number/],
     [[...run, '--input-json', '"text"'], /--input-json must be an object or a list of messages/],
     [[...run, '--input-json', '{'], /--input-json is not JSON/],
-    [run, /either <input>, or --input-json/],
-    [[...run, 'x', '--input-json', '{}'], /either <input>, or --input-json/],
-    [[...create, '--input', 'x', '--input-json', '{}'], /--input and --input-json say the same/],
+    [run, /either as <input> or with --input-json/],
+    [[...run, 'x', '--input-json', '{}'], /either as <input> or with --input-json/],
+    [[...create, '--input', 'x', '--input-json', '{}'], /--input and --input-json cannot be combined/],
     [[...run, '-', '--output-schema', '-'], /Only one of <input> and --output-schema can be read from standard input/],
     [[...create, '--data', '-', '--output-schema', '-'], /Only one of --data and --output-schema/],
     [[...create, '--input', 'x', '--data-only'], /--data-only needs --wait/],
@@ -158,7 +158,7 @@ test('a command line that cannot be meant so ends with 2, says why, and sends no
   assert.deepEqual(sent, [])
 })
 
-test('--data writes the data alone: on one line when piped, over several lines at a terminal', async () => {
+test('--data prints only the data: on one line when piped, on several lines in a terminal', async () => {
   for (const args of withData) {
     const piped = await runner.run(args, env)
     assert.deepEqual([piped.code, piped.stdout], [0, `${JSON.stringify(invoice)}\n`], args.join(' '))
@@ -171,7 +171,7 @@ test('--data writes the data alone: on one line when piped, over several lines a
   }
 })
 
-test('a task without data leaves standard output empty, says why, and ends with 1', async () => {
+test('--data of a task without data prints nothing to standard output, shows the reason, and exits with 1', async () => {
   const cases: [typeof task, RegExp][] = [
     [failed, /task_1 has no data, because it is failed: The answer has no total\. \[output_invalid\]/],
     [
@@ -189,14 +189,14 @@ test('a task without data leaves standard output empty, says why, and ends with 
   }
 })
 
-test('a task that goes on says how its data are had later', async () => {
+test('--data of a running task shows how to get its data later', async () => {
   task = { id: 'task_1', status: 'running' }
   const { code, stdout, stderr } = await runner.run(['tasks', 'get', 'task_1', '--data'], env)
   assert.deepEqual([code, stdout], [1, ''])
   assert.match(stderr, /because it is running[^]*next: cadre tasks watch task_1 --data/)
 })
 
-test('what was cached and what was spent on reasoning is said where there was any', async () => {
+test('cached and reasoning tokens are shown if there are any', async () => {
   const shown = await runner.run(['tasks', 'watch', 'task_1'], env)
   assert.match(shown.stderr, /completed: 2 steps, 908 tokens \(512 cached, 64 reasoning\), \$0\.02/)
   const one = await runner.run(['tasks', 'get', 'task_1'], env, true)

@@ -20,7 +20,7 @@ after(async () => {
   await rm(home, { recursive: true })
 })
 
-/** What has been typed, and the word that only it can become. */
+/** Typed words, and their unique completion. */
 const started = [
   ['cadre approv', 'approvals'],
   ['cadre agents rest', 'restart'],
@@ -54,7 +54,7 @@ test('a word is completed in zsh by the Tab key', { skip: without('zsh') || with
   shell.stdout.setEncoding('utf8').on('data', (piece: string) => (text += piece))
   const shown = (word: string) => eventually(async () => stripVTControlCharacters(text).includes(word))
   shell.stdin.write(`source ${home}/zsh; echo "it is $((1 + 1))"\n`)
-  // What is typed before the line editor is there is not for it: `ready` is what it says then.
+  // Input before the line editor is ready would be lost; it then prints `ready`.
   const ready = '\u001B[?2004h'
   await eventually(async () => text.split('it is 2\r\n')[1]?.includes(ready))
   for (const [line, word] of started) {

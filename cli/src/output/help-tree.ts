@@ -11,7 +11,7 @@ interface CommandHelp {
   examples: readonly string[]
 }
 
-/** What the help says of every command below the words of a command line, for programs. */
+/** The help of every command below the words of a command line, as data. */
 export function helpTree(program: Command, args: readonly string[]): CommandHelp[] {
   const [noun, verb] = args.filter((word) => !word.startsWith('-'))
   return leaves(program, '').filter(({ command }) => {

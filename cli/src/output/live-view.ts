@@ -6,9 +6,8 @@ import { plain } from './plain.ts'
 const frame_ms = 120
 
 /**
- * Shows a task as it is worked on. At a terminal: the text as it is written, steps beside it, and a line of progress on
- * standard error; in a pipe the text alone; with `--json` each event on its line. `hasText: false`: nothing on standard
- * output, where something else is to stand.
+ * Shows a running task. In a terminal: the text as it is written, steps, and a line of progress on standard error; in a pipe
+ * only the text; with `--json` one event per line. With `hasText: false` nothing is written to standard output.
  */
 export class LiveView {
   readonly #out: Output
@@ -45,12 +44,12 @@ export class LiveView {
         this.#rest(event.data.text)
         break
       case 'message.completed':
-        // One that was completed before it was watched has sent no text.
+        // A message that was completed before the watch started has sent no text.
         if (data.role === 'assistant') this.#rest(data.content)
         this.#written = ''
         break
       case 'message.discarded':
-        this.#say('this answer was interrupted and starts again')
+        this.#say('this answer was interrupted and is written again')
         this.#written = ''
         break
       case 'task.waiting':
@@ -70,7 +69,7 @@ export class LiveView {
         this.#say('the earlier part of the conversation was replaced by a summary')
         break
       default:
-      // Nothing that is shown.
+      // Other events are not shown.
     }
   }
 
@@ -89,12 +88,12 @@ export class LiveView {
     this.#timer = setInterval(() => this.#showLine(), frame_ms)
   }
 
-  /** Says how the task ended. */
+  /** Shows how the task ended. */
   end(task: Task): void {
     this.pause()
     if (this.#out.options.json) return
     const { usage, error } = task
-    // Without text the command itself says why there is none.
+    // Without text the command prints the reason.
     if (error && this.#hasText) this.#out.note(`${task.status}: ${plain(error.message)} [${error.code}]`)
     const cost = usage.cost_usd === null ? 'cost unknown' : dollars(usage.cost_usd)
     this.#out.note(
@@ -118,7 +117,7 @@ export class LiveView {
     this.#steps.delete(id)
   }
 
-  /** Of all text of a message what was not shown yet. */
+  /** Shows the rest of a message's text. */
   #rest(text: unknown): void {
     if (typeof text === 'string' && text.startsWith(this.#written)) this.#write(text.slice(this.#written.length))
   }
@@ -139,7 +138,7 @@ export class LiveView {
   }
 
   #showLine(): void {
-    // While text is written in the line where it would stand, the text goes first.
+    // The progress line waits until the current line of text is complete.
     if (!this.#isAtStart) return
     const { steps, tokens, cost } = this.#counts
     const seconds = Math.floor((Date.now() - this.#began) / 1000)
@@ -155,7 +154,7 @@ export class LiveView {
   }
 }
 
-/** What a task waits for, and what ends that. */
+/** Why a task waits, and the command that ends the wait. */
 function waitingText({ wait }: Record<string, unknown>): string {
   const { reason, approval_ids } = (wait ?? {}) as Record<string, unknown>
   const [approval] = Array.isArray(approval_ids) ? approval_ids : []

@@ -3,12 +3,12 @@ import { UsageError } from '../failure.ts'
 import type { Filter } from './jq.ts'
 import { plain, plainJson, plainLine } from './plain.ts'
 
-/** How results are written. */
+/** Options of the output. */
 export interface OutputOptions {
   json: boolean
-  /** Members to choose; all where undefined. */
+  /** Selected members; all if undefined. */
   fields: string[] | undefined
-  /** What is written of each JSON value, in its place. */
+  /** Filter for each JSON value. */
   filter: Filter | undefined
   isTerminal: boolean
   hasColor: boolean
@@ -17,7 +17,7 @@ export interface OutputOptions {
 
 type Entry = Record<string, unknown>
 
-/** Columns that are shown before others. */
+/** Columns that are shown first. */
 const firstColumns = [
   'id',
   'name',
@@ -35,7 +35,7 @@ const firstColumns = [
   'role',
   'created_at',
 ]
-/** Columns that are shown where there is room: most are alike in all entries of a list, or of use only to programs. */
+/** Columns that are shown if there is room: most have equal values in all entries, or are only useful to programs. */
 const lastColumns = [
   'updated_at',
   'project_id',
@@ -46,7 +46,7 @@ const lastColumns = [
   'request_id',
 ]
 const columnsMax = 7
-/** So many are shown however narrow a terminal is. */
+/** Minimum number of columns, however narrow the terminal is. */
 const columnsMin = 3
 const gap = '  '
 /** Nested members that are shown on separate lines. */
@@ -54,26 +54,26 @@ const depthMax = 3
 
 let width = (text: string): number => [...stripVTControlCharacters(text)].length
 
-/** Makes tables align wide characters. Only a terminal needs it, and loading the widths takes 50 ms. */
+/** Loads character widths, to align wide characters. Only needed for a terminal, because it takes 50 ms. */
 export async function loadWidths(): Promise<void> {
   width = (await import('string-width')).default
 }
 
-/** Writes results to standard output, and what is said beside them to standard error. */
+/** Writes results to standard output, and messages to standard error. */
 export class Output {
   readonly options: OutputOptions
   constructor(options: OutputOptions) {
     this.options = options
   }
 
-  /** Throws `UsageError` where a member was chosen that is none of `names`. */
+  /** Throws `UsageError` if a selected member is not one of `names`. */
   checkFields(names: readonly string[]): void {
     const unknown = this.options.fields?.find((field) => !names.includes(field))
     if (unknown !== undefined && names.length > 0)
-      throw new UsageError(`There is no member ${JSON.stringify(unknown)}; there are ${names.join(', ')}.`)
+      throw new UsageError(`There is no member ${JSON.stringify(unknown)}. Members: ${names.join(', ')}.`)
   }
 
-  /** One resource: its members below one another, TSV when piped, JSON on demand. `names` are those that it may have. */
+  /** Writes one resource: one member per line, TSV when piped, or JSON on request. `names` are its possible members. */
   entry(entry: unknown, names: readonly string[] = isEntry(entry) ? Object.keys(entry) : []): void {
     this.checkFields(names)
     if (this.options.json) return this.json(chosen(entry, this.options.fields))
@@ -84,8 +84,8 @@ export class Output {
   }
 
   /**
-   * A list: a table, TSV when piped, a JSON array on demand. `known` are the members that a table may show, `names` all that
-   * entries may have.
+   * Writes a list: a table, TSV when piped, or a JSON array on request. `known` are the members that a table may show,
+   * `names` all possible members.
    */
   list(entries: readonly unknown[], known: readonly string[], names = known): void {
     const { json, fields, isTerminal } = this.options
@@ -98,22 +98,22 @@ export class Output {
     this.#rows(all.map((entry) => columns.map((column) => cell(entry[column]))))
   }
 
-  /** One event of a stream: a JSON object on its line. */
+  /** Writes one event of a stream as a JSON object on one line. */
   event(event: unknown): void {
     this.#json(chosen(event, this.options.fields))
   }
 
-  /** Data for a program, whatever was asked for: JSON, on one line when piped. */
+  /** Writes data as JSON regardless of options, on one line when piped. */
   data(value: unknown): void {
     this.#json(chosen(value, this.options.fields), this.options.isTerminal ? 2 : undefined)
   }
 
-  /** One line of a stream: its parts beside one another, tabs between them when piped. */
+  /** Writes one line of a stream, with its parts separated by tabs when piped. */
   row(parts: readonly string[]): void {
     this.line(parts.map(cell).join(this.options.isTerminal ? '  ' : '\t'))
   }
 
-  /** A value as JSON, whatever was asked for. */
+  /** Writes a value as JSON regardless of options. */
   json(value: unknown): void {
     this.#json(value, 2)
   }
@@ -125,12 +125,12 @@ export class Output {
     if (lines !== undefined) this.line(lines)
   }
 
-  /** Lines as they are, but for what a terminal would obey. */
+  /** Writes lines without control characters. */
   line(text: string): void {
     process.stdout.write(`${plainLine(text)}\n`)
   }
 
-  /** Says something beside the result. */
+  /** Writes a message to standard error, unless the output is quiet. */
   note(text: string): void {
     if (!this.options.quiet) process.stderr.write(`${plainLine(text)}\n`)
   }
@@ -143,7 +143,7 @@ export class Output {
     return this.options.hasColor ? `\u001B[2m${plain(text)}\u001B[22m` : text
   }
 
-  /** Members below one another, those of members too; lists of entries follow as tables. */
+  /** Writes one member per line, nested ones too; lists of entries follow as tables. */
   #sections(entry: Entry): void {
     const [rows, tables] = [[] as string[][], [] as [string, Entry[]][]]
     const collect = (name: string, value: unknown): void => {
@@ -161,7 +161,7 @@ export class Output {
     }
   }
 
-  /** The columns that were asked for; else those that say something and have room, the most telling ones first. */
+  /** Writes a table with the selected columns; by default those with differing values that fit, in order of importance. */
   #table(entries: readonly Entry[], known: readonly string[]): void {
     const isChosen = this.options.fields !== undefined
     const filled = known.filter((name) => isChosen || entries.some((entry) => cell(entry[name]) !== ''))
@@ -191,7 +191,7 @@ export class Output {
   }
 }
 
-/** The members that tables show of a kind of resource. */
+/** The columns of a table for a kind of resource. */
 export function columnsOf(known: readonly string[]): string[] {
   const first = firstColumns.filter((name) => known.includes(name))
   const last = lastColumns.filter((name) => known.includes(name))

@@ -11,16 +11,16 @@ import { operations } from '#contract/operations.ts'
 import { type Ran, Runner } from '../../test/runner.ts'
 import { plain, plainJson } from './plain.ts'
 
-/** Moves the cursor, sets a title, writes the clipboard, links elsewhere, hides itself, and turns the rest around. */
+/** Text that moves the cursor, sets a title, writes the clipboard, adds a link, hides itself, and reverses the rest. */
 const hostile =
   'a\u001B[2J\u001B]0;t\u0007\u001B]52;c;aGk=\u001B\\\u001B]8;;http://evil.example\u0007b\u001B[8m\rc\u0008\u000B\u007F\u0080\u009B31m\u009D0;t\u009Cd\u061C\u200F\u202Ee\u2066f'
 const latin = 'a\u009B31mb\u0080'
-// oxlint-disable-next-line no-control-regex -- they are what is looked for
+// oxlint-disable-next-line no-control-regex -- control characters are searched for
 const obeyed = /[\u0000-\u0008\u000B-\u001F\u007F-\u009F\u061C\u200E\u200F\u202A-\u202E\u2066-\u2069]/
 /** Commands that read local files or follow streams, which have separate tests. */
 const apart = ['api', 'login', 'logout', 'tasks watch', 'projects watch', 'agents logs', 'webhooks trigger']
 
-/** What the service answers to everything; streams with their path. */
+/** The response of the service to everything; streams with their path. */
 let answer: { status: number; type: string; body: string } = { status: 200, type: 'application/json', body: '{}' }
 const streams = new Map<string, object[]>()
 const server = createServer((request, response) => {
@@ -48,7 +48,7 @@ after(async () => {
   await rm(home, { recursive: true })
 })
 
-/** A value with every text in it, and a member's name, hostile; what pages are counted by is left as it is. */
+/** A value whose texts and member names are all hostile, except its pagination. */
 function hostileOf(value: unknown): unknown {
   if (typeof value === 'string') return `${value}${hostile}`
   if (Array.isArray(value)) return value.map(hostileOf)
@@ -62,7 +62,7 @@ function hostileOf(value: unknown): unknown {
 
 function assertHarmless(ran: Ran, commandName: string): void {
   for (const said of [ran.stdout, ran.stderr]) {
-    // oxlint-disable-next-line no-control-regex -- bold and dim are ours, and so is the line that is written again and again
+    // oxlint-disable-next-line no-control-regex -- bold, dim and the rewritten progress line belong to the program
     const others = said.replaceAll(/\u001B\[(?:1|2|22)m|\r\u001B\[K/g, '')
     const at = others.search(obeyed)
     assert.equal(at, -1, `${commandName}: ${JSON.stringify(others.slice(Math.max(0, at - 40), at + 40))}`)
@@ -81,7 +81,7 @@ function lineOf(operation: Operation, commandName: string): string[] {
   const ids = [...operation.path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name)
   const given = commandName.startsWith('projects ') ? ids : ids.filter((name) => name !== 'project_id')
   const body = (operation.body ?? {}) as { properties?: Record<string, { 'x-secret'?: boolean }> }
-  // What it sends is a file, so any will do.
+  // Any file can be sent.
   if (commandName === 'files upload') return ['files', 'upload', import.meta.filename]
   const secrets = Object.entries(body.properties ?? {}).filter(([, schema]) => schema['x-secret'])
   const data = operation.body
@@ -95,7 +95,7 @@ function lineOf(operation: Operation, commandName: string): string[] {
   ]
 }
 
-test('what others wrote never reaches a terminal as something that it obeys, in any answer', async (t) => {
+test('untrusted text in any response cannot control a terminal', async (t) => {
   for (const operation of operations) {
     const commandName = operation.command
     if (commandName === undefined || apart.includes(commandName)) continue
@@ -129,7 +129,7 @@ function own(commandName: string): boolean {
 }
 
 test(
-  'no text of others controls a terminal from an error, an exchange that is shown, or any other answer',
+  'untrusted text in errors, debug output and other responses cannot control a terminal',
   { timeout: 60_000 },
   async () => {
     const error = {
@@ -168,7 +168,7 @@ test(
   },
 )
 
-test('no text of others controls a terminal from a task that is watched', { timeout: 60_000 }, async () => {
+test('untrusted text of a watched task cannot control a terminal', { timeout: 60_000 }, async () => {
   const of = (type: string, data: object, sequence: number) => ({
     type,
     task_id: hostile,
@@ -200,7 +200,7 @@ test('no text of others controls a terminal from a task that is watched', { time
   }
 })
 
-test('text keeps its tabs, lines and signs of every script, and JSON says the same value', () => {
+test('text keeps tabs, lines and characters of every script, and JSON keeps its value', () => {
   assert.equal(plain('ä\t日本 👩‍💻\r\nb\n'), 'ä\t日本 👩‍💻\nb\n')
   for (const value of [hostile, { [hostile]: [hostile, null] }, undefined])
     assert.deepEqual(JSON.parse(plainJson(value)), value ?? null)

@@ -45,7 +45,7 @@ after(async () => {
   await rm(home, { recursive: true })
 })
 
-/** A command at a pseudo-terminal of util-linux. */
+/** A command in a pseudo-terminal of util-linux. */
 function terminal(t: TestContext, line: string, columns = 120) {
   const args = ['-qfec', `stty cols ${columns} rows 40; exec ${process.execPath} ${cadreScript} ${line}`, '/dev/null']
   const child = spawn('script', args, { cwd: root, env: { PATH: process.env.PATH, ...env } })
@@ -60,31 +60,27 @@ function plainLines(text: string): string[] {
   return stripVTControlCharacters(text).split(/\r?\n/)
 }
 
-test('a terminal sees a table, and a pipe TSV', { skip: noScript }, async (t) => {
+test('a list is a table in a terminal, and TSV in a pipe', { skip: noScript }, async (t) => {
   const { ended, screen } = terminal(t, 'agents list')
   assert.equal(await ended, 0)
   assert.match(screen(), /ID.*NAME.*STATUS/)
   assert.ok(!screen().includes('\t'))
 })
 
-test(
-  'a table has the columns that fit and say something, and a resource its inner members',
-  { skip: noScript },
-  async (t) => {
-    const narrow = terminal(t, 'agents list', 60)
-    assert.equal(await narrow.ended, 0)
-    for (const line of plainLines(narrow.screen())) assert.ok(line.length <= 60, line)
-    assert.match(narrow.screen(), /ID.*NAME.*STATUS/)
-    assert.doesNotMatch(narrow.screen(), /CREATED_AT|DESCRIPTION/)
+test('a table has columns that fit and differ, and a resource its nested members', { skip: noScript }, async (t) => {
+  const narrow = terminal(t, 'agents list', 60)
+  assert.equal(await narrow.ended, 0)
+  for (const line of plainLines(narrow.screen())) assert.ok(line.length <= 60, line)
+  assert.match(narrow.screen(), /ID.*NAME.*STATUS/)
+  assert.doesNotMatch(narrow.screen(), /CREATED_AT|DESCRIPTION/)
 
-    const one = terminal(t, `agents get ${agent_id}`)
-    assert.equal(await one.ended, 0)
-    assert.match(one.screen(), /^config\.model +builtin\/echo/m)
-    const limits = terminal(t, 'limits get')
-    assert.equal(await limits.ended, 0)
-    assert.match(limits.screen(), /NAME.*WINDOW.*LIMIT/)
-  },
-)
+  const one = terminal(t, `agents get ${agent_id}`)
+  assert.equal(await one.ended, 0)
+  assert.match(one.screen(), /^config\.model +builtin\/echo/m)
+  const limits = terminal(t, 'limits get')
+  assert.equal(await limits.ended, 0)
+  assert.match(limits.screen(), /NAME.*WINDOW.*LIMIT/)
+})
 
 test('a task is shown to its end', { skip: noScript }, async (t) => {
   const { ended, screen } = terminal(t, `tasks run ${agent_id} 'Hello, terminal'`)
@@ -92,27 +88,23 @@ test('a task is shown to its end', { skip: noScript }, async (t) => {
   assert.match(screen(), /Hello, terminal[^]*completed: \d+ steps?, \d+ tokens?, \$/)
 })
 
-test(
-  'Ctrl-C asks whether a task is to be canceled: yes cancels it, no lets it go on',
-  { skip: noScript },
-  async (t) => {
-    for (const answer of ['y', 'n']) {
-      await service.send('POST', `/api/v1/projects/${env.CADRE_PROJECT}/agents/${agent_id}/pause`)
-      const { ended, screen, type } = terminal(t, `tasks run ${agent_id} waits`)
-      await eventually(async () => /queued \d+ s/.test(screen()))
-      type('\u0003')
-      await eventually(async () => screen().includes('It keeps running otherwise'))
-      type(answer)
-      assert.equal(await ended, 130, screen())
-      const task_id = /Cancel (task_\w+)/.exec(screen())![1]
-      const { body } = await service.send('GET', `/api/v1/projects/${env.CADRE_PROJECT}/tasks/${task_id}`)
-      assert.equal(body.status, answer === 'y' ? 'canceled' : 'queued')
-    }
-    await service.send('POST', `/api/v1/projects/${env.CADRE_PROJECT}/agents/${agent_id}/start`)
-  },
-)
+test('Ctrl-C asks whether to cancel a task: yes cancels it, no keeps it running', { skip: noScript }, async (t) => {
+  for (const answer of ['y', 'n']) {
+    await service.send('POST', `/api/v1/projects/${env.CADRE_PROJECT}/agents/${agent_id}/pause`)
+    const { ended, screen, type } = terminal(t, `tasks run ${agent_id} waits`)
+    await eventually(async () => /queued \d+ s/.test(screen()))
+    type('\u0003')
+    await eventually(async () => screen().includes('It keeps running otherwise'))
+    type(answer)
+    assert.equal(await ended, 130, screen())
+    const task_id = /Cancel (task_\w+)/.exec(screen())![1]
+    const { body } = await service.send('GET', `/api/v1/projects/${env.CADRE_PROJECT}/tasks/${task_id}`)
+    assert.equal(body.status, answer === 'y' ? 'canceled' : 'queued')
+  }
+  await service.send('POST', `/api/v1/projects/${env.CADRE_PROJECT}/agents/${agent_id}/start`)
+})
 
-test('a task that waits for an approval asks for it at the terminal', { skip: noScript }, async (t) => {
+test('an approval of a running task is requested in the terminal', { skip: noScript }, async (t) => {
   const path = `/api/v1/projects/${env.CADRE_PROJECT}/agents`
   const config = { model: 'builtin/script', tools: ['run_javascript'], tool_policies: { run_javascript: 'ask' } }
   const { body: agent } = await service.send('POST', path, { body: { name: 'careful', config } })
@@ -138,7 +130,7 @@ test('a task that waits for an approval asks for it at the terminal', { skip: no
 })
 
 test(
-  'Ctrl-C asks the same while a task is still being sent, and the answer holds',
+  'Ctrl-C while a task is being sent also asks whether to cancel it',
   { skip: noScript || skipInShortRun },
   async (t) => {
     const path = `/api/v1/projects/${env.CADRE_PROJECT}`
@@ -194,7 +186,7 @@ test('a name must be typed before something is deleted', { skip: noScript }, asy
   assert.match(unasked.screen(), /Pass --yes/)
 })
 
-test('a user logs in with a browser, and is out after a logout', async () => {
+test('a user logs in with a browser, and logs out', async () => {
   const driver = new OAuthDriver(service)
   await driver.client('cli', { redirect_uri: 'http://127.0.0.1/callback', native: true, isPublic: true })
   const { CADRE_API_KEY: _, ...own } = env

@@ -5,17 +5,17 @@ import { choose } from '../ask.ts'
 import type { Context } from '../context.ts'
 import { plain } from '../output/plain.ts'
 
-/** Characters of a call's arguments that a question shows. */
+/** Maximum characters of a call's arguments in a prompt. */
 const argumentsMax = 600
 
-/** The approval that a task asks for with an event, where a person may decide it by yes or no. */
+/** The approval that an event of a task requests, if it can be decided by yes or no. */
 export function approvalOf(event: TaskStreamEvent): { id: string; tool: string; arguments: unknown } | undefined {
   const { approval_id, kind, tool, arguments: args } = event.data as Record<string, unknown>
   if (event.type !== 'approval.requested' || kind !== 'tool_call' || typeof approval_id !== 'string') return undefined
   return { id: approval_id, tool: String(tool), arguments: args }
 }
 
-/** Asks the person at the terminal to decide an approval, and gives the answer to the service. Later is an answer, too. */
+/** Asks the user to decide an approval, now or later, and sends the decision to the service. */
 export async function decide(
   context: Context,
   client: Cadre,
@@ -29,12 +29,12 @@ export async function decide(
     later: 'Decide later',
   })
   if (decision === undefined || decision === 'later')
-    return context.out.note(`It waits: \`cadre approvals approve ${id}\`, or \`deny\`.`)
+    return context.out.note(`The approval is pending: \`cadre approvals approve ${id}\`, or \`deny\`.`)
   try {
     await client.approvals.resolve(await context.project(), id, { decision })
   } catch (error) {
-    // Another person may have been faster, or the credential may not answer: the task goes on watching either way.
+    // Another person may have decided, or the credential may not; the watch continues.
     if (!(error instanceof APIError)) throw error
-    context.out.note(`The answer was not taken: ${plain(error.message)} [${error.code}]`)
+    context.out.note(`The decision was refused: ${plain(error.message)} [${error.code}]`)
   }
 }

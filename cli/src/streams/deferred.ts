@@ -1,11 +1,11 @@
-/** A promise that others settle. */
+/** A promise with its resolve and reject functions. */
 export interface Deferred<T> {
   promise: Promise<T>
   resolve: (value: T) => void
   reject: (error: unknown) => void
 }
 
-/** `Promise.withResolvers`, which Node.js 20 lacks. */
+/** Like `Promise.withResolvers`, which Node.js 20 lacks. */
 export function deferred<T>(): Deferred<T> {
   let settle!: Omit<Deferred<T>, 'promise'>
   const promise = new Promise<T>((resolve, reject) => (settle = { resolve, reject }))

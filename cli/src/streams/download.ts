@@ -7,9 +7,9 @@ import { UsageError } from '../failure.ts'
 import { plain } from '../output/plain.ts'
 
 /**
- * Writes an answer as it comes, however large it is: to standard output, or to a file that is there only once it is whole. A
- * terminal gets no control characters of it.
- * Throws `APIConnectionError` where the answer breaks off.
+ * Writes a response of any size as it arrives: to standard output, or to a file that gets its name once it is complete. For a
+ * terminal, control characters are replaced.
+ * Throws `APIConnectionError` if the response is cut off.
  */
 export async function download({ body }: Response, path: string | undefined, signal: AbortSignal): Promise<void> {
   if (body === null) return
@@ -29,7 +29,7 @@ export async function download({ body }: Response, path: string | undefined, sig
   }
 }
 
-/** For a terminal: text without what it would obey. */
+/** Replaces control characters, for a terminal. */
 function harmless(): Transform {
   const decoder = new TextDecoder()
   return new Transform({
@@ -46,7 +46,7 @@ async function copy(
     await pipeline(streams, options)
   } catch (cause) {
     if (options.signal.aborted || isOfFile(cause)) throw cause
-    throw new APIConnectionError('The answer broke off before its end, so it is not complete.', { cause })
+    throw new APIConnectionError('The response was cut off before its end, so it is incomplete.', { cause })
   }
 }
 

@@ -7,23 +7,23 @@ import { APIError, NotFoundError } from '#sdk/errors.ts'
 import { type Environment, readJson, userFolder, writePrivately } from '../config/config.ts'
 import { isAlive } from '../config/lock.ts'
 
-/** A webhook that no credential of this user finds any more is forgotten after so long. */
+/** The record of a webhook that cannot be found is deleted after this time. */
 const keptFor_ms = 7 * 24 * 3600 * 1000
-/** So many of the webhooks that were left behind are removed at a time. */
+/** Maximum number of left-behind webhooks that a command removes. */
 const removedMax = 100
 
-/** What a command that listens leaves behind where it is killed: enough to find its webhook again. */
+/** Record of a listening command, to find its webhook after a kill. */
 interface ListeningRecord {
   pid: number
   host: string
   base_url: string
-  /** Leads to this process alone, unless it is a public address. */
+  /** Belongs to this process alone, unless it is a public URL. */
   url: string
   webhook_id: string | null
   began_at: string
 }
 
-/** The record of a command that listens, in a file of this user: from before its webhook is made until that is gone. */
+/** The record of this command, in a file of the user: from before its webhook is created until it is deleted. */
 export class OwnRecord {
   readonly #path: string
   readonly #record: ListeningRecord
@@ -35,7 +35,7 @@ export class OwnRecord {
     writePrivately(this.#path, this.#record)
   }
 
-  /** Notes which webhook was made. */
+  /** Records the created webhook. */
   made(webhook_id: string): void {
     writePrivately(this.#path, { ...this.#record, webhook_id })
   }
@@ -46,8 +46,8 @@ export class OwnRecord {
 }
 
 /**
- * Removes the webhooks that commands of this user on this machine have left at a service because they were killed; gives
- * their ids. Those of commands that run are left alone. What the service refuses stays for the next time.
+ * Deletes the webhooks of killed commands of this user on this machine; returns their ids. Webhooks of running commands are
+ * kept. If the service refuses a deletion, the next command tries again.
  */
 export async function removeLeftBehind(env: Environment, base_url: string, client: Cadre): Promise<string[]> {
   const removed: string[] = []
@@ -63,7 +63,7 @@ export async function removeLeftBehind(env: Environment, base_url: string, clien
       rmSync(path, { force: true })
     } catch (error) {
       if (!(error instanceof APIError)) throw error
-      // Not found may mean that it belongs to another organization of this user.
+      // A missing webhook may belong to another organization of this user.
       const isOld = Date.now() - Date.parse(record.began_at) > keptFor_ms
       if (error instanceof NotFoundError && isOld) rmSync(path, { force: true })
     }
@@ -71,7 +71,7 @@ export async function removeLeftBehind(env: Environment, base_url: string, clien
   return removed
 }
 
-/** The webhooks of commands of this user that listen on this machine for events of a service. */
+/** The webhooks of running commands of this user on this machine, for one service. */
 export function listeningHere(env: Environment, base_url: string): string[] {
   return recordPaths(env).flatMap((path) => {
     const record = recordOf(path)
@@ -80,7 +80,7 @@ export function listeningHere(env: Environment, base_url: string): string[] {
   })
 }
 
-/** The webhook of a loopback address, which one process listens on. Other addresses cannot be distinguished. */
+/** The webhook with a loopback URL, which belongs to one process. Other URLs cannot be attributed. */
 async function idOf(client: Cadre, url: string): Promise<string | undefined> {
   if (!url.startsWith('http://127.0.0.1:')) return undefined
   for await (const webhook of client.webhooks.list({ search: url })) if (webhook.url === url) return webhook.id
@@ -99,7 +99,7 @@ function recordPaths(env: Environment): string[] {
     .map((name) => join(folder, name))
 }
 
-/** Undefined where it is gone, or no record. */
+/** Reads a record; undefined if it does not exist or is invalid. */
 function recordOf(path: string): ListeningRecord | undefined {
   try {
     return readJson(path) as ListeningRecord | undefined

@@ -26,7 +26,7 @@ after(async () => {
   await rm(home, { recursive: true })
 })
 
-/** A command of the owner's, and what it has said so far. */
+/** A command of the owner, and its output so far. */
 function start(args: string[], own: Record<string, string> = { CADRE_API_KEY: service.owner.api_key }) {
   const command = startCommand({ ...env, ...own }, args)
   const said = { out: '', err: '' }
@@ -41,7 +41,7 @@ async function interrupt(command: RunningCommand): Promise<void> {
   assert.equal((await command.ended).code, 130)
 }
 
-test('events are passed on to a program as they were signed, and its answers to the service', async (t) => {
+test('signed events are forwarded unchanged to a program, and its responses to the service', async (t) => {
   const taken: { headers: IncomingHttpHeaders; body: string }[] = []
   const receiver = createServer((request, response) => {
     let body = ''
@@ -84,7 +84,7 @@ test('events are passed on to a program as they were signed, and its answers to 
   assert.equal((await service.send('GET', `/api/v1/webhooks/${webhook.id}`)).status, 404, 'it is gone with the command')
 })
 
-test('the webhook of a command that was killed is removed by the next one, and that of one that runs is not', async (t) => {
+test('the next command deletes the webhook of a killed command, and keeps that of a running one', async (t) => {
   const args = ['webhooks', 'listen', '--forward-to', 'http://127.0.0.1:9/hooks', '--events', 'project.deleted']
   const listens = async (command: ReturnType<typeof start>) =>
     eventually(async () => /(\w+) passes/.exec(command.said.err)?.[1])

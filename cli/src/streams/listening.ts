@@ -13,11 +13,11 @@ import { newWebhookSecret } from '../operations/fields.ts'
 import { OwnRecord, removeLeftBehind } from './listening-records.ts'
 import { plain } from '../output/plain.ts'
 
-/** A delivery is at most this large. */
+/** Maximum size of a delivery. */
 const body_bytes_max = 1024 * 1024
-/** How long a program may take; the service waits no longer either. */
+/** Timeout of the program, equal to that of the service. */
 const forward_ms = 15_000
-/** What is not passed on: of this connection alone, or made anew. */
+/** Headers that are not forwarded, because they belong to the connection or are set again. */
 const ownHeaders = ['connection', 'content-length', 'host', 'keep-alive', 'transfer-encoding']
 
 type Subscriptions = Parameters<Cadre['webhooks']['create']>[0]['events']
@@ -29,19 +29,19 @@ interface Listening {
   publicUrl: string | undefined
 }
 
-/** What ends a command that listens: Ctrl-C, a supervisor, a terminal that is closed. */
+/** Signals that end the command: Ctrl-C, a supervisor, a closed terminal. */
 const endings = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
 /**
- * Registers a webhook that leads here, passes on what comes, and removes it at SIGINT, SIGTERM or SIGHUP; first it removes
- * those of commands that were killed. What the service cannot deliver meanwhile, it tries again: a restart of it loses nothing.
+ * Registers a webhook for this process, forwards its requests, and deletes it at SIGINT, SIGTERM or SIGHUP. First it deletes
+ * webhooks of killed commands. The service retries failed deliveries, so its restart loses none.
  */
 export async function listen(context: Context, { forwardTo, events, port, publicUrl }: Listening): Promise<void> {
   const { out } = context
   const client = context.client()
   const secret = newWebhookSecret()
   const path = `/${randomBytes(12).toString('hex')}`
-  // Loading it loads all of the client for the web, which would slow down each command.
+  // Imported on demand, because it also loads Node's HTTP client, which would slow down every command.
   const { createServer } = await import('node:http')
   const server = createServer((request, response) => {
     void take(request, response).catch((error: unknown) => {
@@ -55,7 +55,7 @@ export async function listen(context: Context, { forwardTo, events, port, public
     const body = await bodyOf(request)
     const isOurs = request.method === 'POST' && (publicUrl !== undefined || request.url === path)
     const event = isOurs && body ? await verifyWebhook(body, request.headers, secret).catch(() => undefined) : undefined
-    // Only the service has the secret.
+    // Without a valid signature it is not a request of the service.
     if (!event || !body) return void response.writeHead(404).end()
     const began = performance.now()
     const answer = await forward(forwardTo, request, body)
@@ -79,33 +79,33 @@ export async function listen(context: Context, { forwardTo, events, port, public
   let webhook_id: string | undefined
   try {
     for (const left of await removeLeftBehind(context.env, context.base_url, client))
-      out.note(`${left} is removed: the command that had made it was killed.`)
+      out.note(`Deleted the webhook ${left} of a killed command.`)
     record = new OwnRecord(context.env, context.base_url, url)
     const made = await client.webhooks.create({ url, events: events as Subscriptions, secret })
     webhook_id = made.id
     record.made(webhook_id)
-    out.note(`${made.id} passes ${events.join(', ')} on to ${forwardTo} until Ctrl-C. Deliveries are signed with`)
+    out.note(`${made.id} forwards ${events.join(', ')} to ${forwardTo} until Ctrl-C. Deliveries are signed with`)
     out.note(`  ${secret}`)
     await stopped.promise
     throw new Interrupted()
   } catch (error) {
-    // Refused, so none was made.
+    // The service refused to create the webhook.
     if (webhook_id === undefined && error instanceof APIError && error.status < 500) record?.remove()
     if (error instanceof BadRequestError && error.issues.some(({ field }) => field === 'url'))
       throw new CommandFailure(
-        `The service sends nothing to ${url}: ${error.message}`,
-        publicUrl === undefined ? 'start the service with CADRE_EGRESS_ALLOW=loopback, or say --public-url' : undefined,
+        `The service does not send to ${url}: ${error.message}`,
+        publicUrl === undefined ? 'start the service with CADRE_EGRESS_ALLOW=loopback, or use --public-url' : undefined,
       )
     throw error
   } finally {
-    // A second Ctrl-C waits for nothing; the next command removes what is left then.
+    // A second Ctrl-C ends the process at once; the next command then deletes the webhook.
     for (const remove of removals) remove()
     server.close()
     server.closeAllConnections()
     if (webhook_id !== undefined) {
       const isDeleted = await client.webhooks.delete(webhook_id).then(() => true, isGone)
       if (isDeleted) record?.remove()
-      else out.note(`${webhook_id} could not be removed: the next \`cadre webhooks listen\` does it.`)
+      else out.note(`${webhook_id} could not be deleted. The next \`cadre webhooks listen\` tries again.`)
     }
   }
 }
@@ -130,7 +130,7 @@ async function forward(
   }
 }
 
-/** Undefined where it is too large. */
+/** Reads a body; undefined if it is too large. */
 async function bodyOf(request: IncomingMessage): Promise<Buffer<ArrayBuffer> | undefined> {
   const chunks: Buffer[] = []
   let bytes = 0

@@ -14,16 +14,16 @@ interface Serving {
   lease_seconds: number
 }
 
-/** What a program may write: a result of the service is no larger. */
+/** Maximum output of a program, equal to that of a result. */
 const output_bytes_max = 524_288
 /** Characters of standard error that the model reads. */
 const errorMax = 2000
-/** A program that does not heed SIGTERM is killed. */
+/** A program that does not end after SIGTERM is killed after this time. */
 const kill_ms = 5000
 
 const endings = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
-/** Claims calls and runs their programs until a signal ends it; then calls under way end first. */
+/** Claims calls and runs their programs until a signal; then waits for running calls. */
 export async function serveTools(context: Context, { programs, ...options }: Serving): Promise<void> {
   const { out } = context
   const stop = new AbortController()
@@ -62,7 +62,7 @@ export async function serveTools(context: Context, { programs, ...options }: Ser
   }
 }
 
-/** Runs one command with the shell, and gives what it wrote; throws with the end of what it wrote to standard error. */
+/** Runs a command in a shell, and returns its output. If it fails, throws with the end of its standard error. */
 async function run(env: Environment, command: string, args: unknown, call: ServedToolCall): Promise<unknown> {
   const child = spawn(command, {
     shell: true,
@@ -78,12 +78,12 @@ async function run(env: Environment, command: string, args: unknown, call: Serve
   })
   let kill: NodeJS.Timeout | undefined
   const end = (signal: NodeJS.Signals): void => {
-    // The whole group: a shell does not pass signals on.
+    // Signals the whole process group, because a shell does not forward signals.
     if (child.pid !== undefined && child.exitCode === null) {
       try {
         process.kill(-child.pid, signal)
       } catch {
-        // It has ended meanwhile.
+        // The process has already ended.
       }
     }
   }
@@ -100,7 +100,7 @@ async function run(env: Environment, command: string, args: unknown, call: Serve
     } else output += text
   })
   child.stderr.setEncoding('utf8').on('data', (text: string) => (errors = (errors + text).slice(-errorMax)))
-  // A program need not read its arguments.
+  // A program may ignore its arguments.
   child.stdin.on('error', () => {})
   child.stdin.end(JSON.stringify(args))
   try {

@@ -39,7 +39,7 @@ after(async () => {
   await rm(home, { recursive: true })
 })
 
-/** A command that goes on, and what it has written so far. */
+/** A running command, and its output so far. */
 function running(t: TestContext, args: string[], own = env) {
   const { process, ended } = startCommand(own, args)
   t.after(() => process.kill('SIGKILL'))
@@ -49,7 +49,7 @@ function running(t: TestContext, args: string[], own = env) {
   return { process, ended, said }
 }
 
-test('every operation that only streams has a command that does', () => {
+test('every streaming operation has a command', () => {
   const program = makeProgram({})
   addProjectsWatch(program)
   addTasksWatch(program)
@@ -58,7 +58,7 @@ test('every operation that only streams has a command that does', () => {
   assert.deepEqual(new Set(streams.map(({ command }) => command)), new Set(own))
 })
 
-test('a project is watched, an event a line as it happens, until Ctrl-C', timeout, async (t) => {
+test('projects watch prints one event per line until Ctrl-C', timeout, async (t) => {
   const [watching, raw] = [
     running(t, ['projects', 'watch', '--json']),
     running(t, ['api', 'GET', `${agents.slice(7, -7)}/events/stream`]),
@@ -87,7 +87,7 @@ test('a project is watched, an event a line as it happens, until Ctrl-C', timeou
   }
 })
 
-test('only the events that were asked for are shown, in columns of a pipe', timeout, async (t) => {
+test('projects watch with --events prints only these events, in columns when piped', timeout, async (t) => {
   const { process, ended, said } = running(t, ['projects', 'watch', '--events', 'project.*,agent.status'])
   await eventually(async () => said.stdout.includes('project.snapshot\t'))
   const { body: agent } = await service.send('POST', agents, {
@@ -99,7 +99,7 @@ test('only the events that were asked for are shown, in columns of a pipe', time
   assert.equal((await ended).code, 130)
 })
 
-test('a log is followed until Ctrl-C', timeout, async (t) => {
+test('agents logs --follow prints new entries until Ctrl-C', timeout, async (t) => {
   const { body: agent } = await service.send('POST', agents, {
     body: { name: 'logs', config: { model: 'builtin/echo' } },
   })
@@ -110,7 +110,7 @@ test('a log is followed until Ctrl-C', timeout, async (t) => {
   assert.equal((await ended).code, 130)
 })
 
-test('a download comes as it is made, and a file of it is there only whole', timeout, async (t) => {
+test('a download is streamed, and its file appears only when it is complete', timeout, async (t) => {
   const path = join(home, 'audit.ndjson')
   const piped = await runCommand(env, ['audit', 'export'])
   const filed = await runCommand(env, ['audit', 'export', '--output', path])
@@ -123,7 +123,7 @@ test('a download comes as it is made, and a file of it is there only whole', tim
   assert.ok(entries(piped.stdout).length > 1, piped.stdout)
   assert.deepEqual(entries(await readFile(path, 'utf8')).slice(0, 3), entries(piped.stdout).slice(0, 3))
 
-  // One half of an answer, and then the other, or its end.
+  // The first half of a response, and then the second, or a cut.
   const halves = Promise.withResolvers<'end' | 'break'>()
   const server = createServer(async (_, response) => {
     response.writeHead(200, { 'content-type': 'application/x-ndjson' }).write('{"first":1}\n')
@@ -141,7 +141,7 @@ test('a download comes as it is made, and a file of it is there only whole', tim
   for (const { ended } of [toPipe, toFile]) {
     const { code, stderr } = await ended
     assert.equal(code, 1)
-    assert.match(stderr, /broke off before its end/)
+    assert.match(stderr, /was cut off before its end/)
   }
   assert.ok(!existsSync(broken) && !existsSync(`${broken}.${toFile.process.pid}.part`))
 })

@@ -3,7 +3,7 @@ import { stat } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { UsageError } from '../failure.ts'
 
-/** A file of this machine, read as it is sent, and its name. Throws where it cannot be read. */
+/** A local file, which is read while it is sent, and its name. Throws `UsageError` if it cannot be read. */
 export async function fileToSend(path: string): Promise<{ content: Blob; name: string }> {
   try {
     if (!(await stat(path)).isFile()) throw new UsageError(`${path} is not a file.`)

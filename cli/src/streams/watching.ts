@@ -11,8 +11,8 @@ import type { Output } from '../output/output.ts'
 import { approvalOf, decide } from './asking.ts'
 
 /**
- * Shows a task to its end; Ctrl-C leaves it. `mayCancel`: who watches gave the task, so Ctrl-C asks whether it is to be canceled, and what it
- * waits for a person's leave to do is asked here.
+ * Shows a task until it ends; Ctrl-C stops watching. With `mayCancel` the command has created the task, so Ctrl-C asks whether
+ * to cancel it, and its approvals are asked for in the terminal.
  */
 export async function watch(
   context: Context,
@@ -44,7 +44,7 @@ export async function watch(
       }
       return client.tasks.get(project, task_id)
     }
-    // After Ctrl-C the user's answer counts, not the end of the stream.
+    // After Ctrl-C the user's answer decides, not the end of the stream.
     const task = await Promise.race([
       stream().catch((error: unknown) => left ?? Promise.reject(asError(error))),
       interrupted.promise,
@@ -58,7 +58,7 @@ export async function watch(
   }
 }
 
-/** Always throws: the task was left, or canceled. */
+/** Handles Ctrl-C; always throws the outcome. */
 async function leave(
   context: Context,
   client: Cadre,
@@ -73,7 +73,7 @@ async function leave(
   return leaveTask(client, await context.project(), task_id, isCanceled).finally(() => stop.abort())
 }
 
-/** Cancels a task or lets it go on, as the user decided; always throws the outcome. */
+/** Cancels a task or lets it run, as the user decided; always throws the outcome. */
 export async function leaveTask(client: Cadre, project: string, task_id: string, isCanceled: boolean): Promise<never> {
   if (isCanceled) await client.tasks.cancel(project, task_id, { reason: 'Canceled at a terminal' })
   throw new Interrupted(
@@ -84,27 +84,27 @@ export async function leaveTask(client: Cadre, project: string, task_id: string,
 /** Exit codes of commands that show a task to its end. */
 export const taskExits = {
   0: 'The task completed.',
-  1: 'It failed, was canceled or expired, or could not be shown to its end; standard error says which.',
-  130: 'Interrupted by Ctrl-C; standard error says whether the task was canceled or keeps running.',
+  1: 'The task failed, was canceled or expired, or could not be shown to its end; see standard error.',
+  130: 'Interrupted by Ctrl-C; standard error shows whether the task was canceled or keeps running.',
 }
 
-/** How a task ended that did not complete, after its id. */
+/** Messages for tasks that did not complete. */
 const ends: Partial<Record<Task['status'], string>> = {
   failed: 'failed',
   canceled: 'was canceled',
   expired: 'expired',
 }
 
-/** Fails unless a task ended well. */
+/** Throws unless a task has completed. */
 export function mustHaveCompleted({ id, status }: Task): void {
   if (status !== 'completed')
     throw new CommandFailure(`${id} ${ends[status] ?? `is ${status}`}.`, `cadre tasks steps ${id}`)
 }
 
-/** What `--data` does, for its help; `--data-only` where `--data` is the body of the request. */
-export const dataOnlyText = 'Writes `output.data` of the task alone, as JSON; ends with 1 where the task has none.'
+/** Help of `--data`, or of `--data-only` for commands whose `--data` is the body. */
+export const dataOnlyText = 'Print only `output.data` of the task, as JSON; exit with 1 if it has none.'
 
-/** Writes the data of a task's output, and nothing else. Throws `CommandFailure` where there are none. */
+/** Writes only the data of a task's output. Throws `CommandFailure` without data. */
 export function writeData(out: Output, { id, status, output, error }: Task): void {
   if (status !== 'completed') {
     const why = error ? `: ${error.message} [${error.code}]` : ''
@@ -119,7 +119,7 @@ export function writeData(out: Output, { id, status, output, error }: Task): voi
   out.data(output.data)
 }
 
-/** What was thrown, as an error. */
+/** Converts a thrown value to an `Error`. */
 export function asError(error: unknown): Error {
   return error instanceof Error ? error : new Error(String(error))
 }

@@ -6,12 +6,12 @@ import type { Context } from '../../context.ts'
 import { UsageError } from '../../failure.ts'
 import { plain } from '../../output/plain.ts'
 
-/** What clients of other protocols need to use an agent. */
+/** `cadre agents connect`. */
 export const addAgentsConnect: AddCommand = (program) =>
   define(program, 'agents connect', {
-    summary: 'Show how clients of other protocols use an agent.',
+    summary: 'Show the settings for clients of other protocols.',
     description:
-      'Prints settings and commands with the addresses and names of this agent. They read the API key from CADRE_API_KEY; a key needs `tasks:write` and, for MCP, `agents:read`.',
+      'Prints settings and commands with the URL and the name of this agent. They read the API key from CADRE_API_KEY; the key needs `tasks:write` and, for MCP, `agents:read`.',
     args: ['<agent>'],
     examples: [
       'cadre agents connect agent_01jcm3x5v8f9a2b4c6d8e0g2h4 --as openai',
@@ -20,7 +20,7 @@ export const addAgentsConnect: AddCommand = (program) =>
     ],
     async run(context, [named = ''], { as }) {
       const protocol = doorNames.find((one) => one === as)
-      if (!protocol) throw new UsageError(`--as is one of ${doorNames.join(', ')}.`)
+      if (!protocol) throw new UsageError(`--as must be one of ${doorNames.join(', ')}.`)
       const { out, base_url } = context
       const project_id = await context.project()
       const agent = await agentOf(context, project_id, named)
@@ -37,13 +37,15 @@ export const addAgentsConnect: AddCommand = (program) =>
       }
       const change = JSON.stringify(publishing(protocol))
       if (!published)
-        out.note(`The agent is not published to this protocol: cadre agents update ${agent.id} --config '${change}'`)
+        out.note(
+          `The agent is not published to this protocol. Run: cadre agents update ${agent.id} --config '${change}'`,
+        )
       const setting = doorSetting(protocol)
-      if (setting) out.note(`The service has to serve it: ${setting}.`)
+      if (setting) out.note(`The service must serve this protocol. Set ${setting}.`)
     },
   }).requiredOption('--as <protocol>', `The protocol of the client: ${doorNames.join(', ')}.`)
 
-/** An agent by its id, or by its name in the project. */
+/** Finds an agent by id, or by name in the project. */
 async function agentOf(context: Context, project: string, named: string): Promise<Agent> {
   const { agents } = context.client()
   if (named.startsWith('agent_')) return agents.get(project, named)

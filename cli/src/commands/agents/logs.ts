@@ -8,18 +8,18 @@ import { plain } from '../../output/plain.ts'
 
 const levels = ['debug', 'info', 'warn', 'error'] as const
 const poll_ms = 1000
-/** Entries that were made later may be read earlier: so far back each look begins. */
+/** Overlap of polls, because entries may become visible out of order. */
 const overlap_ms = 5000
-/** While it follows: a service that is started again is waited for. */
+/** Retries while following a log, so that a restart of the service does not end it. */
 const retriesMax = 20
 const limitDefault = 100
 
-/** An agent's log. */
+/** `cadre agents logs`. */
 export const addAgentsLogs: AddCommand = (program) =>
   define(program, 'agents logs', {
     summary: "Read an agent's log.",
     description:
-      'The newest entries, the oldest of them first; --since and --until read what is kept of the past. -f goes on with what is written; --json writes each entry on its line.',
+      'Prints the newest entries in chronological order; --since and --until select a period. -f waits for new entries. --json prints one entry per line.',
     args: ['<agent_id>'],
     examples: [
       'cadre agents logs agent_01jcm3x5v8f9a2b4c6d8e0g2h4 -f --level error',
@@ -31,11 +31,12 @@ export const addAgentsLogs: AddCommand = (program) =>
       { follow, level: given, limit = String(limitDefault), since, until, search, task },
     ) {
       const level = levels.find((one) => one === given)
-      if (given !== undefined && level === undefined) throw new UsageError(`--level is one of ${levels.join(', ')}.`)
+      if (given !== undefined && level === undefined)
+        throw new UsageError(`--level must be one of ${levels.join(', ')}.`)
       const max = Number(limit)
-      if (!Number.isSafeInteger(max) || max < 1) throw new UsageError('--limit must be a whole number from 1.')
+      if (!Number.isSafeInteger(max) || max < 1) throw new UsageError('--limit must be an integer of at least 1.')
       const [start_time, end_time] = [momentOf('--since', since), momentOf('--until', until)]
-      if (follow && end_time !== undefined) throw new UsageError('--until and --follow say opposite things.')
+      if (follow && end_time !== undefined) throw new UsageError('--until and --follow cannot be combined.')
       const filter = {
         level,
         ...(typeof search === 'string' ? { search } : {}),
@@ -57,7 +58,7 @@ export const addAgentsLogs: AddCommand = (program) =>
       const newest = await list(between, max + 1)
       const first = newest.slice(0, max).reverse()
       for (const entry of first) show(entry)
-      if (newest.length > max) out.note(`There are older ones: --limit shows more than ${max}.`)
+      if (newest.length > max) out.note(`There are older entries. Use --limit to show more than ${max}.`)
       if (!follow) return
       let seen = countsOf(first)
       let last = first.at(-1)?.timestamp ?? new Date().toISOString()
@@ -81,15 +82,15 @@ export const addAgentsLogs: AddCommand = (program) =>
       })
     },
   })
-    .option('-f, --follow', 'Goes on with what is written, until Ctrl-C.')
-    .option('--since <time>', `Only entries from then on. ${momentHint}`)
-    .option('--until <time>', `Only entries before then. ${momentHint}`)
-    .option('--search <text>', 'Only entries whose message contains this, in any case.')
+    .option('-f, --follow', 'Print new entries until Ctrl-C.')
+    .option('--since <time>', `Only entries from this time. ${momentHint}`)
+    .option('--until <time>', `Only entries before this time. ${momentHint}`)
+    .option('--search <text>', 'Only entries whose message contains this text, in any case.')
     .option('--task <task_id>', 'Only entries of this task.')
     .option('--level <level>', `Only entries of this level: ${levels.join(', ')}.`)
-    .option('--limit <number>', `Entries to begin with; ${limitDefault} where nothing is said.`)
+    .option('--limit <number>', `Number of entries; ${limitDefault} by default.`)
 
-/** Entries have no ids, and two may be alike: how often each is there. */
+/** Counts equal entries, because entries have no ids. */
 function countsOf(entries: readonly LogEntry[]): Map<string, number> {
   const counts = new Map<string, number>()
   for (const entry of entries) counts.set(JSON.stringify(entry), (counts.get(JSON.stringify(entry)) ?? 0) + 1)

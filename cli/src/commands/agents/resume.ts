@@ -1,9 +1,9 @@
 import { define, type AddCommand } from '../../define.ts'
 
-/** Starts a paused agent again. */
+/** `cadre agents resume`. */
 export const addAgentsResume: AddCommand = (program) =>
   define(program, 'agents resume', {
-    summary: 'Let a paused agent go on.',
+    summary: 'Start a paused agent.',
     description: 'The same as `agents start`.\n\nPOST /api/v1/projects/{project_id}/agents/{agent_id}/start',
     args: ['<agent_id>'],
     examples: ['cadre agents resume agent_01jcm3x5v8f9a2b4c6d8e0g2h4'],

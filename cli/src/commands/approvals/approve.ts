@@ -2,11 +2,11 @@ import { define, type AddCommand } from '../../define.ts'
 import { json, text } from '../../operations/fields.ts'
 import { UsageError } from '../../failure.ts'
 
-/** Approves a call. */
+/** `cadre approvals approve`. */
 export const addApprovalsApprove: AddCommand = (program) =>
   define(program, 'approvals approve', {
     summary: 'Approve a call of a tool.',
-    description: '--arguments makes the call with others than the model wanted; the schema of the tool checks them.',
+    description: '--arguments replaces the arguments of the model; they must match the schema of the tool.',
     args: ['<approval_id>'],
     examples: [`cadre approvals approve appr_01jcm3x5v8f9a2b4c6d8e0g2h4 --arguments '{"order":4712}'`],
     async run(context, [approval_id = ''], { arguments: edited, reason, result }) {
@@ -23,6 +23,6 @@ export const addApprovalsApprove: AddCommand = (program) =>
       context.out.entry(await context.client().approvals.resolve(await context.project(), approval_id, body))
     },
   })
-    .option('--arguments <json>', 'Other arguments: JSON, @file, or - for standard input.')
+    .option('--arguments <json>', 'Arguments for the call: JSON, @file, or - for standard input.')
     .option('--reason <text>', 'Why.')
-    .option('--result <text>', 'Of a recovery: the call is done, and this was its result.')
+    .option('--result <text>', 'For a call of unknown outcome: it was done, with this result.')

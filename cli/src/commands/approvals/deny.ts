@@ -1,9 +1,9 @@
 import { define, type AddCommand } from '../../define.ts'
 
-/** Refuses a call. */
+/** `cadre approvals deny`. */
 export const addApprovalsDeny: AddCommand = (program) =>
   define(program, 'approvals deny', {
-    summary: 'Refuse a call of a tool.',
+    summary: 'Deny a call of a tool.',
     description: 'The model reads the reason as the result of its call.',
     args: ['<approval_id>'],
     examples: ["cadre approvals deny appr_01jcm3x5v8f9a2b4c6d8e0g2h4 --reason 'This order has been shipped.'"],

@@ -2,10 +2,10 @@ import { changeProfile, settingNames } from '../../config/config.ts'
 import { define, type AddCommand } from '../../define.ts'
 import { UsageError } from '../../failure.ts'
 
-/** Keeps a setting in the profile. */
+/** `cadre config set`. */
 export const addConfigSet: AddCommand = (program) =>
   define(program, 'config set', {
-    summary: 'Keep a setting in the profile.',
+    summary: 'Store a setting in the profile.',
     description: 'Settings of a profile: base_url, project, oauth_client_id.',
     args: ['<name>', '<value>'],
     examples: ['cadre config set base_url https://cadre.example', 'cadre config set project 42 --profile staging'],
@@ -17,6 +17,7 @@ export const addConfigSet: AddCommand = (program) =>
 /** The name of a setting that profiles have. Throws `UsageError`. */
 export function kept(name: string): string {
   const names = settingNames.filter((one) => one !== 'profile')
-  if (!names.some((one) => one === name)) throw new UsageError(`${name} is none of ${names.join(', ')}.`)
+  if (!names.some((one) => one === name))
+    throw new UsageError(`The setting must be one of ${names.join(', ')}, not ${name}.`)
   return name
 }

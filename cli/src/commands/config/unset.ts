@@ -2,11 +2,11 @@ import { changeProfile } from '../../config/config.ts'
 import { define, type AddCommand } from '../../define.ts'
 import { kept } from './set.ts'
 
-/** Removes a setting from the profile. */
+/** `cadre config unset`. */
 export const addConfigUnset: AddCommand = (program) =>
   define(program, 'config unset', {
     summary: 'Remove a setting from the profile.',
-    description: 'What comes after it then counts: the default, or nothing.',
+    description: 'The default then applies, if there is one.',
     args: ['<name>'],
     examples: ['cadre config unset project'],
     async run({ env, profile }, [name = '']) {

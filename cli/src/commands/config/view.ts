@@ -1,12 +1,12 @@
 import { define, type AddCommand } from '../../define.ts'
 import { settingNames } from '../../config/config.ts'
 
-/** Every setting with where it comes from. */
+/** `cadre config view`. */
 export const addConfigView: AddCommand = (program) =>
   define(program, 'config view', {
-    summary: 'Show every setting, and where it comes from.',
+    summary: 'Show every setting and its source.',
     description:
-      'Flags come before the environment, that before .cadre.json of this folder or one above it, that before the profile in the file of the user, and that before defaults.',
+      'Precedence: flags, environment, .cadre.json of this folder or a parent, the profile in the user file, defaults.',
     examples: ['cadre config view'],
     async run({ settings, out, login, env, base_url }) {
       const credential = env.CADRE_API_KEY

@@ -5,17 +5,17 @@ import { define, type AddCommand } from '../../define.ts'
 import { CommandFailure } from '../../failure.ts'
 import { untilInterrupted } from '../../interrupt.ts'
 
-/** How often the service is asked whether the credential is connected. */
+/** Interval of polls for the connected credential. */
 const poll_ms = 1000
 
-/** Lets the service in at the issuer of a credential, by a browser. */
+/** `cadre credentials connect`. */
 export const addCredentialsConnect: AddCommand = (program) =>
   define(program, 'credentials connect', {
     summary: 'Connect a credential with its issuer.',
     description:
-      'Prints the address at the issuer where you let the service in, opens it in a browser where a terminal looks, and waits ' +
-      'until the credential is connected. The browser must be signed in to the service as the same user. With --json the ' +
-      'address goes to standard error.',
+      'Prints the URL at the issuer where you authorize the service, opens it in a browser if run in a terminal, and waits until ' +
+      'the credential is connected. The browser must be signed in to the service as the same user. With --json the URL is ' +
+      'printed to standard error.',
     args: ['<credential_id>'],
     examples: ['cadre credentials connect cred_01jcm3x5v8f9a2b4c6d8e0g2h4'],
     async run(context, [credential_id = '']) {
@@ -38,7 +38,7 @@ export const addCredentialsConnect: AddCommand = (program) =>
           }
         }
         throw new CommandFailure(
-          'The service was not let in within 10 minutes.',
+          'The service was not authorized within 10 minutes.',
           `cadre credentials connect ${credential_id}`,
         )
       })

@@ -2,11 +2,11 @@ import { define, type AddCommand } from '../../define.ts'
 import { untilInterrupted } from '../../interrupt.ts'
 import { fileToSend } from '../../streams/upload.ts'
 
-/** Uploads a file of this machine. */
+/** `cadre files upload`. */
 export const addFilesUpload: AddCommand = (program) =>
   define(program, 'files upload', {
     summary: 'Upload a file.',
-    description: 'The file gets an id, by which tasks name it. Its type is read from its bytes.',
+    description: 'The file gets an id, by which tasks refer to it. Its type is detected from its content.',
     args: ['<path>'],
     examples: ['cadre files upload invoice.pdf', 'cadre files upload scan.png --name receipt.png --jq .id'],
     async run(context, [path = ''], given) {
@@ -19,4 +19,4 @@ export const addFilesUpload: AddCommand = (program) =>
         await untilInterrupted(async (signal) => client.files.upload(project, file.content, { name }, { signal })),
       )
     },
-  }).option('--name <name>', 'What it is called, where not as on this machine.')
+  }).option('--name <name>', 'Name of the file; its local name by default.')

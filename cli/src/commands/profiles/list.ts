@@ -3,11 +3,11 @@ import { credentialsPath } from '../../config/credentials.ts'
 import { profileNames } from '../../config/profiles.ts'
 import { define, type AddCommand } from '../../define.ts'
 
-/** The profiles of a user. */
+/** `cadre profiles list`. */
 export const addProfilesList: AddCommand = (program) =>
   define(program, 'profiles list', {
     summary: 'List profiles.',
-    description: 'A profile is a service with a login, and a project to begin with.',
+    description: 'A profile is a service with a login and a selected project.',
     examples: ['cadre profiles list'],
     async run({ env, profile, out }) {
       const { profiles = {} } = readUserFile(env)

@@ -1,16 +1,16 @@
 import { changeProfile } from '../../config/config.ts'
 import { define, type AddCommand } from '../../define.ts'
 
-/** Chooses the project of a profile. */
+/** `cadre projects use`. */
 export const addProjectsUse: AddCommand = (program) =>
   define(program, 'projects use', {
-    summary: 'Choose the project that commands are about.',
-    description: 'Keeps it in the profile. --project and CADRE_PROJECT come before it.',
+    summary: 'Select the project of further commands.',
+    description: 'Stores it in the profile. --project and CADRE_PROJECT take precedence.',
     args: ['<project_id>'],
     examples: ['cadre projects use 42'],
     async run({ client, env, profile, out }, [project = '']) {
       const { id, name } = await client().projects.get(project)
       changeProfile(env, profile, { project: String(id) })
-      out.note(`Commands are now about ${name} (${id}).`)
+      out.note(`Selected the project ${name} (${id}).`)
     },
   })

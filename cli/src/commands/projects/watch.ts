@@ -3,12 +3,12 @@ import { define, type AddCommand } from '../../define.ts'
 import { untilInterrupted } from '../../interrupt.ts'
 import type { Output } from '../../output/output.ts'
 
-/** What happens in a project, as it happens. */
+/** `cadre projects watch`. */
 export const addProjectsWatch: AddCommand = (program) =>
   define(program, 'projects watch', {
-    summary: 'Show what happens in a project, as it happens.',
+    summary: 'Watch the events of a project.',
     description:
-      'One line for each event of its tasks and each new state of its agents; --json writes each as an object on its line. After a lost connection it goes on where it was. It ends with Ctrl-C.',
+      'Prints one line for each event of its tasks and each status change of its agents; --json prints one object per line. Resumes after a lost connection. Ends with Ctrl-C.',
     args: ['[project_id]'],
     examples: ['cadre projects watch', 'cadre projects watch --events task.completed,task.failed --json'],
     async run(context, [project_id], { events }) {
@@ -18,15 +18,18 @@ export const addProjectsWatch: AddCommand = (program) =>
       await untilInterrupted(async (signal) => {
         const stream = context.client().projects.stream(project, {
           signal,
-          onState: (state) => state === 'reconnecting' && out.note('The connection is lost; it is made again.'),
+          onState: (state) => state === 'reconnecting' && out.note('The connection was lost; reconnecting.'),
         })
         for await (const event of stream)
           if (wanted === undefined || wanted.some((name) => matches(event.type, name))) show(out, event)
       })
     },
-  }).option('--events <names>', 'Only events of these types, with commas between; task.* is all that begin so.')
+  }).option(
+    '--events <names>',
+    'Only events of these types, separated by commas; task.* is all types with that prefix.',
+  )
 
-/** Whether an event has a name, or begins as `task.*` says. */
+/** Whether an event type equals a name, or has the prefix of a name such as `task.*`. */
 export function matches(type: string, name: string): boolean {
   return name.endsWith('.*') ? type.startsWith(name.slice(0, -1)) : type === name
 }

@@ -28,8 +28,8 @@ function isUnknown(error: unknown): error is Interrupted | APIConnectionError {
 function unknownOutcome(cause: Interrupted | APIConnectionError, key: string): UnknownOutcome {
   const reason = cause instanceof Interrupted ? '' : `${cause.message} `
   return new UnknownOutcome(
-    `${reason}It is not known whether the task was created.`,
-    `the same command with --idempotency-key ${key} creates it once at most`,
+    `${reason}It is unknown whether the task was created.`,
+    `repeat the command with --idempotency-key ${key}, which creates the task at most once`,
     cause instanceof Interrupted ? exitCodes.interrupted : exitCodes.failed,
     cause,
   )
@@ -41,25 +41,28 @@ const { input, output_schema, agent_version } = createTask.body.properties as Re
 >
 const options = { output_schema, agent_version }
 
-/** A file of this machine that goes to the agent with the words. */
+/** A local file that is sent to the agent with the input. */
 type FileToSend = Awaited<ReturnType<typeof fileToSend>>
 
-/** Files that one command sends. */
+/** Maximum number of files of a command. */
 const filesMax = 20
 
-/** The files that the command names; throws before anything is sent for one that cannot be read. */
+/** Opens the files of the command; throws before anything is sent if one cannot be read. */
 async function filesOf({ file, inputJson }: Record<string, unknown>): Promise<FileToSend[]> {
   const paths = (file ?? []) as string[]
   if (paths.length > 0 && inputJson !== undefined)
-    throw new UsageError('--file goes with <input>; in --input-json a part names a file by its id.')
-  if (paths.length > filesMax) throw new UsageError(`One task takes ${filesMax} files of --file at most.`)
+    throw new UsageError(
+      '--file can only be combined with <input>. In --input-json, a part refers to a file by its id.',
+    )
+  if (paths.length > filesMax)
+    throw new UsageError(`A task takes at most ${filesMax} files with --file, not ${paths.length}.`)
   return Promise.all(paths.map(fileToSend))
 }
 
-/** Pictures by their names: the service checks the bytes. */
+/** Names of images; the service checks the content. */
 const pictures = /\.(png|jpe?g|gif|webp)$/i
 
-/** The request with the files, once they are uploaded, before its words. */
+/** Adds uploaded files to the request, before its text. */
 function withFiles(body: NewTask, files: readonly { id: string; name: string }[]): NewTask {
   if (files.length === 0) return body
   const parts = files.map(({ id, name }) => ({
@@ -70,10 +73,10 @@ function withFiles(body: NewTask, files: readonly { id: string; name: string }[]
   return { ...body, input: [{ role: 'user', content: [...parts, text] }] }
 }
 
-/** What the agent is asked, and how. */
+/** The body of the request. */
 async function bodyOf(commandName: string | undefined, given: Record<string, unknown>): Promise<NewTask> {
   if ((commandName === undefined) === (given.inputJson === undefined))
-    throw new UsageError('Say what the agent is asked: either <input>, or --input-json.')
+    throw new UsageError('Pass the input of the task either as <input> or with --input-json.')
   readOnce([
     ['<input>', commandName],
     ['--input-json', given.inputJson],
@@ -83,12 +86,12 @@ async function bodyOf(commandName: string | undefined, given: Record<string, unk
   return { ...(read as NewTask), ...(typeof given.thread === 'string' ? { thread_id: given.thread } : {}) }
 }
 
-/** Creates a task of an agent, and shows it. */
+/** `cadre tasks run`. */
 export const addTasksRun: AddCommand = (program) => {
   const command = define(program, 'tasks run', {
-    summary: 'Give an agent a task, and show it while it is worked on.',
+    summary: 'Create a task and watch it.',
     description:
-      'Ctrl-C asks whether it is to be canceled, also while it is still being sent; without an answer it goes on. `tasks create` has all that a task can be given.',
+      'Ctrl-C asks whether to cancel the task, also while it is still being sent; without an answer it keeps running. `tasks create` has all options of a task.',
     args: ['<agent_id>', '[input]'],
     examples: [
       "cadre tasks run agent_01jcm3x5v8f9a2b4c6d8e0g2h4 'What are your opening hours?'",
@@ -110,14 +113,14 @@ export const addTasksRun: AddCommand = (program) => {
       const key = typeof idempotencyKey === 'string' ? idempotencyKey : randomUUID()
       const uploaded: { id: string; name: string }[] = []
       for (const [i, { content, name }] of toSend.entries()) {
-        // A repeated command gets the files of the first one, so that its task is the same.
+        // A repeated command gets the files of the first one, so that it sends the same task.
         const idempotency = { idempotencyKey: `${key}-file-${i}` }
         const upload = (signal: AbortSignal) =>
           client.files.upload(project, content, { name }, { ...idempotency, signal })
         uploaded.push({ id: (await untilInterrupted(upload)).id, name })
       }
       const body = withFiles(asked, uploaded)
-      // Before the request: the user waits for a first sign of life.
+      // Before the request, to show progress at once.
       const view = new LiveView(context.out, { hasText: !dataOnly })
       const send = () =>
         untilInterrupted((signal) =>
@@ -130,9 +133,9 @@ export const addTasksRun: AddCommand = (program) => {
         .catch(async (error: unknown) => {
           const isInterrupted = error instanceof UnknownOutcome && error.cause instanceof Interrupted
           if (!isInterrupted || !context.canAsk) throw error
-          const question = 'The task may have been created already. Cancel it? It runs otherwise.'
+          const question = 'The task may already exist. Cancel it? Otherwise it runs.'
           const isCanceled = await confirm(context, question).catch(() => Promise.reject(asError(error)))
-          // The same key: it is the same task, whether or not the service had it.
+          // The same key returns the same task, whether or not the first request arrived.
           const { id: task_id } = await send()
           return leaveTask(client, project, task_id, isCanceled)
         })
@@ -142,15 +145,15 @@ export const addTasksRun: AddCommand = (program) => {
       else mustHaveCompleted(task)
     },
   })
-    .option('--thread <id>', 'The conversation that it goes on.')
+    .option('--thread <id>', 'The thread to continue.')
     .option(
       '--idempotency-key <key>',
-      'Gives the task once, however often the command is run with the same key within 24 hours.',
+      'Create the task once, even if the command is repeated with this key within 24 hours.',
     )
     .option('--data', dataOnlyText)
     .option(
       '--file <path>',
-      'A picture or document that goes to the agent with <input>; repeat it for more.',
+      'An image or document to send with <input>; can be repeated.',
       (path: string, before: string[] | undefined) => [...(before ?? []), path],
     )
   addJsonField(command, 'input')

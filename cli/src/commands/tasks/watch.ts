@@ -2,12 +2,12 @@ import { define, type AddCommand } from '../../define.ts'
 import { LiveView } from '../../output/live-view.ts'
 import { dataOnlyText, mustHaveCompleted, taskExits, watch, writeData } from '../../streams/watching.ts'
 
-/** Shows a task while it is worked on. */
+/** `cadre tasks watch`. */
 export const addTasksWatch: AddCommand = (program) =>
   define(program, 'tasks watch', {
-    summary: 'Show a task while it is worked on.',
+    summary: 'Watch a task until it ends.',
     description:
-      'Text as it is written, steps, tokens and cost; --json writes each event on its line. Ctrl-C leaves the task alone.',
+      'Prints text as it is written, steps, tokens and cost; --json prints one event per line. Ctrl-C does not affect the task.',
     args: ['<task_id>'],
     examples: [
       'cadre tasks watch task_01jcm3x5v8f9a2b4c6d8e0g2h4',
