@@ -183,6 +183,7 @@ test('every page has one heading and a separate title, also where nothing is', i
     [`/p/${project}/tasks/${done}`, 'What time is it?'],
     [`/p/${project}/tasks/task_00000000000000000000000000`, 'Task not found'],
     [`/p/${project}/agents/agent_00000000000000000000000000`, 'Agent not found'],
+    [`/p/${project}/tools/tool_00000000000000000000000000`, 'Tool not found'],
     ['/p/999999/agents', 'Project not found'],
     ['/nowhere', 'Page not found'],
   ] as const) {

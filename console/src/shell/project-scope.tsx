@@ -6,9 +6,8 @@ import { NotFoundError } from '#sdk/errors.ts'
 import { projectQuery, useProjectId } from '../api/queries.ts'
 import { paths } from '../paths.ts'
 import { ButtonLink } from '../ui/button.tsx'
-import { EmptyState } from '../ui/empty-state.tsx'
 import { LiveBadge } from './live-badge.tsx'
-import { ErrorBox } from '../ui/error-box.tsx'
+import { Missing } from '../ui/empty-state.tsx'
 
 export const lastProjectKey = 'cadre.project'
 
@@ -22,14 +21,13 @@ export function ProjectScope() {
   }, [project_id, isThere])
   if (error instanceof NotFoundError)
     return (
-      <EmptyState
-        isPage
-        title="Project not found"
-        actions={<ButtonLink {...paths.projects()}>All projects</ButtonLink>}
-      >
-        <p>It may have been deleted, or belong to another organization.</p>
-        <ErrorBox error={error} retry={() => void refetch()} />
-      </EmptyState>
+      <Missing
+        noun="Project"
+        reason="It may have been deleted, or belong to another organization."
+        error={error}
+        retry={() => void refetch()}
+        back={<ButtonLink {...paths.projects()}>All projects</ButtonLink>}
+      />
     )
   return (
     <LiveProvider key={project_id} project_id={project_id}>

@@ -71,7 +71,7 @@ export function DataTable<Row extends object>({
                 <input
                   type="checkbox"
                   aria-label="Select all on this page"
-                  className="block size-4 accent-(--accent)"
+                  className="block size-4"
                   checked={isAllChosen}
                   onChange={() => selection.change(new Set(isAllChosen ? [] : keys))}
                 />
@@ -126,7 +126,7 @@ const Row = memo(function Row<Row>({ id, row, columns, name, isChosen, isCurrent
           <input
             type="checkbox"
             aria-label={`Select ${name}`}
-            className="block size-4 accent-(--accent) max-sm:size-6"
+            className="block size-4 max-sm:size-6"
             checked={isChosen}
             onChange={() => toggle(id)}
           />

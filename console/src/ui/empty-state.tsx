@@ -1,5 +1,6 @@
 import type { ReactNode } from 'react'
 import { CodeBlock } from './copy.tsx'
+import { ErrorBox } from './error-box.tsx'
 import { usePageTitle } from './page.tsx'
 
 /** Where there is nothing yet: what it would be, and how the first one comes about. In a card it has no separate frame. */
@@ -35,5 +36,28 @@ export function EmptyState({
         {actions && <div className="mt-5 flex flex-wrap justify-center gap-2">{actions}</div>}
       </div>
     </div>
+  )
+}
+
+/** In place of the page of something that is not there. `back`: the way to those that are. */
+export function Missing({
+  noun,
+  reason = 'It may have been deleted, or belong to another project.',
+  error,
+  retry,
+  back,
+}: {
+  /** What it would be, as `Agent`. */
+  noun: string
+  reason?: string
+  error: unknown
+  retry: () => void
+  back: ReactNode
+}) {
+  return (
+    <EmptyState isPage title={`${noun} not found`} actions={back}>
+      <p>{reason}</p>
+      <ErrorBox error={error} retry={retry} />
+    </EmptyState>
   )
 }

@@ -68,7 +68,7 @@ export function SearchInput({ label, className = '!w-56', ...props }: ComponentP
 export function Checkbox({ label, className = '', ...props }: ComponentProps<'input'> & { label: ReactNode }) {
   return (
     <label className={`flex min-h-6 items-center gap-2 ${className}`}>
-      <input type="checkbox" {...props} className="size-4 shrink-0 accent-(--accent)" />
+      <input type="checkbox" {...props} className="size-4 shrink-0" />
       {label}
     </label>
   )

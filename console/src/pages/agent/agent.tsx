@@ -14,8 +14,8 @@ import { ButtonLink, IconButton } from '../../ui/button.tsx'
 import { CopyId } from '../../ui/copy.tsx'
 import { CopyAsCurl, copyCurl, curlOf } from '../../ui/copy-as-curl.tsx'
 import { ConfirmDialog } from '../../ui/confirm-dialog.tsx'
-import { EmptyState } from '../../ui/empty-state.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
+import { Missing } from '../../ui/empty-state.tsx'
 import { Menu, MenuItem } from '../../ui/menu.tsx'
 import { PageHeader } from '../../ui/page.tsx'
 import { Skeleton } from '../../ui/skeleton.tsx'
@@ -57,14 +57,12 @@ export default function AgentPage() {
   const tab = tabs.find(({ id }) => id === search.tab) ?? tabs[0]
   if (error instanceof NotFoundError && !data)
     return (
-      <EmptyState
-        isPage
-        title="Agent not found"
-        actions={<ButtonLink {...paths.agents(project_id)}>All agents</ButtonLink>}
-      >
-        <p>It may have been deleted, or belong to another project.</p>
-        <ErrorBox error={error} retry={() => void refetch()} />
-      </EmptyState>
+      <Missing
+        noun="Agent"
+        error={error}
+        retry={() => void refetch()}
+        back={<ButtonLink {...paths.agents(project_id)}>All agents</ButtonLink>}
+      />
     )
   if (!data) return error ? <ErrorBox error={error} retry={() => void refetch()} /> : <Skeleton />
   const { agent } = data

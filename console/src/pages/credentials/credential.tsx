@@ -66,6 +66,7 @@ export default function CredentialPage() {
       title={data?.name ?? 'Credential'}
       parent={<Link {...paths.credentials(project_id)}>Credentials</Link>}
       path={`/api/v1/projects/${project_id}/credentials/${id}`}
+      missing={{ noun: 'Credential', error, retry: refetch }}
       actions={
         <>
           {data && isConnectable(data) && <ConnectButton project_id={project_id} credential={data} refused={refused} />}

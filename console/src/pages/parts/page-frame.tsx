@@ -1,8 +1,10 @@
 import { Ellipsis } from 'lucide-react'
 import type { ReactNode } from 'react'
+import { NotFoundError } from '#sdk/errors.ts'
 import { Button, IconButton } from '../../ui/button.tsx'
 import { CopyAsCurl, copyCurl, curlOf } from '../../ui/copy-as-curl.tsx'
 import { Menu, MenuItem } from '../../ui/menu.tsx'
+import { Missing } from '../../ui/empty-state.tsx'
 import { PageHeader } from '../../ui/page.tsx'
 
 /** Something that can be done on a page, beside what is done most. */
@@ -27,6 +29,7 @@ export function PageFrame({
   more = [],
   path,
   query,
+  missing,
   children,
 }: {
   title: string
@@ -36,9 +39,13 @@ export function PageFrame({
   more?: readonly PageAction[]
   path: string
   query?: object
+  /** What the page is about, where it can be missing: `parent` is then the way back. */
+  missing?: { noun: string; error: unknown; retry: () => unknown }
   children: ReactNode
 }) {
   const request = query ? { query } : {}
+  if (missing?.error instanceof NotFoundError)
+    return <Missing noun={missing.noun} error={missing.error} retry={() => void missing.retry()} back={parent} />
   return (
     <>
       <PageHeader

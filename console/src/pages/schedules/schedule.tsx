@@ -94,6 +94,7 @@ export default function SchedulePage() {
       title={data?.name ?? 'Schedule'}
       parent={<Link {...paths.schedules(project_id)}>Schedules</Link>}
       path={`/api/v1/projects/${project_id}/schedules/${id}`}
+      missing={{ noun: 'Schedule', error, retry: refetch }}
       actions={
         <>
           <Button kind="primary" reason={mayNot} disabled={run.isPending} onClick={() => run.mutate()}>

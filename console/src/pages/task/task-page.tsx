@@ -13,7 +13,7 @@ import { LogsView } from './logs-view.tsx'
 import { paths } from '../../paths.ts'
 import { Button, ButtonLink } from '../../ui/button.tsx'
 import { Choices } from '../../ui/choices.tsx'
-import { EmptyState } from '../../ui/empty-state.tsx'
+import { EmptyState, Missing } from '../../ui/empty-state.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
 import { fullHeight, usePageTitle } from '../../ui/page.tsx'
 import { useSearchState } from '../../search-state.ts'
@@ -94,14 +94,13 @@ export function TaskPage() {
       <div className={fullHeight}>
         <div className="p-5">
           {isGone ? (
-            <EmptyState
-              isPage
-              title="Task not found"
-              actions={<ButtonLink {...paths.tasks(project)}>All tasks</ButtonLink>}
-            >
-              <p>It may have been removed with its agent, or belong to another project.</p>
-              <ErrorBox error={live.error} retry={() => window.location.reload()} />
-            </EmptyState>
+            <Missing
+              noun="Task"
+              reason="It may have been removed with its agent, or belong to another project."
+              error={live.error}
+              retry={() => window.location.reload()}
+              back={<ButtonLink {...paths.tasks(project)}>All tasks</ButtonLink>}
+            />
           ) : live.error !== undefined ? (
             <ErrorBox error={live.error} retry={() => window.location.reload()} />
           ) : (

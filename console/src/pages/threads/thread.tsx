@@ -93,6 +93,7 @@ export default function ThreadPage() {
         </span>
       }
       path={`/api/v1/projects/${project_id}/threads/${id}/messages`}
+      missing={{ noun: 'Thread', error: thread.error, retry: thread.refetch }}
       actions={
         <>
           <Button kind="danger" reason={mayNotDelete} onClick={() => setParams({ panel: 'delete' })}>

@@ -58,6 +58,7 @@ export default function ToolPage() {
       parent={<Link {...paths.tools(project_id)}>Tools</Link>}
       lead={data?.description}
       path={`/api/v1/projects/${project_id}/tools/${id}`}
+      missing={{ noun: 'Tool', error, retry: refetch }}
       actions={
         <>
           {mayNot === undefined ? (

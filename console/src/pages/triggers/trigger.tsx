@@ -78,6 +78,7 @@ export default function TriggerPage() {
       title={data?.name ?? 'Trigger'}
       parent={<Link {...paths.triggers(project_id)}>Triggers</Link>}
       path={`/api/v1/projects/${project_id}/triggers/${id}`}
+      missing={{ noun: 'Trigger', error, retry: refetch }}
       actions={
         <>
           <Button

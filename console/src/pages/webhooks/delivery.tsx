@@ -47,6 +47,7 @@ export default function DeliveryPage() {
       title={data?.event ?? 'Delivery'}
       parent={<Link {...paths.webhook(webhook_id)}>{webhook.data?.url ?? 'Webhook'}</Link>}
       path={`/api/v1/webhooks/${webhook_id}/deliveries/${id}`}
+      missing={{ noun: 'Delivery', error: delivery.error, retry: delivery.refetch }}
       actions={
         <Button kind="primary" onClick={() => redeliver.mutate()} disabled={redeliver.isPending || !data} reason={off}>
           {data?.status === 'pending' ? 'Send now' : 'Redeliver'}

@@ -75,6 +75,7 @@ export default function WebhookPage() {
       title={data ? hostOf(data.url) : 'Webhook'}
       parent={<Link {...paths.webhooks()}>Webhooks</Link>}
       path={`/api/v1/webhooks/${id}`}
+      missing={{ noun: 'Webhook', error: webhook.error, retry: webhook.refetch }}
       actions={
         <Button kind="primary" onClick={() => test.mutate()} disabled={test.isPending} reason={off}>
           Send test event
