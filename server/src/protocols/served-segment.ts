@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { FastifyReply } from 'fastify'
 import { Problem } from '#contract/core/problems.ts'
 import type { Context } from '../context.ts'
@@ -47,6 +48,8 @@ export async function streamSegment(
   fold: SegmentFold,
   telling: Telling,
 ): Promise<undefined> {
+  // The request to the model leaves first, as in `streamTask`.
+  if (source.fresh) await nextTurn()
   const signal = untilClosed(reply)
   const response = reply.raw
   const headers = reply.getHeaders() as Record<string, string>

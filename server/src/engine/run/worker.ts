@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises'
+import { setImmediate as nextTurn, setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { isBuiltinTool } from '#contract/tools/tools.ts'
 import type { Bus } from '../../events/streams/streams-bus.ts'
@@ -330,8 +330,13 @@ export class Worker {
       // No claim may still be in progress when the slots are released.
       await Promise.allSettled(claims)
       changes = await Promise.all(claims)
+      const storing = store(changes)
+      // Who awaits it below handles its failure.
+      storing.catch(() => {})
+      // The statement leaves first; the requests are prepared while PostgreSQL is at work.
+      await nextTurn()
       for (const run of runs) prepareCall(run, this.#context)
-      stored = await store(changes)
+      stored = await storing
     } catch (error) {
       giveUp()
       throw error

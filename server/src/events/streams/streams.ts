@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { once } from 'node:events'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { isFinished, isTerminalEvent, type LiveEventType, type TaskState } from '#contract/tasks/task-lifecycle.ts'
 import type { Fragment, Sql } from '../../platform/postgres/database.ts'
 import { isRest, type Hub, type TaskEvent } from './streams-hub.ts'
@@ -146,8 +147,10 @@ class TaskStream {
   }
 
   async run(): Promise<void> {
+    const { status = 200, headers, fresh } = this.#options
+    // The request to the model leaves first: its connection writes at the end of the turn, and this head takes as long as an answer.
+    if (fresh) await nextTurn()
     if (this.#closed.signal.aborted) return
-    const { status = 200, headers } = this.#options
     this.#response.writeHead(status, {
       ...headers,
       'content-type': 'text/event-stream; charset=utf-8',
