@@ -47,7 +47,7 @@ test('`cadre webhooks listen` goes on when the service is killed and comes back,
   ends.push(async () => listening.process.kill('SIGKILL'))
   let said = ''
   listening.process.stderr!.on('data', (text: string) => (said += text))
-  await eventually(async () => /passes project\.created on/.test(said))
+  await eventually(async () => /forwards project\.created to/.test(said))
 
   assert.equal((await send('POST', '/api/v1/projects', { body: { name: 'before' } })).status, 201)
   // Whether it was delivered by now is left to chance: the commit is what counts.

@@ -162,7 +162,7 @@ test(
       const { ended, screen, type } = terminal(t, `tasks run ${agent_id} ${input} --base-url ${url}`)
       await eventually(async () => losing)
       type('\u0003')
-      await eventually(async () => screen().includes('runs otherwise'))
+      await eventually(async () => screen().includes('Otherwise it runs'))
       type(answer)
       assert.equal(await ended, 130, screen())
       const { body } = await service.send('GET', `${path}/agents/${agent_id}/tasks`)

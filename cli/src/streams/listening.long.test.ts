@@ -87,7 +87,7 @@ test('signed events are forwarded unchanged to a program, and its responses to t
 test('the next command deletes the webhook of a killed command, and keeps that of a running one', async (t) => {
   const args = ['webhooks', 'listen', '--forward-to', 'http://127.0.0.1:9/hooks', '--events', 'project.deleted']
   const listens = async (command: ReturnType<typeof start>) =>
-    eventually(async () => /(\w+) passes/.exec(command.said.err)?.[1])
+    eventually(async () => /(\w+) forwards/.exec(command.said.err)?.[1])
   const statusOf = async (id: string) => (await service.send('GET', `/api/v1/webhooks/${id}`)).status
   const [killed, running] = [start(args), start(args)]
   t.after(() => [killed, running].forEach((command) => command.process.kill('SIGKILL')))
@@ -98,7 +98,7 @@ test('the next command deletes the webhook of a killed command, and keeps that o
   const next = start(args)
   t.after(() => next.process.kill('SIGKILL'))
   const own = await listens(next)
-  assert.match(next.said.err, new RegExp(`${left} is removed`))
+  assert.match(next.said.err, new RegExp(`Deleted the webhook ${left}`))
   assert.deepEqual([await statusOf(left), await statusOf(kept)], [404, 200])
   running.process.kill('SIGTERM')
   next.process.kill('SIGHUP')

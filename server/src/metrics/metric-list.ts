@@ -37,7 +37,7 @@ export const metricSections = {
     },
     cadre_collector_up: {
       type: 'gauge',
-      help: '1 where a part of this page could be read from the database; where 0 its metrics are left out.',
+      help: '1 if a part of this page could be read from the database; if 0, its metrics are omitted.',
       labels: { collector: '`tasks` or `webhooks`' },
     },
   },
@@ -47,23 +47,23 @@ export const metricSections = {
       help: 'Requests that were answered.',
       labels: {
         operation:
-          'as in the reference of operations; the path of a page, a probe or OAuth; `unknown` where there is none',
+          'as in the reference of operations; the path of a page, a probe or OAuth; `unknown` for any other path',
         method: 'HTTP method',
-        status: 'HTTP status; 499 where the client went away first',
+        status: 'HTTP status; 499 if the client closed the connection first',
       },
     },
     cadre_http_request_duration_seconds: {
       type: 'histogram',
-      help: 'Time until a request was answered. Streams and waits are not in it.',
+      help: 'Duration of requests, without streams and waits.',
       labels: { operation: 'as above' },
       buckets: request_buckets,
     },
     cadre_http_requests_in_flight: {
       type: 'gauge',
-      help: 'Requests that are being answered; streams and waits are not in it.',
+      help: 'Requests in progress, without streams and waits.',
       labels: {},
     },
-    cadre_http_streams_open: { type: 'gauge', help: 'Streams and waits that are open.', labels: {} },
+    cadre_http_streams_open: { type: 'gauge', help: 'Open streams and waits.', labels: {} },
     cadre_http_rate_limited_total: {
       type: 'counter',
       help: 'Requests that were refused by a rate limit.',
@@ -78,7 +78,7 @@ export const metricSections = {
     },
     cadre_tasks_oldest_queued_age_seconds: {
       type: 'gauge',
-      help: 'How long the oldest task waits for a worker that nothing but a free slot keeps from running; 0 where there is none.',
+      help: 'Age of the oldest task that only waits for a free slot; 0 if there is none.',
       labels: {},
     },
     cadre_task_ends_total: {
@@ -88,7 +88,7 @@ export const metricSections = {
     },
     cadre_steps_total: {
       type: 'counter',
-      help: 'Steps of tasks that ended, by this process; a step that is tried again fails once each time.',
+      help: 'Steps of tasks that ended, by this process; a retried step counts as failed each time.',
       labels: { type: 'as in the reference of life cycles', status: '`completed` or `failed`' },
     },
     cadre_model_calls_total: {
@@ -101,13 +101,13 @@ export const metricSections = {
     },
     cadre_model_call_duration_seconds: {
       type: 'histogram',
-      help: 'Time of a call of a model, whatever its outcome.',
+      help: 'Duration of calls of models, with any outcome.',
       labels: { provider: 'as above' },
       buckets: call_buckets,
     },
     cadre_model_tokens_total: {
       type: 'counter',
-      help: 'Tokens, as providers counted them.',
+      help: 'Tokens as counted by providers.',
       labels: { provider: 'as above', kind: '`input`, of which `cached_input`, and `output`' },
     },
     cadre_tool_calls_total: {
@@ -120,7 +120,7 @@ export const metricSections = {
     },
     cadre_tool_call_duration_seconds: {
       type: 'histogram',
-      help: 'Time of a call of a tool, whatever its outcome. Calls of `client` tools are not in it.',
+      help: 'Duration of calls of tools, with any outcome, without `client` tools.',
       labels: { kind: 'as above' },
       buckets: call_buckets,
     },
@@ -131,26 +131,30 @@ export const metricSections = {
     },
     cadre_client_tool_calls_oldest_pending_age_seconds: {
       type: 'gauge',
-      help: 'How long the oldest pending call of a `client` tool waits for a claim; 0 where there is none.',
+      help: 'Age of the oldest unclaimed call of a `client` tool; 0 if there is none.',
       labels: {},
     },
   },
   'Remote agents': {
     cadre_remote_tasks_open: {
       type: 'gauge',
-      help: 'Tasks in queues of remote agents that wait for a worker on their side, and those that one has; of all processes.',
+      help: 'Tasks of remote agents that wait for a worker or are claimed by one, of all processes.',
       labels: { status: '`pending` or `claimed`' },
     },
     cadre_remote_tasks_oldest_pending_age_seconds: {
       type: 'gauge',
-      help: 'How long the oldest task of a remote agent waits for a claim; 0 where there is none.',
+      help: 'Age of the oldest unclaimed task of a remote agent; 0 if there is none.',
       labels: {},
     },
   },
   Workers: {
-    cadre_workers_alive: { type: 'gauge', help: 'Workers of all processes that live.', labels: {} },
-    cadre_worker_slots: { type: 'gauge', help: 'Tasks that this process runs at once at most.', labels: {} },
-    cadre_worker_tasks: { type: 'gauge', help: 'Tasks that this process holds and works on.', labels: {} },
+    cadre_workers_alive: { type: 'gauge', help: 'Living workers of all processes.', labels: {} },
+    cadre_worker_slots: {
+      type: 'gauge',
+      help: 'Maximum number of tasks that this process runs at a time.',
+      labels: {},
+    },
+    cadre_worker_tasks: { type: 'gauge', help: 'Tasks that this process runs.', labels: {} },
   },
   Webhooks: {
     cadre_webhook_events_unmatched: {
@@ -160,27 +164,27 @@ export const metricSections = {
     },
     cadre_webhook_deliveries_pending: {
       type: 'gauge',
-      help: 'Deliveries that are neither delivered nor given up, of all processes.',
+      help: 'Deliveries that have neither succeeded nor failed for good, of all processes.',
       labels: {},
     },
     cadre_webhook_deliveries_due: {
       type: 'gauge',
-      help: 'Those of them whose next attempt is due.',
+      help: 'Pending deliveries whose next attempt is due, of all processes.',
       labels: {},
     },
     cadre_webhook_oldest_due_age_seconds: {
       type: 'gauge',
-      help: 'For how long the next attempt of the oldest of these is due; 0 where there is none.',
+      help: 'How long the next attempt of the oldest due delivery is overdue; 0 if there is none.',
       labels: {},
     },
     cadre_webhook_attempts_total: {
       type: 'counter',
-      help: 'Attempts to deliver, by this process.',
+      help: 'Delivery attempts of this process.',
       labels: { outcome: '`delivered`, `refused` (another status than 2xx), `unanswered`' },
     },
     cadre_webhook_attempt_duration_seconds: {
       type: 'histogram',
-      help: 'Time of an attempt to deliver, whatever its outcome.',
+      help: 'Duration of delivery attempts, with any outcome.',
       labels: {},
       buckets: [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15],
     },
@@ -191,7 +195,11 @@ export const metricSections = {
       help: 'Connections of this process to the database.',
       labels: { pool, state: '`busy` or `idle`' },
     },
-    cadre_database_connections_max: { type: 'gauge', help: 'How many there may be.', labels: { pool } },
+    cadre_database_connections_max: {
+      type: 'gauge',
+      help: 'Maximum number of connections of a pool.',
+      labels: { pool },
+    },
     cadre_database_connection_waiters: {
       type: 'gauge',
       help: 'Statements and transactions that wait for a connection.',
@@ -199,17 +207,17 @@ export const metricSections = {
     },
     cadre_database_wait_timeouts_total: {
       type: 'counter',
-      help: 'Statements and transactions that got no connection within 2 s; their requests were answered 503.',
+      help: 'Statements and transactions that got no connection within 2 s; their requests were answered with 503.',
       labels: { pool },
     },
     cadre_database_disk_size_bytes: {
       type: 'gauge',
-      help: 'Size of a disk of the embedded database. Left out with `DATABASE_URL`: that disk is of another machine.',
+      help: 'Size of a disk of the embedded database. Omitted with `DATABASE_URL`.',
       labels: { disk },
     },
     cadre_database_disk_free_bytes: {
       type: 'gauge',
-      help: 'What is free of it. Without room PostgreSQL refuses writes, and ends when its log has none.',
+      help: 'Free space of a disk of the embedded database. If it is full, PostgreSQL refuses writes, and stops if it cannot write its log.',
       labels: { disk },
     },
     cadre_database_connections_lost_total: {

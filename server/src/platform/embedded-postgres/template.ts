@@ -92,7 +92,7 @@ export async function copyTemplate(
   const pathOf = ({ parentPath, name }: (typeof entries)[number]): string =>
     join(to, parentPath.slice(template.length), name)
   const own = async (path: string): Promise<void> => account && chown(path, account.uid, account.gid)
-  // A folder comes before what is in it.
+  // Parent folders come first.
   for (const entry of entries.filter((one) => one.isDirectory())) {
     await mkdir(pathOf(entry), { mode: 0o700 })
     await own(pathOf(entry))
