@@ -308,7 +308,11 @@ describe('kinds of credential (decision D60)', () => {
       const { status, body } = await test.send(method, path)
       assert.deepEqual(
         [status, body.error.code, body.error.message],
-        [403, 'insufficient_permissions', 'API keys have no session.'],
+        [
+          403,
+          'insufficient_permissions',
+          'This operation does not accept an API key. Use an access token or a session cookie.',
+        ],
       )
     }
   })

@@ -1,4 +1,4 @@
-import type { Operation } from '#contract/core/operation.ts'
+import type { CredentialKind, Operation } from '#contract/core/operation.ts'
 import { Problem } from '#contract/core/problems.ts'
 import { hasScope, isAdministrator, requiredScope, roleAllows, type Scope } from '#contract/core/scopes.ts'
 import type { Principal } from './principal.ts'
@@ -14,15 +14,24 @@ export function authorizeScope(operation: Operation, principal: Principal): void
     throw insufficientScope([requiredScope(operation.scope)], principal.scopes)
 }
 
+const kindNames: Readonly<Record<CredentialKind, string>> = {
+  api_key: 'an API key',
+  token: 'an access token',
+  session: 'a session cookie',
+  lease: 'a lease token',
+}
+
 function wrongKind({ credentials }: Operation, { kind }: Principal): string {
   if (credentials.includes('lease')) return 'This operation needs a lease token, which the claim of a task returns.'
-  return kind === 'api_key' ? 'API keys have no session.' : 'This kind of credential may not do this.'
+  return `This operation does not accept ${kindNames[kind]}. Use ${credentials.map((one) => kindNames[one]).join(' or ')}.`
 }
 
 /** Refuses a role that is too low in the caller's organization (decision D74). */
 export function authorizeRole(operation: Operation, principal: Principal): void {
   if (!roleAllows(principal.role, operation.scope)) {
-    throw new Problem('insufficient_permissions', undefined, { message: `The role ${principal.role} may not do this.` })
+    throw new Problem('insufficient_permissions', undefined, {
+      message: `The role ${principal.role} does not allow this operation. Ask an owner or administrator of the organization.`,
+    })
   }
   if (operation.administrators && !isAdministrator(principal.role)) {
     throw new Problem('insufficient_permissions', undefined, {
