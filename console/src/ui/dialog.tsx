@@ -50,7 +50,8 @@ export function Dialog({
   return (
     <Base.Root open={isOpen} onOpenChange={(open) => !open && leave()}>
       <Base.Portal>
-        <Base.Backdrop className="fixed inset-0 z-40 bg-[rgb(10_10_20/45%)]" />
+        {/* A dialog over another one dims that too: it comes later in the page, at the same height. */}
+        <Base.Backdrop forceRender className="fixed inset-0 z-50 bg-[rgb(10_10_20/45%)]" />
         <Base.Popup
           onInput={note}
           initialFocus={() => {
