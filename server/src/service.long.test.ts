@@ -58,7 +58,7 @@ async function breakableWay(host: string, port: number) {
   return { folder, mend, cut, remove }
 }
 
-describe('a service whose database is out of reach (decisions D13, D102)', () => {
+describe('a service without its database (decisions D13, D102)', () => {
   it('a service without its database answers 503 with Retry-After, stays alive, and serves again once it is back', async () => {
     const database = await makeTestDatabase()
     const way = await breakableWay(String(database.connection.host), Number(database.connection.port))
@@ -116,7 +116,7 @@ describe('a service whose connections are all in use', () => {
   })
 })
 
-describe('a service that stops', () => {
+describe('a stopping service', () => {
   it('a stopping service is not ready, and finishes requests in flight', async () => {
     const test = await shareTestService()
     const other = await startAnother(test)

@@ -6,7 +6,7 @@ import { Cadre } from '../client.ts'
 import { APIError } from '../errors.ts'
 import type { ServedToolCall } from './serve-tools.ts'
 
-describe('tools that a program serves', () => {
+describe('served tools', () => {
   let service: TestService
   let client: Cadre
   let project: string

@@ -17,7 +17,7 @@ after(async () => {
   await made.drop()
 })
 
-describe('what a backup keeps', () => {
+describe('tables in a backup', () => {
   it('tableUses has every table, and no other', async () => {
     const tables = await database.sql<{ name: string }>`
       select relname as name from pg_class

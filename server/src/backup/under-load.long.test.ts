@@ -37,7 +37,7 @@ const invariants: Record<string, string> = {
     select t.id from task t where t.job_id is not null and not exists (select from pgboss.job j where j.id = t.job_id)`,
 }
 
-describe('backups of an installation at work', () => {
+describe('backups under load', () => {
   let test: TestService
   let folder: string
   const rng = makeRng(testSeed())

@@ -300,7 +300,7 @@ describe('JSON (decision D11)', () => {
   })
 })
 
-describe('structure (decisions D11, D15)', () => {
+describe('the structure of a body (decisions D11, D15)', () => {
   const nested = (levels: number, open = '[', close = ']'): string => open.repeat(levels) + close.repeat(levels)
 
   it('a body may be nested 32 levels', async () => {
@@ -381,7 +381,7 @@ describe('structure (decisions D11, D15)', () => {
   })
 })
 
-describe('faults without number', () => {
+describe('an error with many issues', () => {
   it('an error lists at most a hundred issues, and is sent within the usual time', { timeout: 60_000 }, async () => {
     const wrong = (count: number) => JSON.stringify({ name: name(), config: { tools: Array(count).fill(0) } })
     const some = await post(agents, wrong(1000))

@@ -35,7 +35,7 @@ async function count(table: 'project' | 'agent' | 'webhook' | 'idempotency'): Pr
   return rows[0].count
 }
 
-describe('a request that is repeated with its Idempotency-Key', () => {
+describe('a repeated request with an Idempotency-Key', () => {
   it('a repeated request with an Idempotency-Key gets the same answer, marked as replayed, and does its work once (decision D98)', async () => {
     const bodies: [string, unknown, 'project' | 'agent' | 'webhook'][] = [
       ['/api/v1/projects', { name: 'once' }, 'project'],
@@ -240,7 +240,7 @@ describe('an Idempotency-Key', () => {
   })
 })
 
-describe('an answer', () => {
+describe('a stored answer', () => {
   it('a stored 4xx answer is replayed even if the request would succeed now', async () => {
     await test.sql`delete from project where name = 'kept-fault'`
     const taken = await createProject(test.send, 'kept-fault')

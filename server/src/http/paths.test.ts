@@ -14,7 +14,7 @@ after(() => test.stop())
 const raw = (method: string, path: string, more: { body?: string; headers?: Record<string, string> } = {}) =>
   rawSend(test.url, { method, path, ...more, headers: { 'x-api-key': test.owner.api_key, ...more.headers } })
 
-describe('every answer', () => {
+describe('every response', () => {
   const requests: [string, string, string, object?][] = [
     ['a success', 'GET', '/api/v1/hello'],
     ['a public answer', 'GET', '/api/v1/status'],

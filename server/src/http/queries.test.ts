@@ -13,7 +13,7 @@ before(async () => {
 after(() => test.stop())
 
 /** Field and code of each issue of a query, in the agents format. */
-async function faultsA(path: string): Promise<string[]> {
+async function agentsIssues(path: string): Promise<string[]> {
   const { status, body } = await test.send('GET', path)
   if (status === 200) return []
   assert.deepEqual([status, body.error.code], [400, 'validation_error'])
@@ -21,7 +21,7 @@ async function faultsA(path: string): Promise<string[]> {
 }
 
 /** Field of the first issue of a query, in the control format. */
-async function faultB(path: string): Promise<string | undefined> {
+async function controlIssue(path: string): Promise<string | undefined> {
   const { status, body } = await test.send('GET', path)
   if (status === 200) return undefined
   assert.deepEqual([status, body.error.code], [400, 'VALIDATION_ERROR'])
@@ -51,10 +51,10 @@ describe('integers in a query (decisions D16, D51)', () => {
     'true',
   ]) {
     it(`the text ${value} is refused as a limit, an offset and a page`, async () => {
-      assert.deepEqual(await faultsA(`${agents}?limit=${value}`), ['limit invalid_format'])
-      assert.deepEqual(await faultsA(`${agents}?offset=${value}`), ['offset invalid_format'])
-      assert.equal(await faultB(`/api/v1/projects?page=${value}`), 'page')
-      assert.equal(await faultB(`/api/v1/projects?limit=${value}`), 'limit')
+      assert.deepEqual(await agentsIssues(`${agents}?limit=${value}`), ['limit invalid_format'])
+      assert.deepEqual(await agentsIssues(`${agents}?offset=${value}`), ['offset invalid_format'])
+      assert.equal(await controlIssue(`/api/v1/projects?page=${value}`), 'page')
+      assert.equal(await controlIssue(`/api/v1/projects?limit=${value}`), 'limit')
     })
   }
 
@@ -67,28 +67,28 @@ describe('integers in a query (decisions D16, D51)', () => {
         { field, code, min, max, provided },
         { field: 'limit', code: 'out_of_range', min: 1, max: 100, provided: Number(limit) },
       )
-      assert.equal(await faultB(`/api/v1/projects?limit=${limit}`), 'limit')
+      assert.equal(await controlIssue(`/api/v1/projects?limit=${limit}`), 'limit')
     }
-    assert.deepEqual(await faultsA(`${agents}?offset=-1`), ['offset out_of_range'])
-    assert.deepEqual(await faultsA(`${agents}?offset=2147483648`), ['offset out_of_range'])
-    for (const page of ['0', '-1']) assert.equal(await faultB(`/api/v1/projects?page=${page}`), 'page')
+    assert.deepEqual(await agentsIssues(`${agents}?offset=-1`), ['offset out_of_range'])
+    assert.deepEqual(await agentsIssues(`${agents}?offset=2147483648`), ['offset out_of_range'])
+    for (const page of ['0', '-1']) assert.equal(await controlIssue(`/api/v1/projects?page=${page}`), 'page')
   })
 
   it('an integer at the ends of its range is accepted', async () => {
     for (const query of ['limit=1', 'limit=100', 'limit=007', 'offset=0', 'offset=2147483647'])
-      assert.deepEqual(await faultsA(`${agents}?${query}`), [], query)
+      assert.deepEqual(await agentsIssues(`${agents}?${query}`), [], query)
     for (const query of ['page=1', 'page=2147483647&limit=100', 'limit=100'])
-      assert.equal(await faultB(`/api/v1/projects?${query}`), undefined, query)
+      assert.equal(await controlIssue(`/api/v1/projects?${query}`), undefined, query)
   })
 })
 
 describe('booleans in a query', () => {
   it('a boolean in a query is only true or false', async () => {
     for (const value of ['true', 'false'])
-      assert.deepEqual(await faultsA(`/api/v1/auth/api-keys?active_only=${value}`), [])
+      assert.deepEqual(await agentsIssues(`/api/v1/auth/api-keys?active_only=${value}`), [])
     for (const value of ['1', '0', 'TRUE', 'yes', 'no', 'on', 't', 'null', 'true%20']) {
       assert.deepEqual(
-        await faultsA(`/api/v1/auth/api-keys?active_only=${value}`),
+        await agentsIssues(`/api/v1/auth/api-keys?active_only=${value}`),
         ['active_only invalid_format'],
         value,
       )
@@ -106,16 +106,16 @@ describe('a query', () => {
       'limit=5&offset=1&limit=6',
       'limit=5&l%69mit=5',
     ]) {
-      assert.deepEqual(await faultsA(`${agents}?${query}`), ['limit invalid_format'], query)
+      assert.deepEqual(await agentsIssues(`${agents}?${query}`), ['limit invalid_format'], query)
     }
-    assert.equal(await faultB('/api/v1/projects?search=a&search=b'), 'search')
-    assert.deepEqual(await faultsA(`${agents}?limit=1&limit=2&limit=3`), ['limit invalid_format'])
+    assert.equal(await controlIssue('/api/v1/projects?search=a&search=b'), 'search')
+    assert.deepEqual(await agentsIssues(`${agents}?limit=1&limit=2&limit=3`), ['limit invalid_format'])
   })
 
   it('an empty query parameter is absent', async () => {
-    assert.deepEqual(await faultsA(`${agents}?limit=&offset=&status=&sort=`), [])
-    assert.deepEqual(await faultsA(`${agents}?limit`), [])
-    assert.equal(await faultB('/api/v1/projects?page=&limit=&search=&sort=&order=&created_after='), undefined)
+    assert.deepEqual(await agentsIssues(`${agents}?limit=&offset=&status=&sort=`), [])
+    assert.deepEqual(await agentsIssues(`${agents}?limit`), [])
+    assert.equal(await controlIssue('/api/v1/projects?page=&limit=&search=&sort=&order=&created_after='), undefined)
     assert.equal((await test.send('GET', '/api/v1/hello?name=')).body.message, 'Hello, World!')
   })
 
@@ -138,10 +138,10 @@ describe('a query', () => {
       ['%', '%'],
       ['%zz=1', '%zz'],
     ] as const) {
-      assert.deepEqual(await faultsA(`${agents}?${query}`), [`${field} unknown_field`], query)
-      assert.equal(await faultB(`/api/v1/projects?${query}`), field.replace(/\[\d+\]$/, ''), query)
+      assert.deepEqual(await agentsIssues(`${agents}?${query}`), [`${field} unknown_field`], query)
+      assert.equal(await controlIssue(`/api/v1/projects?${query}`), field.replace(/\[\d+\]$/, ''), query)
     }
-    assert.deepEqual(await faultsA(`${agents}?&&&`), [])
+    assert.deepEqual(await agentsIssues(`${agents}?&&&`), [])
     assert.equal(({} as Record<string, unknown>).x, undefined)
   })
 
@@ -172,16 +172,16 @@ describe('a query', () => {
   })
 
   it('text in a query must be well-formed and without U+0000 (decision D15)', async () => {
-    assert.equal(await faultB('/api/v1/hello?name=a%00b'), 'name')
+    assert.equal(await controlIssue('/api/v1/hello?name=a%00b'), 'name')
     for (const bytes of ['%ff', 'a%C3', '%C0%80', '%ED%A0%80', '%EF%BF%BD%80', '%zz%80'])
-      assert.equal(await faultB(`/api/v1/hello?&&name=${bytes}`), 'name', bytes)
+      assert.equal(await controlIssue(`/api/v1/hello?&&name=${bytes}`), 'name', bytes)
     for (const [bytes, name] of Object.entries({
       '%EF%BF%BD': '\ufffd',
       '%EF%BF%BD%': '\ufffd%',
       '%F0%9F%98%80': '😀',
     }))
       assert.equal((await test.send('GET', `/api/v1/hello?&&name=${bytes}`)).body.message, `Hello, ${name}!`)
-    assert.equal(await faultB('/api/v1/projects?search=%00'), 'search')
+    assert.equal(await controlIssue('/api/v1/projects?search=%00'), 'search')
   })
 
   it('a query is decoded once, and a plus is a space', async () => {
@@ -190,31 +190,32 @@ describe('a query', () => {
   })
 
   it('of several invalid parameters the agents format lists all, in the order of the contract, and the control format one (decisions D26, D27)', async () => {
-    assert.deepEqual(await faultsA(`${agents}?sort=x&limit=0&status=gone&offset=x`), [
+    assert.deepEqual(await agentsIssues(`${agents}?sort=x&limit=0&status=gone&offset=x`), [
       'status invalid_choice',
       'sort invalid_choice',
       'limit out_of_range',
       'offset invalid_format',
     ])
-    assert.equal(await faultB('/api/v1/projects?limit=0&page=x&sort=id'), 'sort')
+    assert.equal(await controlIssue('/api/v1/projects?limit=0&page=x&sort=id'), 'sort')
   })
 
   it('a choice in a query is one of the listed values, in their case', async () => {
     for (const sort of ['id', 'NAME', 'name,-name', '-updated_at', 'created_at;drop table agent', "name'"])
-      assert.deepEqual(await faultsA(`${agents}?sort=${encodeURIComponent(sort)}`), ['sort invalid_choice'])
+      assert.deepEqual(await agentsIssues(`${agents}?sort=${encodeURIComponent(sort)}`), ['sort invalid_choice'])
     for (const status of ['Running', 'all', 'deleted'])
-      assert.deepEqual(await faultsA(`${agents}?status=${status}`), ['status invalid_choice'])
-    for (const sort of ['id', '-name', 'Name']) assert.equal(await faultB(`/api/v1/projects?sort=${sort}`), 'sort')
-    for (const order of ['up', 'ASC', '1']) assert.equal(await faultB(`/api/v1/projects?order=${order}`), 'order')
+      assert.deepEqual(await agentsIssues(`${agents}?status=${status}`), ['status invalid_choice'])
+    for (const sort of ['id', '-name', 'Name'])
+      assert.equal(await controlIssue(`/api/v1/projects?sort=${sort}`), 'sort')
+    for (const order of ['up', 'ASC', '1']) assert.equal(await controlIssue(`/api/v1/projects?order=${order}`), 'order')
   })
 
   it('an invalid timestamp in a query is refused', async () => {
     for (const at of ['yesterday', '2026-02-30', '2026-11-20T25:00', '1763631015']) {
       for (const name of ['created_after', 'created_before', 'updated_after', 'updated_before'])
-        assert.equal(await faultB(`/api/v1/projects?${name}=${at}`), name)
+        assert.equal(await controlIssue(`/api/v1/projects?${name}=${at}`), name)
     }
     assert.equal(
-      await faultB('/api/v1/projects?created_after=2026-11-20&created_before=2026-11-20T10:00%2B02:00'),
+      await controlIssue('/api/v1/projects?created_after=2026-11-20&created_before=2026-11-20T10:00%2B02:00'),
       undefined,
     )
   })

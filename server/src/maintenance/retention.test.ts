@@ -12,7 +12,7 @@ import { dropOldMonths, sweepRecords } from './retention.ts'
 
 const month = '202301'
 
-describe('what has outlived its retention', () => {
+describe('retention', () => {
   let test: Awaited<ReturnType<typeof makeTestDatabase>>
   let database: Database
   let sql: Sql

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { sharedLook } from './shared-look.ts'
 
-describe('a shared look', () => {
+describe('a shared query', () => {
   it('a shared query runs once for concurrent and recent callers, and again later', async () => {
     let looks = 0
     const look = sharedLook(async () => {

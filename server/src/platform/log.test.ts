@@ -30,7 +30,7 @@ it('log lines stay complete and in order, and none is lost, if a process logs ma
   )
 })
 
-describe('a line of the log', () => {
+describe('a log line', () => {
   it('a log line is one JSON object with all its members, without text that looks like a credential (decision D105)', () => {
     const key = `cadre_${'0123456789abcdef'.repeat(2)}`
     const [line = '', ...others] = logged({

@@ -8,7 +8,7 @@ import { createProject } from '../../test/fixtures.ts'
 const first_key = 'a secret key for tests, 32 characters'
 const CADRE_SECRET_KEY = 'another secret key, of 32 characters or more'
 
-describe('a service with another secret key than that of its database', () => {
+describe('a service with another secret key than its database', () => {
   let database: Awaited<ReturnType<typeof makeTestDatabase>>
   let service: Service
   let send: Send

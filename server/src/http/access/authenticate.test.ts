@@ -48,7 +48,7 @@ async function refusals(options: SendOptions): Promise<{ codes: [string, string,
 const bare = 'Bearer realm="cadre"'
 const withError = 'Bearer realm="cadre", error="invalid_token"'
 
-describe('a request without a good credential', () => {
+describe('a request without a valid credential', () => {
   it('a request without a credential is 401 (decisions D20, D23)', async () => {
     assert.deepEqual(await refusals({}), { codes: ['unauthorized', 'unauthorized', 'UNAUTHORIZED'], challenge: bare })
     assert.deepEqual(await refusals({ cookie: 'other=1; cadre_sessions=x' }), {
@@ -180,7 +180,7 @@ describe('a request without a good credential', () => {
   }
 })
 
-describe('a good credential', () => {
+describe('a valid credential', () => {
   it('each kind of credential is accepted, with the Bearer scheme in any case', async () => {
     const each: SendOptions[] = [
       { key: good.key },

@@ -244,7 +244,7 @@ describe('a window', () => {
   })
 })
 
-describe('requests at once', () => {
+describe('concurrent requests', () => {
   let other: Awaited<ReturnType<typeof startAnother>>
   before(async () => {
     other = await startAnother(test, { CADRE_RATE_LIMITS_SCALE: '1' })
@@ -281,7 +281,7 @@ describe('requests at once', () => {
   })
 })
 
-describe('who is counted together (decision D86)', () => {
+describe('the subject of a bucket (decision D86)', () => {
   const hello = (credential: Credential) => test.send('GET', '/api/v1/hello', credential)
 
   it('each API key has a separate bucket', async () => {
@@ -315,7 +315,7 @@ describe('who is counted together (decision D86)', () => {
   })
 })
 
-describe('the headers of every answer to a credential (decision D88)', () => {
+describe('the headers of every response to a credential (decision D88)', () => {
   const names = ['limit', 'remaining', 'reset'].flatMap((name) => [
     `x-ratelimit-${name}`,
     `x-ratelimit-${name}-requests`,

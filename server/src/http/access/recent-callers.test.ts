@@ -13,7 +13,7 @@ const caller = (id: string): Principal => ({
   scopes: [],
 })
 
-describe('callers that are remembered', () => {
+describe('recent callers', () => {
   it('a caller is remembered by its key or token alone, until a request of it is refused', () => {
     const callers = rememberCallers()
     assert.equal(callers.find({ 'x-api-key': 'a' }), undefined)
@@ -43,7 +43,7 @@ describe('callers that are remembered', () => {
 })
 
 /** Costs about 1 s. */
-describe('what is read before the caller is known', () => {
+describe('reads before authentication', () => {
   let test: TestService
   let path: string
   before(async () => {

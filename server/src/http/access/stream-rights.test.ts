@@ -72,7 +72,7 @@ async function expectCut(
   }
 }
 
-describe('a stream that is open is cut off', { timeout: 60_000, concurrency: true }, () => {
+describe('an open stream', { timeout: 60_000, concurrency: true }, () => {
   it('an open stream of any credential is closed when its user is removed from the organization', async () => {
     const made = await member()
     await expectCut(made, [true, true, true], () => test.send('DELETE', `/api/v1/auth/members/${made.user_id}`))

@@ -18,7 +18,7 @@ const newest = 0.3
 const long_ms = 2000
 const retry_seconds = 1
 /** Minimum interval of the log line with the number of refused requests. */
-const telling_ms = 10_000
+const logInterval_ms = 10_000
 
 /** Decides which requests a process accepts. */
 export interface Admission {
@@ -67,7 +67,7 @@ export function makeAdmission(log: Pick<Logger, 'warn'>, now_ms = (): number => 
   let began_ms = 0
   let ended = 0
   let refused = 0
-  let told_ms = -Infinity
+  let logged_ms = -Infinity
 
   const calm = (): void => {
     isBusy = false
@@ -94,21 +94,21 @@ export function makeAdmission(log: Pick<Logger, 'warn'>, now_ms = (): number => 
     }
   }
 
-  const tell = (now: number): void => {
+  const report = (now: number): void => {
     refused += 1
-    if (now - told_ms < telling_ms) return
+    if (now - logged_ms < logInterval_ms) return
     log.warn(
       { refused, open: open.size, limit },
       'the process had more requests than it can serve; it refused some with 503',
     )
-    told_ms = now
+    logged_ms = now
     refused = 0
   }
 
   const isFull = (now: number): boolean => {
     look(now)
     if (open.size < limit) return false
-    tell(now)
+    report(now)
     return true
   }
 

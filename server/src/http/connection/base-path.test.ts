@@ -59,7 +59,7 @@ async function signedIn(): Promise<Browser> {
   return browser
 }
 
-describe('below the path of CADRE_PUBLIC_URL', () => {
+describe('a base path in CADRE_PUBLIC_URL', () => {
   it('below a base path users sign in and out, with cookies of that path only', async () => {
     const browser = await signedIn()
     assert.deepEqual([...new Set(browser.cookies.map(({ path }) => path))], [base])

@@ -19,7 +19,7 @@ async function start(wait_ms?: number) {
   return { url, close, answer: answer.resolve, asked: asked.promise }
 }
 
-describe('a server that closes', () => {
+describe('a closing server', () => {
   it('a closing server answers requests in flight, and accepts no connections', async () => {
     const { url, close, answer, asked } = await start()
     const reply = fetch(`${url}/held`)

@@ -27,7 +27,7 @@ describe('a request with an unknown expectation', () => {
   })
 })
 
-describe('a request that could be understood in two ways', () => {
+describe('an ambiguous request', () => {
   const length = `content-length: ${body.length}`
   const chunked = `13\r\n${body}\r\n0\r\n\r\n`
   const ambiguous: [string, () => string][] = [
@@ -154,7 +154,7 @@ describe('a request', () => {
   })
 })
 
-describe('a request that comes where more are open than are served in time', () => {
+describe('a request beyond the capacity', () => {
   it('a request beyond the capacity is refused at once with 503 and Retry-After, while probes are answered; later ones are served', async () => {
     const { id } = (await test.send('POST', '/api/v1/projects', { body: { name: 'held-up' } })).body
     const read = () => test.send('GET', `/api/v1/projects/${id}`)

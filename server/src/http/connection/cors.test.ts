@@ -130,7 +130,7 @@ describe('a page of another origin (decision D18)', () => {
   })
 })
 
-describe('where no origin is listed', () => {
+describe('without listed origins', () => {
   let plain: TestService
   before(async () => {
     plain = await shareTestService()
@@ -154,7 +154,7 @@ describe('where no origin is listed', () => {
   })
 })
 
-describe('a request with a cookie that changes something (decision S2)', () => {
+describe('a write with a cookie (decision S2)', () => {
   const sites: [Record<string, string>, boolean][] = [
     [{ 'sec-fetch-site': 'same-origin' }, true],
     [{ 'sec-fetch-site': 'none' }, true],

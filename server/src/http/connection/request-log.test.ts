@@ -36,7 +36,7 @@ async function entryOf(request_id: string | string[] | null | undefined): Promis
   )
 }
 
-describe('the log of requests', () => {
+describe('the request log', () => {
   it('the request log has the request, its caller, its status and its duration', async () => {
     const { headers } = await send('GET', '/api/v1/projects?search=canary')
     const entry = await entryOf(headers.get('x-request-id'))

@@ -12,7 +12,7 @@ interface Answer {
   body: Buffer
 }
 
-describe('large answers', () => {
+describe('large responses', () => {
   let test: TestService
   let tasks: string
   let agent: string

@@ -169,7 +169,7 @@ describe('an unknown member of a task', () => {
   })
 })
 
-describe('unknown members by a schema', () => {
+describe('unknown members of a schema', () => {
   const schema = Type.Object({
     free: Type.Optional(Type.Unsafe<object>({ type: 'object', additionalProperties: true })),
     map: Type.Optional(

@@ -119,7 +119,7 @@ describe('a name', () => {
   })
 })
 
-describe('what the operator allows', () => {
+describe('the allow list', () => {
   const cases: { allow: string[]; url: string; resolves?: string }[] = [
     { allow: ['loopback'], url: 'http://127.0.0.1:PORT/' },
     { allow: ['127.0.0.0/8'], url: 'http://127.0.0.1:PORT/' },
@@ -152,7 +152,7 @@ describe('what the operator allows', () => {
   })
 })
 
-describe('our own ports and the database', () => {
+describe('ports of the service and the database', () => {
   it('ports of the service and the database stay closed to listed ranges and names, at every address of this machine', async (t) => {
     const api = await startLocalServer(t)
     const own = Object.values(networkInterfaces()).flatMap((list) => list?.map(({ address }) => address) ?? [])

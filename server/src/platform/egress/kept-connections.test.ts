@@ -8,7 +8,7 @@ import { EgressError, makeEgress } from './safe-fetch.ts'
 const failedWith = (code: string) => (error: unknown) => error instanceof EgressError && error.code === code
 
 // 150 ms together.
-describe('a connection that is kept', () => {
+describe('a kept connection', () => {
   const egress = () => makeEgress({ allow: ['loopback'] })
 
   it('a repeatable request reuses an idle connection of the same owner', async (t) => {

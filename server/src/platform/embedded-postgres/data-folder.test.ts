@@ -27,7 +27,7 @@ async function modeOf(path: string): Promise<number> {
   return (await stat(path)).mode & 0o777
 }
 
-describe('data folder', () => {
+describe('a data folder', () => {
   it('a data folder is made with its parents, and only its owner can enter', async () => {
     const folder = await openDataFolder(join(base, 'a', 'b'))
     assert.equal(await modeOf(folder.path), 0o700)

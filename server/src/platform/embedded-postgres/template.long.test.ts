@@ -43,7 +43,7 @@ const nature = `
       where source = 'configuration file' or name in ('data_checksums', 'wal_level', 'fsync', 'full_page_writes', 'synchronous_commit')) s) as settings,
     (select jsonb_agg(h) from (select type, database, user_name, auth_method from pg_hba_file_rules order by rule_number) h) as access`
 
-describe('a cluster that the installation made', () => {
+describe('a prepared cluster', () => {
   before(() =>
     makeTemplate(async (connection) => void (await query(connection, 'create table made (n int)')), templates),
   )

@@ -6,7 +6,7 @@ import { bulk, promotedBy } from '../../../test/old-generation.ts'
 import { LiveList } from './live-list.ts'
 import { LiveMap } from './live-map.ts'
 
-describe('a map of what comes and goes', () => {
+describe('a live map', () => {
   test('a live map has the entries that were set and not deleted, in insertion order', () => {
     const map = new LiveMap<number>()
     map.set('b', 1)
@@ -21,7 +21,7 @@ describe('a map of what comes and goes', () => {
   })
 })
 
-describe('a list of what comes and goes', () => {
+describe('a live list', () => {
   test('a live list has its values oldest first, and removes each once', () => {
     const list = new LiveList<string>()
     const [a, b, c] = ['a', 'b', 'c'].map((value) => list.add(value))
@@ -61,7 +61,7 @@ function promoted(add: (key: string, value: object) => () => void): Promise<numb
 const megabyte = 1024 * 1024
 
 // 300 ms.
-describe('the memory of what comes and goes', () => {
+describe('the memory of live collections', () => {
   test('values that are briefly in a live map or list do not reach the old generation', async () => {
     const live = new LiveMap<object>()
     const fromLiveMap = await promoted((key, value) => {

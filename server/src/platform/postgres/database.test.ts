@@ -105,7 +105,7 @@ describe('a transaction', () => {
   })
 })
 
-describe('a time', () => {
+describe('a timestamp', () => {
   it('a timestamp is returned in ISO 8601 with milliseconds in UTC, however PostgreSQL writes it', async () => {
     const [times] = await database.sql`
       select '2026-11-23 09:30:00+00'::timestamptz as whole, '2026-11-23 11:30:00.1+02'::timestamptz as tenth,

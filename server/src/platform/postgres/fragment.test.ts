@@ -5,7 +5,7 @@ import { type Fragment, fragment, raw } from './fragment.ts'
 const byId = (id: unknown): Fragment => fragment`id = ${id}`
 const both = (one: Fragment, other: unknown): Fragment => fragment`select ${one} and ${other}`
 
-describe('a piece of SQL', () => {
+describe('a fragment', () => {
   it('a fragment numbers its values in order, through all nested fragments', () => {
     const piece = fragment`select ${1}, ${raw('now()')} where ${both(fragment`${byId('a')} or ${byId('b')}`, [2])} limit ${3}`
     assert.equal(piece.text, 'select $1, now() where select id = $2 or id = $3 and $4 limit $5')

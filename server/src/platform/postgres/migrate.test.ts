@@ -56,7 +56,7 @@ describe('migrations', () => {
   })
 })
 
-describe('a migration of a table that is in use', () => {
+describe('a migration of a table in use', () => {
   let other: typeof made
   let mine: Database
   let user: pg.Client

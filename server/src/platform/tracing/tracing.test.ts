@@ -100,7 +100,7 @@ describe('tracing', () => {
   })
 })
 
-describe('a receiver that fails', () => {
+describe('a failing receiver', () => {
   it('a failing receiver of traces delays nothing, takes little memory, is logged once, and is used again when it is back', async () => {
     const received: string[] = []
     const log = {
