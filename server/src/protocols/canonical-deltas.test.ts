@@ -14,7 +14,7 @@ const split = (whole: string, at: readonly number[]): string[] => {
   return places.slice(1).map((end, i) => whole.slice(places[i], end))
 }
 
-it('every split of a text into pieces gives the same cuts', () => {
+it('every split of a text into pieces gives the same chunks', () => {
   fc.assert(
     fc.property(text, cuts, (raw, at) => {
       const cleaner = makeTextCleaner()
@@ -26,7 +26,7 @@ it('every split of a text into pieces gives the same cuts', () => {
   )
 })
 
-it('cuts lose nothing, and none is empty or too long', () => {
+it('chunks lose no text, and none is empty or too long', () => {
   fc.assert(
     fc.property(text, (raw) => {
       const whole = cleanText(raw)
@@ -37,7 +37,7 @@ it('cuts lose nothing, and none is empty or too long', () => {
   )
 })
 
-it('cuts of a text are those of any longer text that begins with it, but for the last', () => {
+it('the chunks of a text equal those of any longer text that begins with it, except the last', () => {
   fc.assert(
     fc.property(text, text, (a, b) => {
       const [started, longer] = [cutWhole(cleanText(a)), cutWhole(cleanText(a) + cleanText(b))]

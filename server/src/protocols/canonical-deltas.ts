@@ -1,22 +1,22 @@
 /**
- * Canonical deltas: where a text is cut into the pieces that a stream sends depends on the text alone, so that a replay cuts
- * a stored text exactly where the live stream cut it, whatever pieces its provider sent.
+ * Canonical deltas: the chunks of a streamed text depend only on the text, not on the pieces that the provider sent.
+ * So a replay of the stored text has the same chunks as the live stream.
  *
- * Chunk `k`, from 0, has a target of `clamp(k / 4, 1, 64)` code points. It ends before the first white space at or after the
- * target, at the latest after `chunkMax` code points. The last one takes the rest.
+ * Chunk `k`, from 0, has a target of `clamp(k / 4, 1, 64)` code points. It ends before the first white space at or
+ * after the target, at the latest after `chunkMax` code points. The last one takes the rest.
  */
 
-/** Code points of one chunk at most. */
+/** Maximum number of code points of a chunk. */
 export const chunkMax = 256
 const targetMax = 64
-/** A chunk grows by one code point of its target with every so many chunks. */
+/** The target grows by one code point after so many chunks. */
 const chunksPerCodePoint = 4
 
-/** Cuts one text that comes in pieces. */
+/** Cuts one text that arrives in pieces. */
 export interface Cutter {
-  /** The chunks that are certain with this piece; the rest waits for more. */
+  /** Returns the chunks that are complete with this piece; the rest is kept. */
   push(piece: string): string[]
-  /** The last chunk; none where nothing waits. */
+  /** Returns the last chunk, if any text is left. */
   end(): string[]
 }
 
@@ -51,7 +51,7 @@ export function makeCutter(): Cutter {
   }
 }
 
-/** All chunks of a text that is known whole. */
+/** All chunks of a complete text. */
 export function cutWhole(text: string): string[] {
   const cutter = makeCutter()
   return [...cutter.push(text), ...cutter.end()]
@@ -61,13 +61,13 @@ function targetOf(chunk: number): number {
   return Math.min(targetMax, Math.max(1, chunk / chunksPerCodePoint))
 }
 
-/** How many units the next chunk has; undefined while the text is not long enough to tell. */
+/** Length of the next chunk in UTF-16 code units; undefined if the text so far is too short to decide. */
 function chunkLength(text: string, from: number, target: number): number | undefined {
   let points = 0
   let at = from
   while (at < text.length) {
     const point = text.codePointAt(at)!
-    // Half of a pair at the end may become another character with the next piece.
+    // The other half of a surrogate pair may follow with the next piece.
     if (at === text.length - 1 && point >= 0xd800 && point <= 0xdbff) return undefined
     if (points >= target && isSpace(point)) return at - from
     if (points === chunkMax) return at - from

@@ -3,23 +3,23 @@ import type { Principal } from '../http/access/principal.ts'
 import { jsonb, type Sql } from '../platform/postgres/database.ts'
 import { isId } from '../platform/ids.ts'
 
-/** Conversations that one statement removes. */
+/** Maximum number of conversations that one statement removes. */
 const sweptAtOnce = 1000
 
-/** A conversation of a door. It has an agent, and with it a thread, from its first response on. */
+/** A conversation of the OpenAI protocol. Its first response assigns its agent and thread. */
 export interface ConversationRow {
   id: string
   thread_id: string | null
   agent_id: string | null
-  /** Items that no response has read yet, in the words of the protocol. */
+  /** Items that no response has read yet, in the form of the protocol. */
   items: Record<string, unknown>[]
   metadata: Record<string, string>
   created_at: string
 }
 
 /**
- * A conversation of the caller's organization; 404 where there is none. With `lock` it is locked for the rest of the
- * transaction: of two first responses one makes the thread.
+ * A conversation of the caller's organization; throws 404 if it does not exist. With `lock` its row is locked until
+ * the transaction ends, so that of two concurrent first responses only one creates the thread.
  */
 export async function requireConversation(
   sql: Sql,
@@ -49,12 +49,12 @@ export async function insertConversation(
     values (${id}, ${org_id}, ${jsonb(items)}, ${jsonb(metadata)}, ${created_by})`
 }
 
-/** Adds items that the next response reads. The row is locked. */
+/** Adds items for the next response. The caller has locked the row. */
 export async function addConversationItems(tx: Sql, id: string, items: unknown[]): Promise<void> {
   await tx`update door_conversation set items = items || ${jsonb(items)}::jsonb where id = ${id}`
 }
 
-/** Removes an item that no response has read yet; gives whether there was one. */
+/** Removes an item that no response has read yet. Returns whether it existed. */
 export async function deleteConversationItem(sql: Sql, id: string, item_id: string): Promise<boolean> {
   const deleted = await sql`
     update door_conversation set items = (
@@ -73,7 +73,9 @@ export async function hideConversation(sql: Sql, id: string): Promise<void> {
   await sql`update door_conversation set deleted_at = now() where id = ${id}`
 }
 
-/** Binds a locked conversation to its thread, and gives the items that a task is to read before its own. */
+/**
+ * Assigns a thread to a locked conversation. Returns and clears the items that the next task reads before its input.
+ */
 export async function takeConversationItems(
   tx: Sql,
   { id, items }: ConversationRow,
@@ -83,15 +85,16 @@ export async function takeConversationItems(
   return items
 }
 
-/** The responses of a conversation that were not deleted, the oldest first. */
+/** The responses of a conversation that are not deleted, oldest first. */
 export async function listConversationResponses(sql: Sql, id: string): Promise<{ id: string }[]> {
   return sql<{ id: string }>`
     select id from door_response where conversation = ${id} and deleted_at is null order by created_at, id limit 1000`
 }
 
 /**
- * Removes a batch of conversations that were created more than `days` days ago and have no thread: it was removed with its
- * last task, or no response ever made one. 0 days keeps all. Gives how many were removed.
+ * Removes a batch of conversations that were created more than `days` days ago and have no thread, because it was
+ * removed with its last task or never created. With 0 days nothing is removed. Returns the number of removed
+ * conversations.
  */
 export async function sweepConversations(sql: Sql, days: number): Promise<number> {
   if (days === 0) return 0

@@ -6,20 +6,20 @@ import type { BegunFile, Files } from '../engine/files/file-store.ts'
 import { receiveUrls, type NamedUrl, type ReceivedUrls } from '../engine/files/input-files.ts'
 import type { Sql } from '../platform/postgres/database.ts'
 
-/** A file of the project that a request names, and the parameter that names it. */
+/** A file of the project that a request refers to, with the parameter that contains its id. */
 export interface NamedFile {
   file_id: string
   param: string
 }
 
-/** Files of a request: those that come with it as data or by address, and those that it names. */
+/** Files of a request: those that it contains as data or URLs, and those that it refers to by id. */
 export interface AskedFiles {
-  /** A part of a message names such a file by its URL, in the place of an identifier. */
+  /** Parts of messages have the URL of such a file in place of a file id. */
   urls: NamedUrl[]
   named: NamedFile[]
 }
 
-/** Files that came with a request: stored, and visible once a transaction that takes them is committed. */
+/** Files that came with a request. They are stored, and become visible when a transaction that takes them commits. */
 export class ReceivedFiles {
   readonly byUrl: ReceivedUrls
   readonly #kept = new Set<string>()
@@ -28,7 +28,7 @@ export class ReceivedFiles {
     this.byUrl = byUrl
   }
 
-  /** Takes the files of some URLs for a task; kept once `tx` is committed. */
+  /** Takes the files of these URLs for a task; effective when `tx` commits. */
   take(tx: Sql, urls: readonly NamedUrl[]): BegunFile[] {
     const taken = new Set(urls.flatMap(({ url }) => this.byUrl.get(url) ?? []))
     if (taken.size > 0)
@@ -38,17 +38,20 @@ export class ReceivedFiles {
     return [...taken]
   }
 
-  /** Those that no transaction has taken. */
+  /** Files that no transaction has taken. */
   get left(): BegunFile[] {
     return [...this.byUrl.values()].filter(({ id }) => !this.#kept.has(id))
   }
 }
 
-/** Stores the files that come with requests of doors, before their transactions. */
+/** Stores the files of requests before their transactions. */
 export function makeDoorFiles({ files, egress }: Pick<Context, 'files' | 'egress'>) {
   const all = new WeakMap<FastifyRequest, ReceivedFiles>()
   return {
-    /** Stores what comes with a request. `release` removes what nothing has taken by then. Throws what `receiveUrls` throws. */
+    /**
+     * Stores the files of a request. `release` removes those that no transaction has taken. Throws the problems of
+     * `receiveUrls`.
+     */
     async receive(
       request: FastifyRequest,
       whose: { project_id: number; created_by: string },
@@ -69,8 +72,8 @@ export function makeDoorFiles({ files, egress }: Pick<Context, 'files' | 'egress
 }
 
 /**
- * Makes what came with a request files of a task that runs, by their URLs. A client that sends its whole conversation again sends
- * the same bytes again: those are the file that the task has.
+ * Stores the files of a request for a running task; returns them by URL. Clients resend the same bytes with the whole
+ * conversation, so bytes that the task already has as a file are not stored again.
  */
 export async function keepOfTask(
   { sql, files }: { sql: Sql; files: Files },
@@ -94,7 +97,7 @@ export async function keepOfTask(
 
 export type DoorFiles = ReturnType<typeof makeDoorFiles>
 
-/** Throws 404 with the parameter for a file that a project does not have. */
+/** Throws 404 with the parameter if the project does not have a file. */
 export async function requireNamedFiles(sql: Sql, project_id: number, named: readonly NamedFile[]): Promise<void> {
   const found = await findFiles(
     sql,
@@ -107,7 +110,7 @@ export async function requireNamedFiles(sql: Sql, project_id: number, named: rea
   throw new Problem('file_not_found', details, { members: { param: missing.param } })
 }
 
-/** Bytes in base64 as a URL; what they are is read from them. */
+/** A data URL of base64 bytes. The type of the file is detected from the bytes, not from `media_type`. */
 export function dataUrl(base64: string, media_type = 'application/octet-stream'): string {
   return base64.startsWith('data:') ? base64 : `data:${media_type};base64,${base64}`
 }

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto'
 import type { Sql } from '../platform/postgres/database.ts'
 
-/** Protocols whose clients name what they send, and threads, by identifiers of their choice. */
+/** Protocols whose clients choose the identifiers of messages or runs, and of threads. */
 export type NamingDoor = 'a2a' | 'agui'
 
-/** What a client has sent under an identifier, and the segment that it became. */
+/** An identifier of a client, and the segment that it belongs to. */
 export interface DoorKey {
   hash: Buffer
   response_id: string
@@ -17,14 +17,14 @@ export interface NewDoorKey extends DoorKey {
   key: string
 }
 
-/** What tells whether the same was sent again. */
+/** Hash that detects whether a repeated identifier has the same content. */
 export function hashOfSent(sent: unknown): Buffer {
   return createHash('sha256').update(JSON.stringify(sent)).digest()
 }
 
 /**
- * Takes an identifier for a segment that this transaction makes. Undefined where it was free; else what it stands for. Of two at
- * once the second waits for the first.
+ * Claims an identifier for a segment that this transaction creates. Returns undefined if it was free, otherwise its
+ * entry. Of two concurrent claims, the second waits for the first.
  */
 export async function takeDoorKey(tx: Sql, taken: NewDoorKey): Promise<DoorKey | undefined> {
   const { door, credential_id, key, hash, response_id, task_id } = taken
@@ -44,19 +44,22 @@ export async function findDoorKey(
   return row
 }
 
-/** A thread by the identifier of a client. */
+/** A thread that a client knows by its own identifier. */
 export interface DoorThread {
   thread_id: string
   agent_id: string
 }
 
-/** Threads that an identifier stands for, of any agent of its owner. */
+/** Threads with this identifier, of all agents of the owner. */
 export async function findDoorThreads(sql: Sql, door: NamingDoor, owner: string, key: string): Promise<DoorThread[]> {
   return sql<DoorThread>`
     select thread_id, agent_id from door_thread where door = ${door} and owner = ${owner} and key = ${key} limit 10`
 }
 
-/** Binds the identifier of a client to a thread, unless it is bound to another one; returns the thread that it is bound to. */
+/**
+ * Assigns an identifier of a client to a thread unless it is assigned already. Returns the thread that it is assigned
+ * to.
+ */
 export async function nameDoorThread(
   tx: Sql,
   named: { door: NamingDoor; owner: string; key: string } & DoorThread,
@@ -68,7 +71,7 @@ export async function nameDoorThread(
   return row!.thread_id
 }
 
-/** A thread of an agent that lists show; gives its id. */
+/** Creates a thread of an agent that appears in lists; returns its id. */
 export async function insertDoorThread(
   tx: Sql,
   thread: { id: string; project_id: number; agent_id: string; created_by: string; hidden?: boolean },
@@ -79,19 +82,19 @@ export async function insertDoorThread(
     values (${id}, ${project_id}, ${agent_id}, '{}', ${created_by}, ${hidden})`
 }
 
-/** Removes a thread that no task is in yet. */
+/** Deletes a thread without tasks. */
 export async function deleteDoorThread(tx: Sql, id: string): Promise<void> {
   await tx`delete from thread where id = ${id}`
 }
 
-/** The agent of a thread of an organization; undefined where there is none. */
+/** The agent of a thread; undefined if the organization has no such thread. */
 export async function findThreadAgent(sql: Sql, id: string, org_id: string): Promise<string | undefined> {
   const [row] = await sql<{ agent_id: string }>`
     select h.agent_id from thread h join project p on p.id = h.project_id and p.org_id = ${org_id} where h.id = ${id}`
   return row?.agent_id
 }
 
-/** Agent and `config.doors` of an agent of an organization, or of any where none is given. */
+/** An agent with the parts of its configuration that protocols use. With an organization, only an agent of it. */
 export interface DoorAgent {
   id: string
   project_id: number

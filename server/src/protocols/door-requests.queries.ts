@@ -5,8 +5,9 @@ import type { AskedRequest } from '../engine/commands/repeated-requests.queries.
 import type { Sql } from '../platform/postgres/database.ts'
 
 /**
- * Folded retries: clients repeat a request without a key when their connection breaks. A request is recorded with the
- * segment that it made; an equal one may claim that segment once instead of making another.
+ * Detection of retries: clients repeat a request without a key after their connection breaks. Each request is
+ * recorded with the segment that it created; an equal request may claim that segment once instead of creating
+ * another.
  */
 export interface RecordedRequest {
   record: RequestRecord
@@ -14,14 +15,14 @@ export interface RecordedRequest {
   task_id: string
 }
 
-/** What a record is found by. */
+/** Key of a record. */
 export interface RequestRecord {
   credential_id: string
   hash: Buffer
   id: number
 }
 
-/** A request as it identifies itself: everything that it asked for. */
+/** Hash of method, path and body, by which equal requests are found. */
 export function hashOfRequest(method: string, path: string, body: Buffer | undefined): Buffer {
   return createHash('sha256')
     .update(`${method} ${path}\n`)
@@ -30,9 +31,9 @@ export function hashOfRequest(method: string, path: string, body: Buffer | undef
 }
 
 /**
- * Claims the segment of an earlier equal request whose connection ended before its answer was written to the end, or whose
- * process is gone; with `again`, the client's own word that it repeats, also of one that was answered, those last. Of two
- * claims at once each gets another record. Undefined where there is none.
+ * Claims the segment of an earlier equal request whose response was not written completely, or whose process has
+ * ended. With `again`, because the client says that it retries, also that of an answered request, with lower
+ * priority. Concurrent claims get different records. Returns undefined if there is none.
  */
 export async function claimRequest(
   tx: Sql,
@@ -40,7 +41,7 @@ export async function claimRequest(
 ): Promise<RecordedRequest | undefined> {
   const { credential_id, hash, again, process_id } = asked
   const { fragment } = tx
-  // Those that were answered are many where a client asks the same every second; this process knows that it lives.
+  // A client that polls leaves many answered records, so they are excluded before the check whether a process lives.
   const isClaimable = fragment`(state = 'broken' or (state = 'open' and process_id <> ${process_id} and not ${holdsPresenceLock(tx, fragment`r.process_id`)}))`
   const isEqual = fragment`credential_id = ${credential_id} and hash = ${hash}`
   const [row] = await tx.run<{ id: number; response_id: string; task_id: string }>(fragment`
@@ -54,7 +55,7 @@ export async function claimRequest(
   return row && { record: { credential_id, hash, id: row.id }, response_id: row.response_id, task_id: row.task_id }
 }
 
-/** Records a request with the segment that it makes, in the same transaction. */
+/** Records a request in the transaction that creates its segment. */
 export async function recordRequest(
   tx: Sql,
   made: { credential_id: string; hash: Buffer; response_id: string; task_id: string; process_id: string },
@@ -66,12 +67,12 @@ export async function recordRequest(
   return { credential_id, hash, id: row!.id }
 }
 
-/** How the answer of a request ended: written to its end, or not. */
+/** Whether the response of a request was written completely. */
 export interface RequestEnd extends RequestRecord {
   state: 'answered' | 'broken'
 }
 
-/** Notes how the answers of requests ended. */
+/** Stores whether the responses of requests were written completely. */
 export async function endRequests(sql: Sql, ends: readonly RequestEnd[]): Promise<void> {
   const of = <K extends keyof RequestEnd>(name: K): RequestEnd[K][] => ends.map((end) => end[name])
   await sql`
@@ -81,7 +82,10 @@ export async function endRequests(sql: Sql, ends: readonly RequestEnd[]): Promis
     where r.credential_id = e.credential_id and r.hash = e.hash and r.id = e.id`
 }
 
-/** Removes records that no request may claim any more. It reads the whole table, so it takes them all at once. */
+/**
+ * Removes records that can no longer be claimed. It scans the whole table, so it removes all of them with one
+ * statement.
+ */
 export async function sweepDoorRequests(sql: Sql): Promise<number> {
   await sql`delete from door_request where created_at < now() - make_interval(mins => ${openaiBounds.retry_minutes * 2})`
   return 0

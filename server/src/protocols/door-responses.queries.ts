@@ -4,26 +4,26 @@ import type { Principal } from '../http/access/principal.ts'
 import { jsonb, type Sql } from '../platform/postgres/database.ts'
 import { isId } from '../platform/ids.ts'
 
-/** A response of a door: a segment of a task, which begins with the event `first_sequence`. */
+/** A segment of a task, which is a response or run of a protocol. It starts with the event `first_sequence`. */
 export interface DoorResponse {
   id: string
   project_id: number
   task_id: string
   ordinal: number
   first_sequence: number
-  /** What was asked for, in the words of the protocol, as far as it is shown again. */
+  /** The parts of the request that responses show again, in the form of the protocol. */
   request: Record<string, unknown>
-  /** Items of the request, in the words of the protocol. */
+  /** Items of the request, in the form of the protocol. */
   input: unknown[]
   conversation: string | null
   previous: string | null
   store: boolean
-  /** A wait for an approval ends it, because its credential may resolve approvals. */
+  /** Whether a wait for an approval ends the segment, because its credential may resolve approvals. */
   resolves: boolean
   created_at: string
 }
 
-/** A response with what continues it: its agent and where its task stands. */
+/** A segment with its agent and the state of its task. */
 export interface FoundResponse extends DoorResponse {
   agent_id: string
   agent_version: number
@@ -31,17 +31,17 @@ export interface FoundResponse extends DoorResponse {
   thread_position: number | null
   status: TaskState
   wait: { reason: string } | null
-  /** `config.doors` of its agent's version. */
+  /** `config.doors` of the agent's version. */
   doors: unknown
-  /** Its task's answer must meet a schema. */
+  /** Whether the task has an output schema. */
   has_schema: boolean
-  /** The first event of the next segment of the task; null of the last. */
+  /** First event of the next segment of the task; null for the last segment. */
   before_sequence: number | null
 }
 
 export type NewResponse = Omit<DoorResponse, 'created_at' | 'ordinal'>
 
-/** Stores a segment as the next one of its task, whose row is locked or new. */
+/** Stores the next segment of a task, whose row must be locked or new. */
 export async function insertResponse(tx: Sql, response: NewResponse): Promise<void> {
   const { id, project_id, task_id, first_sequence, request, input, conversation, previous, store, resolves } = response
   await tx`
@@ -52,8 +52,8 @@ export async function insertResponse(tx: Sql, response: NewResponse): Promise<vo
 }
 
 /**
- * A response of the caller's organization; undefined where there is none, its agent is gone, or it was deleted. `hidden`
- * also finds one that is not to be retrieved (`store: false`) or was deleted.
+ * A segment of the caller's organization; undefined if it does not exist, is hidden, or its agent is deleted. With
+ * `hidden`, also one that is hidden: created with `store: false`, or deleted.
  */
 export async function findResponse(
   sql: Sql,
@@ -76,20 +76,20 @@ export async function findResponse(
   return row
 }
 
-/** Hides a response that is not hidden; gives whether it did. */
+/** Hides a response. Returns false if it was hidden already. */
 export async function hideResponse(sql: Sql, id: string): Promise<boolean> {
   const hidden = await sql`
     update door_response set deleted_at = now() where id = ${id} and store and deleted_at is null returning id`
   return hidden.length > 0
 }
 
-/** Locks a task and gives its last event; undefined where there is none. */
+/** Locks a task and returns the sequence number of its last event; undefined if the task does not exist. */
 export async function lockLastSequence(tx: Sql, task_id: string): Promise<number | undefined> {
   const [row] = await tx<{ last_sequence: number }>`select last_sequence from task where id = ${task_id} for update`
   return row?.last_sequence
 }
 
-/** Sets what the caller of a task asks for it from now on; its bound on calls of tools only gets lower. Its row is locked. */
+/** Sets the options of the caller for the rest of a locked task. The limit of tool calls can only decrease. */
 export async function setCaller(tx: Sql, task_id: string, caller: Caller): Promise<void> {
   await tx`
     update task set caller = ${jsonb(caller)} || jsonb_strip_nulls(jsonb_build_object('max_tool_calls',
@@ -97,13 +97,13 @@ export async function setCaller(tx: Sql, task_id: string, caller: Caller): Promi
     where id = ${task_id}`
 }
 
-/** How many steps a task has. */
+/** Number of steps of a task. */
 export async function countTaskSteps(sql: Sql, task_id: string): Promise<number> {
   const [row] = await sql<{ steps: number }>`select count(*)::int as steps from task_step where task_id = ${task_id}`
   return row?.steps ?? 0
 }
 
-/** A hidden thread of an agent, which may go on from another up to a position; gives its id. */
+/** Creates a hidden thread of an agent, optionally as a fork of another thread up to a position. Returns its id. */
 export async function insertHiddenThread(
   tx: Sql,
   thread: {
@@ -120,7 +120,7 @@ export async function insertHiddenThread(
     values (${id}, ${project_id}, ${agent_id}, '{}', ${created_by}, true, ${parent?.thread_id ?? null}, ${parent?.position ?? null})`
 }
 
-/** Locks a thread and gives its last position; undefined where it is gone. */
+/** Locks a thread and returns its last position; undefined if the thread does not exist. */
 export async function lockLastPosition(tx: Sql, thread_id: string): Promise<number | undefined> {
   const [row] = await tx<{ position: number }>`
     select coalesce((select max(thread_position) from task where thread_id = h.id), 0) as position

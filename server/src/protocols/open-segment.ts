@@ -40,27 +40,27 @@ import { badParameter } from './openai/problems.ts'
 import { keptItems, readInput, type ApprovalAnswer, type AskedInput } from './openai/read-input.ts'
 import type { TaskOptions } from './openai/read-options.ts'
 
-/** What a door is asked for, in our words. */
+/** The validated request for a segment. */
 export interface AskedSegment {
   kind: 'openai.responses' | 'openai.chat'
   agent: AskedAgent
   input: AskedInput
   caller: Caller
   output_schema: Record<string, unknown> | undefined
-  /** What is shown again of the request. */
+  /** The parts of the request that responses show again. */
   request: Record<string, unknown>
   metadata: Record<string, unknown>
   task: TaskOptions
   previous: string | null
   conversation: string | null
   store: boolean
-  /** A wait for an approval ends it. */
+  /** Whether a wait for an approval ends the segment. */
   resolves: boolean
   /** Files that came with the request. */
   files: ReceivedFiles
 }
 
-/** Names a segment: all that an answer needs to find it again. */
+/** Identifies a segment. */
 export interface SegmentPointer {
   response_id: string
   task_id: string
@@ -72,8 +72,9 @@ export function mayResolve({ scopes, role }: Principal): boolean {
 }
 
 /**
- * Stores a segment, in the transaction that creates its task or continues one: it continues where the request answers what
- * a task waits for. Throws what creating a task, resolving an approval or giving a result throws.
+ * Stores a segment in the transaction that creates its task or continues one. It continues a task if the request
+ * answers what the task waits for. Throws the problems of creating a task, resolving an approval and resolving a tool
+ * call.
  */
 export async function openSegment(
   tx: Sql,
@@ -91,7 +92,10 @@ export async function openSegment(
   return startTask(tx, engine, loading, asked)
 }
 
-/** Results of calls that wait: they continue their task. Undefined where the calls are unknown or their task has ended. */
+/**
+ * Resolves waiting tool calls, which continues their task. Undefined if the calls are unknown or their task has
+ * ended.
+ */
 async function giveResults(
   tx: Sql,
   engine: Context['engine'],
@@ -119,7 +123,7 @@ async function giveResults(
   const open = await listOpenCalls(tx, task_id)
   if (open === undefined) return undefined
   const given = known.filter(({ row }) => row.task_id === task_id && open.has(row.id))
-  // All are answered already, as a history says that is sent again.
+  // All of them are resolved already; the client resent its history.
   if (given.length === 0) return undefined
   const missing = [...open].filter((id) => !given.some(({ row }) => row.id === id))
   if (missing.length > 0) {
@@ -136,7 +140,7 @@ async function giveResults(
   return segment
 }
 
-/** Sends a task what a message of a request says, with the files that came with it. */
+/** Sends the message of a request to a task, with the files of the request. */
 async function sendText(
   tx: Sql,
   engine: Context['engine'],
@@ -159,7 +163,8 @@ async function sendText(
 }
 
 /**
- * The calls of a task that wait for its caller, without those of the project's tools; undefined where the task has ended.
+ * The open calls of a task's caller-defined tools, without calls of the project's client tools; undefined if the task
+ * has ended.
  */
 export async function listOpenCalls(tx: Sql, task_id: string): Promise<Set<string> | undefined> {
   const [task] = await tx<{
@@ -177,7 +182,7 @@ async function isAskedAgents(tx: Sql, task_id: string, { agent }: AskedSegment):
   return task?.agent_id === agent.id
 }
 
-/** Answers to approvals, as the caller's credential. */
+/** Resolves approvals on behalf of the caller. */
 async function answerApprovals(
   tx: Sql,
   engine: Context['engine'],
@@ -205,7 +210,9 @@ async function answerApprovals(
   return segment
 }
 
-/** The one task of some approvals, and what each is about. Throws 400 where they are not of one task of this agent. */
+/**
+ * The common task of the approvals, with the approvals. Throws 400 unless they all belong to one task of this agent.
+ */
 async function findApprovals(
   tx: Sql,
   approvals: readonly ApprovalAnswer[],
@@ -215,11 +222,11 @@ async function findApprovals(
   const task_id = found[0]?.task_id
   const isOne = found.every((one) => one?.task_id === task_id && one?.agent_id === asked.agent.id)
   if (task_id === undefined || !isOne)
-    throw badParameter('input', 'There is no such approval request of this agent.', 'approval_not_found')
+    throw badParameter('input', 'The agent has no such approval request.', 'approval_not_found')
   return { task_id, found: new Map(found.map((one) => [one!.id, { kind: one!.kind, tool: one!.tool }])) }
 }
 
-/** The text of a request whose previous response, or whose conversation, asked a question. */
+/** Answers the open question of the previous response or conversation with the text of a request. */
 async function answerQuestion(
   tx: Sql,
   engine: Context['engine'],
@@ -266,13 +273,13 @@ async function requirePrevious(tx: Sql, principal: Principal, { previous, agent 
   if (!found || found.agent_id !== agent.id)
     throw badParameter(
       'previous_response_id',
-      `There is no response ${previous!.slice(0, 100)} of this agent.`,
+      `The agent has no response ${previous!.slice(0, 100)}.`,
       'previous_response_not_found',
     )
   return found
 }
 
-/** The next segment of a task whose row is locked; what continues it is written behind. */
+/** Stores the next segment of a locked task. The event that continues the task follows it. */
 async function continueTask(
   tx: Sql,
   task_id: string,
@@ -312,7 +319,8 @@ async function startTask(
   await requireNamedFiles(tx, agent.project_id, before.named)
   const urls = [...before.urls, ...input.urls]
   const missing = urls.find(({ url }) => !asked.files.byUrl.has(url))
-  if (missing) throw badParameter('conversation', 'Items were added to the conversation meanwhile; send it again.')
+  if (missing)
+    throw badParameter('conversation', 'Items were added to the conversation in the meantime. Send the request again.')
   const messages = [...before.messages, ...input.messages]
   const received = asked.files.take(tx, urls)
   const task: NewTask = { ...newTask(loading, asked, messages), received, thread_id: thread.thread_id }
@@ -343,8 +351,9 @@ function newTask(loading: Loading, asked: AskedSegment, messages: InputMessage[]
 }
 
 /**
- * The new task of a request that continues nothing, keeps no thread and brings no file: its creation stores its segment, and may be
- * shared with those of other requests. Undefined for every other request: see `openSegment`. Throws what creating a task throws.
+ * The new task of a simple request, which continues nothing and has no thread and no file. One statement creates it
+ * with its segment, possibly together with those of other requests. Undefined for every other request: see
+ * `openSegment`. Throws the problems of creating a task.
  */
 export function plainTask(
   loading: Loading,
@@ -368,7 +377,7 @@ export function plainTask(
   return { ...newTask(loading, asked, input.messages), segment }
 }
 
-/** The segment of a new task as it is found right after its creation. */
+/** The segment of a new task, as `findResponse` would return it right after the creation. */
 export function foundOf(
   row: TaskRow,
   { segment, agent, output_schema }: NewTask & { segment: NewSegment },
@@ -396,7 +405,7 @@ export function foundOf(
   }
 }
 
-/** The thread that a new task goes on, and what is read before its input. */
+/** The thread that a new task continues, and the items before its input. */
 async function threadOf(
   tx: Sql,
   principal: Principal,
@@ -420,7 +429,7 @@ async function threadOf(
     const { thread_id, thread_position } = await requirePrevious(tx, principal, asked)
     if (thread_id === null || thread_position === null) return { thread_id: await make(null), before: [] }
     const last = await lockLastPosition(tx, thread_id)
-    // One that was continued already is forked up to there.
+    // A response that was continued already is forked at that position.
     const isLast = last === thread_position
     return { thread_id: isLast ? thread_id : await make({ thread_id, position: thread_position }), before: [] }
   }
@@ -428,21 +437,20 @@ async function threadOf(
   return { thread_id: await make(null), before: [] }
 }
 
-/** The input of a task: messages, or the object that an agent with an `input_schema` takes, as the JSON of the last message. */
+/** The input of a task: messages, or the JSON object in the last message for an agent with an `input_schema`. */
 function taskInput(config: Record<string, unknown>, messages: InputMessage[], param: string): TaskInput {
   let input: TaskInput = messages
   if (config['input_schema'] !== undefined) {
     const said = messages.findLast(({ role }) => role === 'user')
     if (said && saidOf(said.content).parts)
-      throw badParameter(
-        param,
-        'This agent takes a JSON object; it takes no pictures or files.',
-        'unsupported_parameter',
-      )
+      throw badParameter(param, 'This agent accepts only a JSON object, no images or files.', 'unsupported_parameter')
     try {
       input = JSON.parse(saidOf(said?.content ?? '').content) as Record<string, unknown>
     } catch {
-      throw badParameter(param, 'This agent takes a JSON object as the text of its last message.')
+      throw badParameter(
+        param,
+        'The last message must be a JSON object as text, because the agent has an input_schema.',
+      )
     }
   }
   const [issue] = inputIssues(config['input_schema'], input)

@@ -31,7 +31,7 @@ const calls = (...names: string[]) => ({
 const asks = (...names: string[]): string => JSON.stringify([calls(...names), { text: 'It says {{tool_result}}.' }])
 const pick = { type: 'function' as const, name: 'pick', strict: false, parameters: { type: 'object', properties: {} } }
 
-/** Makes the next call of a tool, as a process of the project does. */
+/** Claims and resolves the next call of a tool, like a process of the project. */
 async function serve(name: string, output: unknown): Promise<string> {
   const body = { tools: [name], wait: 30 }
   const { tool_call } = (await service.send('POST', `${project}/tool-calls/claim`, { body })).body
@@ -41,7 +41,7 @@ async function serve(name: string, output: unknown): Promise<string> {
 }
 
 describe('tools that processes of the project serve', () => {
-  it('a response waits for a call that a process of the project makes', async () => {
+  it('a response waits for the result of a client tool of the project', async () => {
     const [response] = await Promise.all([
       client.responses.create({ model: 'served/clerk', input: asks('refund') }),
       serve('refund', 'paid'),
@@ -53,7 +53,7 @@ describe('tools that processes of the project serve', () => {
     assert.deepEqual(await client.responses.retrieve(response.id), response)
   })
 
-  it('a chat completion waits for a call that a process of the project makes', async () => {
+  it('a chat completion waits for the result of a client tool of the project', async () => {
     const [{ choices }] = await Promise.all([
       client.chat.completions.create({
         ...{ model: 'served/clerk', messages: [{ role: 'user', content: asks('refund') }] },
@@ -63,7 +63,7 @@ describe('tools that processes of the project serve', () => {
     assert.deepEqual([choices[0]!.finish_reason, choices[0]!.message.content], ['stop', 'It says paid.'])
   })
 
-  it('a response in the background is in progress while a process of the project has its call', async () => {
+  it('a background response is in progress while a client tool of the project runs', async () => {
     const made = await client.responses.create({ model: 'served/clerk', background: true, input: asks('refund') })
     const claim = { body: { tools: ['refund'], wait: 30 } }
     const { tool_call } = (await service.send('POST', `${project}/tool-calls/claim`, claim)).body
@@ -79,7 +79,7 @@ describe('tools that processes of the project serve', () => {
     assert.equal(call.error, 'There is no such order.')
   })
 
-  it('a response gives its caller the calls that are left when a process of the project has made its own', async () => {
+  it('a response returns calls of the caller once client tools of the project have their results', async () => {
     const input = asks('refund', 'pick')
     const [first] = await Promise.all([
       client.responses.create({ model: 'served/clerk', input, tools: [pick] }),
@@ -95,7 +95,7 @@ describe('tools that processes of the project serve', () => {
     assert.equal(second.output_text, 'It says blue.')
   })
 
-  it('an AG-UI run waits for a call that a process of the project makes', async () => {
+  it('an AG-UI run waits for the result of a client tool of the project', async () => {
     const config = { model: 'builtin/script', tools: ['refund'], doors: { agui: { published: true } } }
     const { id } = await createAgent(service.send, project, { name: 'shown', config })
     const body = {
@@ -118,7 +118,7 @@ describe('tools that processes of the project serve', () => {
     assert.deepEqual(events.at(-1).outcome, { type: 'success' })
   })
 
-  it('a response closes a call whose outcome is not known, and the next one shows its result', async () => {
+  it('a response closes a call with an unknown outcome, and the next response shows its result', async () => {
     const made = await client.responses.create({ model: 'served/clerk', background: true, input: asks('charge') })
     const { tool_call } = (
       await service.send('POST', `${project}/tool-calls/claim`, { body: { tools: ['charge'], wait: 30 } })

@@ -6,52 +6,52 @@ import { Batcher } from '../platform/batcher.ts'
 import type { Fragment, Sql } from '../platform/postgres/database.ts'
 import type { Happening, SegmentFold, StepFacts } from './segment-fold.ts'
 
-/** Events read from the database at once. */
+/** Maximum number of events that one read returns. */
 const eventsMax = 500
 
-/** Events whose facts are in the journal. */
+/** Event types that need facts from the journal. */
 const factual = new Set([
   ...['message.completed', 'tool.called', 'tool.completed', 'tool.failed'],
   ...['tool.requested', 'tool.resolved'],
 ])
 
-/** The same of steps that wait. */
+/** Step events that need facts from the journal. */
 const ofSteps = new Set(['step.started', 'step.completed', 'step.failed'])
 
 export interface SegmentSource {
   sql: Sql
   hub: Hub
   task_id: string
-  /** Where reading begins: events before it are of earlier segments. */
+  /** First event of the segment. */
   first_sequence: number
-  /** The first event of the next segment, where there is one. */
+  /** First event of the next segment; null if there is none. */
   before_sequence: number | null
-  /** All that has happened to a task that this process has just made; it is watched from the call on. */
+  /** Takes the events of a task that this process has just created. After the call the task is watched. */
   fresh?: FreshTask['take'] | undefined
-  /** Reads events together with other readers of the process. */
+  /** Reads events in batches with other readers of the process. */
   read?: ReadEvents
 }
 
-/** An event with what the journal says of it. */
+/** An event with its facts from the journal. */
 interface KnownEvent {
   event: TaskEvent
   facts: StepFacts | undefined
 }
 
-/** A task whose events are read, after a sequence. */
+/** A task, and the sequence number after which its events are read. */
 interface AskedEvents {
   task_id: string
   after: number
 }
 
-/** Reads the events of a task after a sequence, each with its facts: at most `eventsMax`. */
+/** Reads up to `eventsMax` events of a task after a sequence number, each with its facts. */
 type ReadEvents = (asked: AskedEvents) => Promise<KnownEvent[]>
 
-/** Reads that are one statement at most, and such statements at a time. */
+/** Maximum number of reads per statement, and of concurrent statements. */
 const groupMax = 50
 const concurrency = 2
 
-/** Reads events on connections of the process: tasks that come to rest with one commit are read by one statement. */
+/** Reads events in batches: tasks that change with one commit are read by one statement. */
 export function makeReadEvents(sql: Sql): ReadEvents {
   const groups = new Batcher<AskedEvents, KnownEvent[]>((all) => readEvents(sql, all), { concurrency, groupMax })
   return (asked) => groups.submit(asked)
@@ -71,7 +71,7 @@ async function readEvents(sql: Sql, all: readonly AskedEvents[]): Promise<KnownE
   return found
 }
 
-/** What the journal says of an event `e` beyond its data; null where the event says all. */
+/** SQL for the facts of an event `e` from the journal; null if the event needs none. */
 function factsOf({ fragment }: Sql, e: Fragment): Fragment {
   return fragment`case when ${e}.type = any(${[...factual]}) or ${e}.type = any(${[...ofSteps]}) and ${e}.data->>'type' = 'wait' then (
     select jsonb_build_object('arguments', s.input->'arguments', 'output', s.output->>'content', 'error', s.error,
@@ -88,7 +88,7 @@ function factsOf({ fragment }: Sql, e: Fragment): Fragment {
         and ${e}.data->'wait'->'tool_call_ids' ? ('call_' || substr(s.id, length('step_') + 1)))) end`
 }
 
-/** A published event with its facts; undefined where the journal must be read for them. */
+/** A published event with its facts; undefined if the journal must be read for them. */
 function knownEvent(event: TaskEvent): KnownEvent | undefined {
   const { type, data } = event
   const finish_reason = finishReasonOf(event)
@@ -102,7 +102,7 @@ function isForTool({ wait }: TaskEvent['data']): boolean {
   return (wait as { reason?: unknown } | undefined)?.reason === 'tool'
 }
 
-/** Reads what has happened in a segment so far, to its end where it has ended. */
+/** Reads the events of a segment so far. */
 export async function readSegment(
   source: Omit<SegmentSource, 'hub' | 'fresh' | 'read'>,
   fold: SegmentFold,
@@ -123,10 +123,10 @@ export async function readSegment(
 }
 
 /**
- * Follows a segment until it has ended, `signal` aborts, or the process stops: everything that is in the journal, and then
- * what happens. With `text` that is also what a model is writing right now; without it, what happens may be taken only when the task
- * has come to rest. Holds no connection of the database while it waits. Resolves with whether the segment has ended; throws where
- * its task is gone.
+ * Follows a segment until it has ended, `signal` aborts, or the process stops: first the stored events, then new
+ * ones. With `text`, also the text that a model is writing; without it, events may be delivered only when the task
+ * waits or ends. Holds no database connection while it waits. Resolves with whether the segment has ended; throws if
+ * its task was deleted.
  */
 export async function followSegment(
   source: SegmentSource,
@@ -141,9 +141,9 @@ export async function followSegment(
   const read: ReadEvents = source.read ?? (async (asked) => (await readEvents(sql, [asked]))[0]!)
   let last = first_sequence - 1
   let wake = Promise.withResolvers<void>()
-  /** The database has events that were not read yet: text is only sent in their order. */
+  /** Whether the database has unread events. Text is sent only in the order of events. */
   let behind = true
-  /** Events that this process has published, to be taken without a gap up to `tail`. */
+  /** Events that this process has published; used if they have no gap up to `tail`. */
   let published: TaskEvent[] = []
   let tail = last
   let isReading = false
@@ -171,7 +171,7 @@ export async function followSegment(
     close: () => closing.abort(),
     ...(text && { delta: write, message: write }),
   })
-  /** Takes events in their order; gives whether the segment has ended with one of them. */
+  /** Applies events in their order. Returns whether the segment has ended. */
   const takeAll = async (events: readonly KnownEvent[]): Promise<boolean> => {
     for (const { event, facts } of events) {
       await take(fold.event(event, facts))
@@ -189,7 +189,7 @@ export async function followSegment(
       events = await read({ task_id, after: last })
       if (await takeAll(events)) return true
     } while (events.length === eventsMax)
-    if (last === before && !(await exists(sql, task_id))) throw new Error(`task ${task_id} is gone`)
+    if (last === before && !(await exists(sql, task_id))) throw new Error(`task ${task_id} was deleted`)
     return false
   }
   try {

@@ -1,7 +1,7 @@
 import type { TaskEvent } from '../events/streams/streams-hub.ts'
 import { cutWhole, makeCutter, type Cutter } from './canonical-deltas.ts'
 
-/** What an event of a step says beyond its data: read from the journal, where it is stored once. */
+/** Facts about a step event that only the journal stores. */
 export interface StepFacts {
   arguments?: unknown
   output?: string | null
@@ -9,11 +9,11 @@ export interface StepFacts {
   approval_id?: string | null
   finish_reason?: string | null
   question?: string | null
-  /** A call of a tool of the project, which its processes make. */
+  /** Whether it is a call of a client tool of the project. */
   is_projects?: true | null
-  /** A call that is a task of another agent. */
+  /** Whether the call delegates a task to another agent. */
   is_delegation?: boolean
-  /** Of a wait for tools: one of them is the caller's. */
+  /** For a wait for tools: whether one of them is defined by the caller. */
   waits_for_caller?: boolean
 }
 
@@ -25,17 +25,17 @@ export interface SegmentUsage {
   reasoning_tokens: number
 }
 
-/** What happens in a segment, in the words that all doors translate. `sequence` is that of the durable event. */
+/** An event of a segment in the form that all protocols translate. `sequence` is that of the stored event. */
 export type Happening =
   | { type: 'began'; sequence: number }
   | { type: 'running'; sequence: number }
-  /** A model is asked; what follows is its answer. */
+  /** A model call starts. */
   | { type: 'model_call'; sequence: number; message_id: string }
   | { type: 'text.started'; sequence: number; message_id: string }
-  /** Piece `k`, from 0, of the text of the model call that began with the event `sequence`. */
+  /** Text chunk `k`, from 0, of the model call that started with the event `sequence`. */
   | { type: 'text.delta'; sequence: number; message_id: string; k: number; text: string }
   | { type: 'text.done'; sequence: number; message_id: string; text: string }
-  /** The text so far is void; the model is asked again, or the task has ended. */
+  /** The text so far is void, because the model call is retried or the task has ended. */
   | { type: 'text.void'; sequence: number; message_id: string }
   | {
       type: 'server_call.started'
@@ -55,7 +55,7 @@ export type Happening =
   | { type: 'caller_call'; sequence: number; call_id: string; tool: string; arguments: unknown }
   | { type: 'approval'; sequence: number; approval_id: string; tool: string; arguments: unknown }
   | { type: 'question'; sequence: number; step_id: string; text: string }
-  /** It waits for another than this caller, and goes on after that one's answer. */
+  /** The task waits for something other than this caller, and continues by itself. */
   | { type: 'waiting'; sequence: number; reason: string }
   | SegmentEnd
 
@@ -63,19 +63,19 @@ export interface SegmentEnd {
   type: 'end'
   sequence: number
   at: string
-  /** `waiting`: the task waits for this caller. */
+  /** `waiting` means that the task waits for this caller. */
   how: 'waiting' | 'completed' | 'failed' | 'expired' | 'canceled'
-  /** Why it waits, where it does. */
+  /** Reason of the wait; null if the task does not wait. */
   reason: string | null
-  /** Why the model stopped, of the last call. */
+  /** Finish reason of the last model call. */
   finish_reason: string | null
   error: { code: string; message: string } | null
-  /** Of a canceled task: what had taken effect. */
+  /** For a canceled task: the calls that had taken effect. */
   receipt: { effects: unknown; uncertain: unknown } | null
   cost_usd: number | null
-  /** Of a completed task. */
+  /** For a completed task. */
   output: { content: string; data: unknown } | null
-  /** Why it waits for approvals: those that are open. */
+  /** Open approvals that it waits for. */
   approval_ids: readonly string[]
 }
 
@@ -86,19 +86,21 @@ function stringOf(value: unknown): string {
 export interface SegmentBounds {
   first_sequence: number
   resolves: boolean
-  /** All segments of the task as one: a wait for a caller reads as an end, and what follows it is included. */
+  /**
+   * Whether to treat all segments of the task as one. A wait for a caller is reported as an end, and later events
+   * follow it.
+   */
   whole?: boolean
 }
 
 /**
- * Turns the events of a task into what happens in one segment of it. The same events give the same happenings, whether they
- * come from the journal or as they are written; text that a model is writing right now may come in addition, and changes
- * nothing but when pieces are known.
+ * Converts the events of a task to those of one segment. The same events give the same result, whether they come from
+ * the journal or live. Live text of a model may be added; it only makes text chunks available earlier.
  */
 export class SegmentFold {
   readonly usage: SegmentUsage = { input_tokens: 0, output_tokens: 0, cached_tokens: 0, reasoning_tokens: 0 }
   ended = false
-  /** When the event happened that was read last. */
+  /** Time of the last event. */
   at = ''
   readonly #bounds: SegmentBounds
   #call: { sequence: number; message_id: string; started: boolean; fed: number; k: number; cutter: Cutter } | undefined
@@ -111,19 +113,19 @@ export class SegmentFold {
     this.#bounds = bounds
   }
 
-  /** The message that is being written, where a model call is under way. */
+  /** The message that a running model call writes. */
   get writing(): string | undefined {
     return this.#call?.message_id
   }
 
-  /** Text of the message that is being written, from its beginning. */
+  /** Applies the text so far of the message that is being written. */
   text(message_id: string, text: string): Happening[] {
     const call = this.#call
     if (this.ended || !call || call.message_id !== message_id || text.length <= call.fed) return []
     return this.#feed(text)
   }
 
-  /** An event of the task, in order; `facts` of those that need them. */
+  /** Applies an event of the task; events must be in order. `facts` are required for some types. */
   event({ sequence, type, created_at, data }: TaskEvent, facts: StepFacts = {}): Happening[] {
     if (this.ended || sequence < this.#bounds.first_sequence) return []
     this.at = created_at
@@ -222,7 +224,7 @@ export class SegmentFold {
 
   #completed(sequence: number, message_id: string, content: string): Happening[] {
     if (this.#call?.message_id !== message_id) {
-      // The segment began while the model was writing.
+      // The segment started while the model was writing.
       if (content === '') return []
       const pieces = cutWhole(content)
       return [
@@ -246,7 +248,7 @@ export class SegmentFold {
   }
 
   #startedCall(sequence: number, step_id: string, tool: string, facts: StepFacts): Happening[] {
-    // A call that is made again after a crash is the same call.
+    // A call that is repeated after a crash is the same call.
     if (this.#openCalls.has(step_id) || this.#doneCalls.has(step_id)) return []
     this.#openCalls.add(step_id)
     const { approval_id = null } = facts
@@ -262,7 +264,7 @@ export class SegmentFold {
     return [...started, { type: 'server_call.done', sequence, step_id, output, error }]
   }
 
-  /** What becomes of calls that are not done when the segment ends. */
+  /** Errors for calls that have no result when the segment ends. */
   #undone(sequence: number, error: { code: string; message: string }): Happening[] {
     return [...this.#openCalls].map((step_id) => ({ type: 'server_call.done', sequence, step_id, output: null, error }))
   }
@@ -271,7 +273,7 @@ export class SegmentFold {
     const wait = data['wait'] as { reason?: unknown; approval_ids?: string[] } | undefined
     const reason = String(wait?.reason)
     const isCallers =
-      // The caller's calls come to rest together with those of the project: the task waits for both.
+      // The task waits for calls of the caller and of the project together.
       (reason === 'tool' && facts.waits_for_caller !== false && this.#openCalls.size === 0) ||
       reason === 'input' ||
       (this.#bounds.resolves && ['approval', 'unknown_outcome'].includes(reason))
@@ -291,7 +293,7 @@ export class SegmentFold {
     const void_ = this.#call?.started ? this.#discarded(sequence, this.#call.message_id) : []
     return [
       ...void_,
-      ...this.#undone(sequence, { code: 'task_ended', message: 'The task ended before this did.' }),
+      ...this.#undone(sequence, { code: 'task_ended', message: 'The task ended before this call.' }),
       ...this.#end({
         sequence,
         at,

@@ -13,24 +13,24 @@ import { cancelSegment } from './open-segment.ts'
 import { followSegment, makeReadEvents, type SegmentSource } from './segment-events.ts'
 import type { SegmentFold, Happening } from './segment-fold.ts'
 
-/** A comment or a space this often keeps a quiet answer open. */
+/** Interval of the comments or spaces that keep a quiet response open. */
 const keepAlive_ms = 15_000
-/** A blocking answer that takes longer than this begins with its status. */
+/** After this time, a blocking response sends its status before its body is known. */
 const earlyAnswer_ms = 60_000
-/** A reader with this much buffered is waited for. */
+/** If more bytes are buffered for a reader, the stream waits until it drains. */
 const waitingBytesMax = 1_048_576
 const drain_ms = 30_000
 
-/** What the frames of a segment's stream are made of. */
+/** Converts a segment to the frames of a protocol's stream. */
 export interface Telling {
-  /** What is written for what has happened: each text in one write. */
+  /** The texts to write for an event, each in one write. */
   take(happening: Happening): string[] | Promise<string[]>
-  /** The last text of a stream; a stream that is `over` sooner ends there. */
+  /** The last texts of the stream. A stream that is `over` ends earlier. */
   end(): string[]
   over?(): boolean
 }
 
-/** Where the events of a segment come from; `fresh` where this request made it. */
+/** Creates the source of a segment's events; `fresh` if this request created the segment. */
 export type SourceOf = (found: FoundResponse, fresh?: { take: NonNullable<SegmentSource['fresh']> }) => SegmentSource
 
 export function makeSourceOf({ database, engine }: Pick<Context, 'database' | 'engine'>): SourceOf {
@@ -78,7 +78,7 @@ export async function streamSegment(
       response.end()
     } else response.destroy()
   } catch {
-    // The database is out of reach or the task is gone: the client asks again by the id that it has.
+    // The database is unreachable or the task was deleted. The client can ask again with the id that it has.
     response.destroy()
   } finally {
     unlink()
@@ -87,7 +87,7 @@ export async function streamSegment(
   return undefined
 }
 
-/** One for all: a new one would take a stack along. */
+/** Shared, because a new error would capture a stack trace each time. */
 const enough = new DOMException('The answer is over.', 'AbortError')
 
 async function drained({ raw }: FastifyReply): Promise<void> {
@@ -95,9 +95,9 @@ async function drained({ raw }: FastifyReply): Promise<void> {
 }
 
 /**
- * Waits for the end of a segment, and gives its answer, made by `body`. After a minute the answer begins with its status and
- * spaces, which JSON allows: some clients give up on a silent connection. Then the answer is written here, and undefined
- * is given.
+ * Waits for the end of a segment and returns the response body that `body` creates. Some clients give up on a silent
+ * connection, so after a minute the status and spaces, which JSON allows, are sent. Then the function itself writes
+ * the body and returns undefined.
  */
 export async function awaitSegment(
   reply: FastifyReply,
@@ -110,7 +110,7 @@ export async function awaitSegment(
   }: {
     take: (happening: Happening) => void
     isOver?: () => boolean
-    /** Throws a problem where there is another answer; with `isLate` it is too late for that. */
+    /** May throw a problem to change the status, except with `isLate`. */
     body: (isLate: boolean) => unknown
   },
 ): Promise<unknown> {
@@ -148,7 +148,7 @@ export async function awaitSegment(
     clearInterval(spaces)
   }
   if (!fold.ended && !isOver()) {
-    // The process stops: another one has the answer.
+    // The process stops; another process can answer a retry.
     if (!isLate) throw new Problem('service_unavailable', undefined, { headers: { 'retry-after': '1' } })
     response.destroy()
     return undefined
@@ -158,12 +158,15 @@ export async function awaitSegment(
   return undefined
 }
 
-/** Ends that are written by one statement at most. */
+/** Maximum number of ends that one statement writes. */
 const endsMax = 100
-/** How long an answered request may wait for others before that is written: only a repetition that says that it is one looks for it. */
+/** How long the end of an answered request may wait for a batch. Only an explicit retry reads it. */
 const answeredWait_ms = 100
 
-/** How the ends of requests are written: a broken one at once, as its repetition may follow, answered ones together. */
+/**
+ * Writes the ends of requests: that of a broken connection immediately, because a retry may follow, others in
+ * batches.
+ */
 export class RequestEnds {
   readonly #sql: Sql
   readonly #log: Context['log']
@@ -176,14 +179,14 @@ export class RequestEnds {
     this.#log = log
   }
 
-  /** Notes, when the connection of a request closes, whether its answer was written to the end. */
+  /** When the connection of a request closes, records whether its response was written completely. */
   note(reply: FastifyReply, record: RequestRecord): void {
     const end = (): void => this.#add({ ...record, state: reply.raw.writableFinished ? 'answered' : 'broken' })
     if (reply.raw.destroyed) end()
     else reply.raw.once('close', end)
   }
 
-  /** Resolves when what is being written is stored: the ends of all requests that broke so far. */
+  /** Resolves when the ends of all broken requests so far are stored. */
   async written(): Promise<void> {
     await Promise.all(this.#writing)
   }
@@ -208,14 +211,16 @@ export class RequestEnds {
     this.#waiting = []
     const written = endRequests(this.#sql, ends)
       .catch((error: unknown) =>
-        this.#log.warn({ err: error }, 'ends of door requests not stored; repetitions may not find them'),
+        this.#log.warn({ err: error }, 'ends of requests could not be stored; retries may not be detected'),
       )
       .finally(() => this.#writing.delete(written))
     this.#writing.add(written)
   }
 }
 
-/** Cancels a segment's task where its connection closes before it has ended, as its request asked. */
+/**
+ * Cancels the task of a segment if the connection closes before the task has ended and the request asked for that.
+ */
 export function cancelWithConnection(
   reply: FastifyReply,
   context: Pick<Context, 'sql' | 'engine' | 'log'>,
@@ -226,7 +231,10 @@ export function cancelWithConnection(
   reply.raw.once('close', () => {
     if (fold.ended) return
     cancelSegment(context.sql, context, by, found).catch((error: unknown) =>
-      context.log.warn({ err: error, task_id: found.task_id }, 'task of a closed connection not canceled; it goes on'),
+      context.log.warn(
+        { err: error, task_id: found.task_id },
+        'task of a closed connection could not be canceled; it continues',
+      ),
     )
   })
 }

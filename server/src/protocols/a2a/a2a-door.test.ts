@@ -53,7 +53,7 @@ const all = async (events: AsyncIterable<StreamResponse>): Promise<StreamRespons
 const tasks = async (): Promise<number> => (await service.send('GET', `${project}/tasks`)).body.pagination.total
 const keyWith = async (...scopes: string[]): Promise<string> =>
   (await service.send('POST', '/api/v1/auth/api-keys', { body: { name: scopes.join(), scopes } })).body.key
-/** A call of JSON-RPC as it is on the wire. */
+/** A raw JSON-RPC call. */
 const rpc = async (
   name: string,
   method: string,
@@ -77,7 +77,7 @@ const statesOf = (events: readonly StreamResponse[]): TaskState[] =>
   )
 
 describe('the card of an agent', () => {
-  it('the card of an agent is public where the agent is published, and tells how to reach it', async () => {
+  it('the card of a published agent is public and has its interfaces', async () => {
     const response = await fetch(`${base('echo')}/.well-known/agent-card.json`)
     const card = (await response.json()) as any
     assert.deepEqual([response.status, card.name, card.description], [200, 'echo', 'Says it again.'])
@@ -95,7 +95,7 @@ describe('the card of an agent', () => {
     assert.equal(again.status, 304)
   })
 
-  it('the card of an agent is not there for an agent that is not published, nor for its calls', async () => {
+  it('an unpublished agent has neither a card nor A2A methods', async () => {
     const card = await fetch(`${base('private')}/.well-known/agent-card.json`)
     assert.equal(card.status, 404)
     assert.equal(((await card.json()) as any).error.status, 'NOT_FOUND')
@@ -104,7 +104,7 @@ describe('the card of an agent', () => {
     assert.equal((await fetch(`${service.url}/.well-known/agent-card.json`)).status, 404)
   })
 
-  it('the card of an agent has the tools of the agent for those who may run it', async () => {
+  it('the extended card lists the tools of the agent for callers who may run it', async () => {
     const card = await (await clientOf('script')).getAgentCard()
     assert.ok(card.skills.some(({ id }) => id === 'current_time'))
   })
@@ -142,7 +142,7 @@ for (const binding of ['JSONRPC', 'HTTP+JSON'] as const)
       ])
     })
 
-    it(`a client by ${binding} sees text that a tool followed as a message, and the answer alone as the artifact`, async () => {
+    it(`a client by ${binding} gets text before a tool call as a message, and only the answer as the artifact`, async () => {
       const steps = script(
         { text: 'Let me see.' },
         { tool_calls: [{ name: 'current_time', arguments: {} }] },
@@ -195,7 +195,7 @@ for (const binding of ['JSONRPC', 'HTTP+JSON'] as const)
       await assert.rejects(all(slow.resubscribeTask({ tenant: '', id: task.id })), { name: /UnsupportedOperation/ })
     })
 
-    it(`a client by ${binding} subscribes to a task that runs`, async () => {
+    it(`a client by ${binding} subscribes to a running task`, async () => {
       const steps = script({ delay_ms: 500 }, { text: 'Late but here.' })
       const { id } = (await slow.sendMessage(a2aRequest(a2aMessage(steps), { returnImmediately: true }))) as Task
       const events = await all(slow.resubscribeTask({ tenant: '', id }))
@@ -204,7 +204,7 @@ for (const binding of ['JSONRPC', 'HTTP+JSON'] as const)
       assert.equal(statesOf(events).at(-1), TaskState.TASK_STATE_COMPLETED)
     })
 
-    it(`a client by ${binding} lists tasks by pages, the last changed first`, async () => {
+    it(`a client by ${binding} lists tasks by pages, latest status change first`, async () => {
       const contextId = `list-${binding}`
       const ids: string[] = []
       for (const text of ['1', '2', '3'])
@@ -229,7 +229,7 @@ for (const binding of ['JSONRPC', 'HTTP+JSON'] as const)
   })
 
 describe('a message', () => {
-  it('a message that is sent again is the same task, and another one with its id is refused', async () => {
+  it('a repeated message returns the same task, and a different message with its id is refused', async () => {
     const params = sent('Twice')
     const count = await tasks()
     const first = await rpc('echo', 'SendMessage', params)
@@ -244,7 +244,7 @@ describe('a message', () => {
     assert.equal(await tasks(), count + 2)
   })
 
-  it('members named as in the schema of the protocol are taken, and all that is answered is named as in its JSON', async () => {
+  it("member names of the protocol's schema are accepted, and responses use the JSON names", async () => {
     const { message } = sent('Hello', { context_id: '', reference_task_ids: [] })
     const { messageId: message_id, ...rest } = message
     const made = await rpc('echo', 'SendMessage', {
@@ -266,7 +266,7 @@ describe('a message', () => {
     assert.deepEqual([...new Set(answers.match(/"[a-z]+_[a-z_]+":/g))], [])
   })
 
-  it('a message goes on in the thread of its context, which no other agent has', async () => {
+  it('a message continues the thread of its context, which other agents cannot use', async () => {
     const first = (await rpc('echo', 'SendMessage', sent('1'))).body.result.task
     const second = (await rpc('echo', 'SendMessage', sent('2', { contextId: first.contextId }))).body.result.task
     assert.equal(second.contextId, first.contextId)
@@ -282,7 +282,7 @@ describe('a message', () => {
     assert.equal((await rpc('echo', 'SendMessage', mixed)).body.error.code, -32602)
   })
 
-  it('a message is the object that an agent with an input schema takes', async () => {
+  it('a data part becomes the input object of an agent with an input schema', async () => {
     const { body } = await rpc('schema', 'SendMessage', sent('', { parts: [{ data: { city: 'Bern' } }] }))
     assert.equal(body.result.task.status.state, 'TASK_STATE_COMPLETED')
     const { body: task } = await service.send('GET', `${project}/tasks/${body.result.task.id}`)
@@ -297,7 +297,7 @@ describe('a message', () => {
 describe('an approval', () => {
   const steps = script({ tool_calls: [{ name: 'current_time', arguments: {} }] }, { text: 'Done.' })
 
-  it('an approval is asked for as AUTH_REQUIRED and answered by a data part, with the scope for it alone', async () => {
+  it('an approval appears as AUTH_REQUIRED and is resolved by a data part, only with the scope for approvals', async () => {
     const asked = (await rpc('careful', 'SendMessage', sent(steps))).body.result.task
     assert.equal(asked.status.state, 'TASK_STATE_AUTH_REQUIRED')
     const [text, data] = asked.status.message.parts
@@ -316,7 +316,7 @@ describe('an approval', () => {
     assert.equal((await rpc('careful', 'SendMessage', answer())).body.error.code, -32004)
   })
 
-  it('an approval keeps the stream of a client that may not answer open until a user answered', async () => {
+  it('an approval keeps the stream of a client without the scope open until a user decides', async () => {
     const weak = await clientOf('careful', 'HTTP+JSON', await keyWith('tasks:write', 'agents:read'))
     const events: StreamResponse[] = []
     for await (const event of weak.sendMessageStream(a2aRequest(a2aMessage(steps)))) {
@@ -333,7 +333,7 @@ describe('an approval', () => {
 })
 
 describe('errors', () => {
-  it('errors are those of the protocol, in JSON-RPC and in HTTP', async () => {
+  it('A2A errors have the form of the protocol in JSON-RPC and in HTTP', async () => {
     const cases: [string, unknown, Record<string, string>, number, number][] = [
       ['GetTask', { id: 'task_00000000000000000000000000' }, {}, 200, -32001],
       ['GetTask', {}, {}, 200, -32602],
@@ -367,14 +367,14 @@ describe('errors', () => {
     assert.deepEqual(await http('/message:send', { method: 'POST', body: '{}' }), [400, 'INVALID_PARAMS'])
     assert.deepEqual(await http('/tasks?pageSize=1000'), [400, 'INVALID_PARAMS'])
     assert.equal((await http('/nothing'))[0], 404)
-    // Each is answered once: a second answer is a warning of the server.
+    // Each request gets one response: a second one would log a warning.
     assert.deepEqual(
       logged.filter((line) => line.includes('already sent')),
       [],
     )
   })
 
-  it('errors of credentials and scopes are those of HTTP', async () => {
+  it('A2A errors of credentials and scopes have their HTTP status', async () => {
     assert.equal((await rpc('echo', 'SendMessage', sent('x'), { authorization: 'Bearer nothing' })).status, 401)
     const reader = await keyWith('agents:read')
     const refused = await rpc('echo', 'SendMessage', sent('x'), {}, reader)

@@ -31,7 +31,7 @@ const post = (name: string, method: string, params: unknown, headers: Record<str
     headers: { 'content-type': 'application/json', authorization: `Bearer ${service.owner.api_key}`, ...headers },
     body: JSON.stringify({ jsonrpc: '2.0', id: 7, method, params }),
   })
-/** A call as a client of version 0.3 makes it: such a client names no version. */
+/** A call of a client of version 0.3, which sends no version. */
 const rpc = async (method: string, params: unknown, name = 'older'): Promise<any> => {
   const body = (await (await post(name, method, params)).json()) as any
   assert.deepEqual([body.jsonrpc, body.id], ['2.0', 7])
@@ -89,7 +89,7 @@ describe('A2A 0.3', () => {
     assert.equal(canceled.status.state, 'canceled')
   })
 
-  it('A2A 0.3 takes files, and refuses what it cannot read in its own form', async () => {
+  it('A2A 0.3 accepts files, and refuses invalid requests in its own error format', async () => {
     const bytes = Buffer.from('a,b\n1,2\n').toString('base64')
     const file = { kind: 'file', file: { bytes, mimeType: 'text/csv', name: 'table.csv' } }
     const parts = [{ kind: 'text', text: 'Look.' }, file]
@@ -104,7 +104,7 @@ describe('A2A 0.3', () => {
     assert.equal((await rpc('message/send', { message: 7 })).error.code, -32602)
   })
 
-  it('A2A 0.3 is not served by an agent that does not say so', async () => {
+  it('an agent without the setting does not serve A2A 0.3', async () => {
     const { error } = await rpc('message/send', message('x'), 'newer')
     assert.equal(error.code, -32009)
   })

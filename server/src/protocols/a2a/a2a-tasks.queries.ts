@@ -2,7 +2,7 @@ import { taskColumns, type TaskRow } from '../../engine/journal/stored-task.ts'
 import type { Fragment, Sql } from '../../platform/postgres/database.ts'
 import { isId } from '../../platform/ids.ts'
 
-/** A task of an agent, with the identifier by which clients know its thread. */
+/** A task of an agent, with the context id that clients use for its thread. */
 export interface A2aTask extends TaskRow {
   context_id: string | null
 }
@@ -12,7 +12,7 @@ const columns = (sql: Sql): Fragment => sql.fragment`
     (select d.key from door_thread d where d.thread_id = t.thread_id and d.door = 'a2a' order by d.created_at limit 1),
     t.thread_id) as context_id`
 
-/** A task of an agent; undefined where there is none. */
+/** A task of an agent; undefined if it does not exist. */
 export async function findA2aTask(sql: Sql, agent_id: string, id: string): Promise<A2aTask | undefined> {
   if (!isId('task', id)) return undefined
   const [row] = await sql.run<A2aTask>(
@@ -21,25 +21,25 @@ export async function findA2aTask(sql: Sql, agent_id: string, id: string): Promi
   return row
 }
 
-/** A message that a client has sent, and the event that it came before. */
+/** A message of a client, and the sequence number of the first event after it. */
 export interface SentMessage {
   first_sequence: number
   message: Record<string, unknown>
 }
 
-/** Messages that clients of this door have sent to a task, in their order. */
+/** Messages that A2A clients sent to a task, in their order. */
 export async function listSentMessages(sql: Sql, task_id: string): Promise<SentMessage[]> {
   return sql<SentMessage>`
     select first_sequence, input->0 as message from door_response
     where task_id = ${task_id} and request->>'door' = 'a2a' order by ordinal`
 }
 
-/** What `ListTasks` selects by. */
+/** Filters of `ListTasks`. */
 export interface A2aTaskFilter {
   agent_id: string
   thread_ids: readonly string[] | undefined
   statuses: readonly string[] | undefined
-  /** Of tasks that wait: for these reasons, or for others than these. */
+  /** For waiting tasks: only these reasons, or all except these. */
   waits: { reasons: readonly string[]; among: boolean } | undefined
   after: string | undefined
   cursor: { at: string; id: string } | undefined
@@ -60,15 +60,15 @@ function conditionsOf({ fragment }: Sql, filter: A2aTaskFilter): Fragment {
 }
 
 /**
- * A page of an agent's tasks, the one whose status changed last first: open ones by their last change, of which there are few,
- * and ended ones by their end, which an index holds.
+ * A page of an agent's tasks, latest status change first. Open tasks are sorted by `updated_at`, which is cheap
+ * because they are few; ended tasks by `finished_at`, which has an index.
  */
 export async function listA2aTasks(sql: Sql, filter: A2aTaskFilter): Promise<(A2aTask & { status_at: string })[]> {
   const { fragment } = sql
   const { cursor, after, limit } = filter
   const where = (at: Fragment): Fragment => {
     const parts = [conditionsOf(sql, filter)]
-    // Clients see milliseconds, so times are compared in these.
+    // Clients see milliseconds, so times are compared with that precision.
     if (after) parts.push(fragment`${at} > ${after}::timestamptz`)
     if (cursor)
       parts.push(fragment`${at} < ${cursor.at}::timestamptz + interval '1 millisecond'
@@ -89,7 +89,7 @@ export async function listA2aTasks(sql: Sql, filter: A2aTaskFilter): Promise<(A2
     select ${columns(sql)}, page.status_at from page join task t using (id) order by page.status_at desc, id desc`)
 }
 
-/** How many tasks such a list has, counted up to a bound. */
+/** Number of tasks that match the filter, up to `max`. */
 export async function countA2aTasks(sql: Sql, filter: A2aTaskFilter, max: number): Promise<number> {
   const { fragment } = sql
   const { after } = filter

@@ -23,10 +23,10 @@ import { readHistoryLength, readPush, readSend, refuseTenant, requireText } from
 import { lastOf, taskOfRow } from './task-state.ts'
 import { readTask, type StreamStart } from './task-streams.ts'
 
-/** What a call has done, and what is left to be answered. */
+/** What a call has done, and how it is answered. */
 export type Done =
   | { kind: 'result'; value: unknown }
-  /** A task that is waited for, or not. */
+  /** A task that the response waits for if `waits`. */
   | ({ kind: 'message'; waits: boolean; historyLength: number | undefined } & OpenedMessage)
   | { kind: 'canceled'; task_id: string }
   | { kind: 'stream'; task_id: string; start: StreamStart }
@@ -34,21 +34,21 @@ export type Done =
 type Params = Record<string, unknown>
 type Call = (loading: Loading, agent: DoorAgent, params: Params) => Promise<Done>
 
-/** The agent of a path, if it is published to this door; 404 otherwise. */
+/** The agent of a path if it is published to A2A; throws 404 otherwise. */
 export async function requirePublished(sql: Loading['sql'], id: string, org_id: string | null): Promise<DoorAgent> {
   const agent = isId('agent', id) ? await findDoorAgent(sql, id, org_id) : undefined
   if (!agent || !a2aConfig(agent.config).published) throw notFound('agent_not_found', 'agent', id.slice(0, 100))
   return agent
 }
 
-/** A task of an agent, as a path or parameters name it. */
+/** A task of an agent; throws `task_not_found` if it does not exist. */
 export async function requireA2aTask(sql: Loading['sql'], agent: DoorAgent, id: string): Promise<A2aTask> {
   const row = await findA2aTask(sql, agent.id, id)
   if (!row) throw taskNotFound(id)
   return row
 }
 
-/** What each method does, whichever way it is called. */
+/** The implementation of each method, for both bindings. */
 export function makeCalls(context: Context, doorFiles: DoorFiles): Record<A2aMethod, Call> {
   const { engine, public_url } = context
   const loadAsked = makeLoadAsked(context.database)
@@ -138,7 +138,7 @@ function noConfig(id: string) {
   return a2aProblem('TASK_NOT_FOUND', `The task has no configuration ${id.slice(0, 100)}.`, 'task_not_found')
 }
 
-/** The frame that a reader had last. */
+/** The id of the last frame that the client received. */
 function lastEventId({ request }: Loading): number | undefined {
   const header = request.headers['last-event-id']
   if (header === undefined || header === '') return undefined
@@ -147,7 +147,7 @@ function lastEventId({ request }: Loading): number | undefined {
   return number
 }
 
-/** The token of the next page: where this one ended. */
+/** The token of the next page: the position of the last task of this one. */
 function tokenOf(at: string, id: string): string {
   return Buffer.from(JSON.stringify([at, id])).toString('base64url')
 }
@@ -159,9 +159,9 @@ function readToken(token: unknown): { at: string; id: string } {
     if (typeof at === 'string' && !Number.isNaN(Date.parse(at)) && typeof id === 'string' && isId('task', id))
       return { at, id }
   } catch {
-    // It is none of ours.
+    // The token was not created by `tokenOf`.
   }
-  throw badMember('pageToken', 'is not one that a list has given')
+  throw badMember('pageToken', 'must be the nextPageToken of an earlier response')
 }
 
 async function listed(
@@ -198,7 +198,7 @@ async function listed(
   }
 }
 
-/** A task of a list. Only one with a history needs its journal. */
+/** A task of a list. Its journal is read only if the history was requested. */
 async function entryOf(
   context: Context,
   row: A2aTask & { status_at: string },
@@ -234,7 +234,7 @@ function readTime(value: unknown): string | undefined {
 
 const approvalWaits = ['approval', 'unknown_outcome']
 
-/** What a state is called here. */
+/** The task states and wait reasons of a state of the protocol. */
 function statusesOf(given: unknown): Pick<A2aTaskFilter, 'statuses' | 'waits'> {
   const none = { statuses: undefined, waits: undefined }
   if (isNothing(given)) return none
@@ -263,7 +263,7 @@ function statusesOf(given: unknown): Pick<A2aTaskFilter, 'statuses' | 'waits'> {
   }
 }
 
-/** Parameters of a call; throws where they are none. */
+/** Parameters of a call with camel-case names; throws if they are not an object. */
 export function paramsOf(params: unknown): Params {
   if (!isObject(params)) throw badMember('params', 'must be an object')
   return camelCased(params) as Params

@@ -1,9 +1,12 @@
 import { isObject } from '#contract/core/merge-patch.ts'
 
-/** Members that hold what the caller chose, where a name is not one of the protocol's. */
+/** Members with free-form content, whose names do not belong to the protocol. */
 const free = new Set(['metadata', 'data'])
 
-/** Names of the protocol's members as JSON has them: a reader of ProtoJSON also takes them as the schema has them (`task_id`). */
+/**
+ * Converts member names to camel case, because a reader of ProtoJSON also accepts the names of the schema
+ * (`task_id`).
+ */
 export function camelCased(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(camelCased)
   if (!isObject(value)) return value

@@ -3,10 +3,10 @@ import { approvalExtension } from '#contract/doors/a2a.ts'
 import type { DoorAgent } from '../door-keys.queries.ts'
 import { settingsOf } from '../settings-of.ts'
 
-/** What `config.doors.a2a` of an agent says. */
+/** The settings in `config.doors.a2a` of an agent. */
 export interface A2aConfig {
   published: boolean
-  /** Clients of version 0.3 are served too. */
+  /** Whether clients of version 0.3 are served too. */
   v0_3: boolean
 }
 
@@ -17,10 +17,10 @@ export function a2aConfig(config: Record<string, unknown>): A2aConfig {
 
 const textModes = ['text/plain']
 const modes = ['text/plain', 'application/json']
-/** What models take as files; which of them, the agent's model says. */
+/** Media types of files that models accept. The agent's model may accept fewer. */
 const inputModes = [...modes, 'image/png', 'image/jpeg', 'image/gif', 'image/webp', 'application/pdf']
 
-/** The card of an agent: where and how it is reached, and what it does. */
+/** The card of an agent: its interfaces, authentication and skills. */
 export function cardOf(agent: DoorAgent, public_url: string, { extended = false } = {}): AgentCard {
   const { config } = agent
   const url = `${public_url}/a2a/agents/${agent.id}`
@@ -50,7 +50,7 @@ export function cardOf(agent: DoorAgent, public_url: string, { extended = false 
       extensions: [
         {
           uri: approvalExtension,
-          description: 'A data part {approval_id, decision, arguments?} answers an approval that a task waits for.',
+          description: 'A data part {approval_id, decision, arguments?} resolves an approval that a task waits for.',
           required: false,
           params: undefined,
         },
@@ -92,8 +92,8 @@ function oauthScheme(public_url: string): SecurityScheme {
               refreshUrl: '',
               scopes: {
                 'agents:read': 'Read tasks.',
-                'tasks:write': 'Begin, continue and cancel tasks.',
-                'approvals:write': 'Answer approvals.',
+                'tasks:write': 'Start, continue and cancel tasks.',
+                'approvals:write': 'Resolve approvals.',
               },
               pkceRequired: true,
             },
@@ -110,7 +110,7 @@ function skillOf(agent: DoorAgent): AgentSkill {
   return skill(agent.name, agent.description || `What ${agent.name} does.`, named.length > 0 ? named : ['agent'])
 }
 
-/** Tools of the agent: shown to those who may run it. */
+/** The tools of the agent as skills, for authenticated callers only. */
 function toolSkills({ config }: DoorAgent): AgentSkill[] {
   const tools = Array.isArray(config['tools']) ? config['tools'] : []
   return tools

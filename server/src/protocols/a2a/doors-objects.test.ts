@@ -86,7 +86,7 @@ const paths = (): [string, string, unknown?][] => {
     ['DELETE', `/agui/agents/${agent}/runs/${run}`],
   ]
 }
-/** What each of these takes of a credential's scopes. */
+/** The scope that each of these requests requires. */
 const needs: Scope[] = [
   ...([
     'tasks:write',
@@ -102,7 +102,7 @@ const needs: Scope[] = [
 ]
 
 describe('what belongs to another organization', () => {
-  it('what belongs to another organization is not there, whatever is asked of it', async () => {
+  it('tasks and runs of another organization do not exist for any request', async () => {
     for (const [method, path, body] of paths()) {
       const { status } = await http(method, path, { key: foreign }, body)
       assert.deepEqual([method, path, status], [method, path, 404])
@@ -118,14 +118,14 @@ describe('what belongs to another organization', () => {
       assert.equal((await a2a(method, { ...sent('x'), id: task }, { key: foreign })).status, 404, method)
   })
 
-  it('what belongs to another organization is not reached through an agent of one’s own', async () => {
+  it('a task of another organization is not reachable through an own agent', async () => {
     const theirs = await makeTheirAgent()
     const asked = { key: foreign, of: theirs }
     assert.equal((await a2a('GetTask', { id: task }, asked)).body.error.code, -32001)
     assert.equal((await a2a('CancelTask', { id: task }, asked)).body.error.code, -32001)
     assert.equal((await a2a('SendMessage', sent('x', { taskId: task }), asked)).body.error.code, -32001)
     assert.equal((await a2a('ListTasks', {}, asked)).body.result.totalSize, 0)
-    // A context of ours is a name like any other to them, and stands for a thread of theirs.
+    // In another organization, the id of this context is a new name and gets a new thread.
     const named = (await a2a('SendMessage', sent('x', { contextId: context }), asked)).body.result.task
     const [row] = await service.sql<{ thread_id: string }>`select thread_id from task where id = ${named.id}`
     assert.equal(named.contextId, context)
@@ -145,7 +145,7 @@ async function makeTheirAgent(): Promise<string> {
 }
 
 describe('a credential', () => {
-  it('a credential needs the scope of each method, by key or by token, in either binding', async () => {
+  it('a key or token needs the scope of each method in both bindings', async () => {
     const weak: Record<string, string> = {
       'tasks:write': await keyOf('agents:read'),
       'agents:read': (await makeToken(service, ownerOf(service), ['logs:read'] as never)).token,
@@ -159,7 +159,7 @@ describe('a credential', () => {
     assert.equal((await a2a('GetTask', { id: task }, { key: reader })).status, 200)
   })
 
-  it('a credential is counted by method: reads do not take from the room for creating', async () => {
+  it('reads do not count against the rate limit for creating tasks', async () => {
     const key = await keyOf('agents:read', 'tasks:write')
     const limit = async (method: string, params: object) =>
       Number((await a2a(method, params, { key })).headers.get('x-ratelimit-limit'))
@@ -169,7 +169,7 @@ describe('a credential', () => {
     assert.deepEqual([create, read, list], [300, 600, 100])
   })
 
-  it('a credential that has used up its window is refused with 429 in the form of the door', async () => {
+  it('a credential over its rate limit gets 429 in the error format of the protocol', async () => {
     const key = await keyOf('agents:read')
     let refused
     for (let i = 0; i < 120 && !refused; i++) {
@@ -181,7 +181,7 @@ describe('a credential', () => {
   })
 })
 
-it('a spent budget and a stopped agent are no way around at either door', async () => {
+it('an exhausted budget and a stopped agent refuse tasks of both protocols', async () => {
   const poor = await addAgent('poor', { model: 'builtin/echo' })
   await service.send('POST', `${project}/budgets`, { body: { scope: 'agent', subject: poor, max_tokens: 1 } })
   const params = { ...sent('spend it'), configuration: { returnImmediately: true } }
@@ -200,7 +200,7 @@ it('a spent budget and a stopped agent are no way around at either door', async 
 describe('a hostile client', () => {
   const wrong: unknown[] = [7, 'x', [1], { a: 1 }, { toString: 1 }]
 
-  it('a hostile client that sends a wrong type at any member gets an error of the protocol, and the service goes on', async () => {
+  it('a wrong type of any member gives an error of the protocol and never a 500', async () => {
     const message = sent('x').message
     const bodies: unknown[] = wrong.flatMap((value) => [
       value,
@@ -222,7 +222,7 @@ describe('a hostile client', () => {
     ])
     const key = await keyOf('tasks:write', 'agents:read')
     for (let at = 0; at < bodies.length; at += 50) {
-      // Windows of one key would end the test.
+      // A new key after every 200 requests, because of the rate limit.
       const own = at % 200 === 0 ? await keyOf('tasks:write', 'agents:read') : key
       for (const params of bodies.slice(at, at + 50)) {
         const { status, body } = await a2a('SendMessage', params, { key: own })
@@ -242,7 +242,7 @@ describe('a hostile client', () => {
       }
   })
 
-  it('a hostile client that sends too much gets an error in the form of the door', async () => {
+  it('an oversized body gives an error in the format of the protocol', async () => {
     const large = sent('x'.repeat(9 * 1024 * 1024))
     const answer = await a2a('SendMessage', large)
     assert.deepEqual([answer.status, answer.body.jsonrpc], [413, '2.0'])
@@ -253,8 +253,8 @@ describe('a hostile client', () => {
     assert.equal((await a2a('SendMessage', sent('', { parts }))).body.error.code, -32602)
   })
 
-  it('a hostile client that leaves in the middle of a stream cancels nothing', async () => {
-    // Tasks that failed one after the other have stopped the agent of the others.
+  it('a client that disconnects during a stream does not cancel the task', async () => {
+    // The other agent is stopped by now, because too many of its tasks failed in a row.
     const of = await addAgent('patient', { model: 'builtin/script' })
     const message = sent(script({ text: 'a ' }, { delay_ms: 300 }, { text: 'b' })).message
     const body = JSON.stringify({ message })

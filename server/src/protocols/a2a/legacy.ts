@@ -17,7 +17,7 @@ import { cardOf } from './card.ts'
 import { badMember } from './problems.ts'
 import { requestHandler } from './request-handler.ts'
 
-/** Methods of version 0.3, and what they are called now. */
+/** Methods of version 0.3, with their names in 1.0. */
 export const legacyMethods: ReadonlyMap<string, A2aMethod> = new Map([
   ['message/send', 'SendMessage'],
   ['message/stream', 'SendStreamingMessage'],
@@ -31,10 +31,10 @@ export const legacyMethods: ReadonlyMap<string, A2aMethod> = new Map([
   ['agent/getAuthenticatedExtendedCard', 'GetExtendedAgentCard'],
 ])
 
-/** Thrown to the package, which has translated the parameters by then. */
+/** Ends the handler of the package once it has translated the parameters. */
 class Translated extends Error {}
 
-/** The parameters of a call of version 0.3, as the package translates them. */
+/** The parameters of a call of version 0.3, translated to 1.0 by the package. */
 export async function readLegacy(
   agent: DoorAgent,
   body: Record<string, unknown>,
@@ -70,12 +70,12 @@ function legacyContext(): ServerCallContext {
   return new ServerCallContext({ requestedVersion: '0.3' })
 }
 
-/** The answer of a call of version 0.3. */
+/** The response to a call of version 0.3. */
 export function answerLegacy(handler: A2ARequestHandler, call: Record<string, unknown>, said: ServerCallContext) {
   return new LegacyJsonRpcTransportHandler(handler).handle(call, said)
 }
 
-/** What a card says to clients of version 0.3 beside what it says now. */
+/** The additional members of a card for clients of version 0.3. */
 export async function legacyCard(agent: DoorAgent, public_url: string): Promise<Record<string, unknown>> {
   const card = cardOf(agent, public_url)
   const call = { jsonrpc: '2.0', id: 0, method: 'agent/getAuthenticatedExtendedCard' }

@@ -35,19 +35,19 @@ import { storePush } from './push-configs.ts'
 import { readFile, type AskedMessage, type Decision } from './read-message.ts'
 import { parseJson } from '../../platform/parse-json.ts'
 
-/** The task that a message began or continues. */
+/** The task that a message started or continued. */
 export interface OpenedMessage {
   task_id: string
-  /** The first event of the segment that the message began. */
+  /** Sequence number of the first event after the message. */
   first_sequence: number
-  /** It waits for more than the message gave. */
+  /** Whether the task still waits for something after the message. */
   rests: boolean
 }
 
 /**
- * Takes a message, in the transaction that begins its task or continues it. The same message sent again, by the same
- * credential, is what it became the first time. Throws what creating a task, sending it a message and resolving its approvals
- * throw.
+ * Handles a message in the transaction that starts or continues its task. If the same credential repeats a message,
+ * the result is that of the first time. Throws the problems of creating a task, sending a message and resolving
+ * approvals.
  */
 export async function openMessage(
   tx: Sql,
@@ -63,7 +63,7 @@ export async function openMessage(
   const hash = hashOfSent([agent.id, asked.sent])
   const known = await takeDoorKey(tx, { door: 'a2a', credential_id, key: asked.message_id, hash, response_id, task_id })
   if (known) {
-    if (!known.hash.equals(hash)) throw badMember('message.messageId', 'was used with another message')
+    if (!known.hash.equals(hash)) throw badMember('message.messageId', 'was used for a different message')
     return { task_id: known.task_id, first_sequence: await firstSequence(tx, known.response_id), rests: false }
   }
   const store = (first_sequence: number): Promise<void> =>
@@ -92,7 +92,7 @@ async function firstSequence(tx: Sql, response_id: string): Promise<number> {
   return row?.first_sequence ?? 1
 }
 
-/** The task that a message names has to be the agent's, and in the context that the message names. */
+/** Throws unless the task of a message belongs to the agent and to the context of the message. */
 async function requireItsContext(
   tx: Sql,
   agent_id: string,
@@ -102,7 +102,7 @@ async function requireItsContext(
   const task = await findA2aTask(tx, agent_id, task_id)
   if (!task) throw taskNotFound(task_id)
   if (context_id !== undefined && context_id !== task.context_id && context_id !== task.thread_id)
-    throw badMember('message.contextId', 'is not that of the task')
+    throw badMember('message.contextId', 'is not the context of the task')
 }
 
 type Given = AskedMessage & { task_id: string; files: ReceivedFiles }
@@ -124,7 +124,7 @@ async function continueTask(
   if (isFinished(task.status))
     throw a2aProblem('UNSUPPORTED_OPERATION', `Task ${task_id} has ended. Send the message without taskId.`)
   if (decisions.length > 0 && !mayResolve(principal)) throw insufficientScope(['approvals:write'], principal.scopes)
-  if (decisions.length === 0 && content.length === 0) throw badMember('message.parts', 'must say something')
+  if (decisions.length === 0 && content.length === 0) throw badMember('message.parts', 'must have a text or data part')
   await store(last_sequence + 1)
   for (const decision of decisions) await decide(tx, engine, loading, agent, task_id, decision)
   if (content.length > 0)
@@ -135,7 +135,7 @@ async function continueTask(
   return last_sequence + 1
 }
 
-/** Answers an approval of a task, as the caller's credential. */
+/** Resolves an approval of a task on behalf of the caller. */
 async function decide(
   tx: Sql,
   engine: Context['engine'],
@@ -146,9 +146,9 @@ async function decide(
 ): Promise<void> {
   const approval = await findApproval(tx, approval_id)
   if (approval?.task_id !== task_id)
-    throw badMember('message.parts', `names no approval of the task: ${approval_id.slice(0, 100)}`)
+    throw badMember('message.parts', `names an approval that the task does not have: ${approval_id.slice(0, 100)}`)
   if (edited && (approval.kind !== 'tool_call' || decision !== 'approve'))
-    throw badMember('message.parts', 'has arguments, which only an approved call of a tool may have')
+    throw badMember('message.parts', 'has arguments, which are allowed only to approve a tool call')
   await engine.resolveApproval(tx, approval_id, { decision, arguments: edited, reason, user_id: principal.user_id })
   await recordAudit(tx, actor, {
     action: 'approval.resolved',
@@ -166,7 +166,7 @@ async function startTask(
   asked: Given,
   store: Store,
 ): Promise<number> {
-  if (asked.decisions.length > 0) throw badMember('message.taskId', 'is required to answer an approval')
+  if (asked.decisions.length > 0) throw badMember('message.taskId', 'is required to resolve an approval')
   requireAskedAccepting(agent)
   const client = userAgentOf(loading.request, openaiBounds.client)
   await engine.enqueue(tx, {
@@ -186,7 +186,7 @@ async function startTask(
   return 1
 }
 
-/** A message as it is kept: what came as bytes is a file of the project by then, and has its address. */
+/** A message as it is stored: raw bytes are replaced by the URL of the file that they became. */
 function keptMessage(
   { public_url }: Pick<Context, 'public_url'>,
   { project_id }: AskedAgent,
@@ -206,23 +206,24 @@ function keptMessage(
   }
 }
 
-/** What the task is given: the message as a text or in parts, or the object that the agent takes. */
+/** The input of the task: the message as text or parts, or the object for an agent with an `input_schema`. */
 function inputOf(config: Record<string, unknown>, { text, content, data, urls }: AskedMessage): TaskInput {
   const schema = config['input_schema']
   if (schema === undefined) {
-    if (content.length === 0) throw badMember('message.parts', 'must say something')
+    if (content.length === 0) throw badMember('message.parts', 'must have a text or data part')
     return typeof content === 'string' ? content : [{ role: 'user', content }]
   }
   if (urls[0])
-    throw badMember(urls[0].field, 'is a file; this agent takes a data part alone', 'CONTENT_TYPE_NOT_SUPPORTED')
+    throw badMember(urls[0].field, 'is a file, but this agent accepts only a data part', 'CONTENT_TYPE_NOT_SUPPORTED')
   const input = isObject(data) ? data : parseJson(text)
-  if (!isObject(input)) throw badMember('message.parts', 'must have a data part with the object that this agent takes')
+  if (!isObject(input))
+    throw badMember('message.parts', "must have a data part with an object that matches the agent's input_schema")
   const [issue] = inputIssues(schema, input)
   if (issue) throw badMember(`message.parts: ${issue.field}`, issue.message)
   return input
 }
 
-/** The thread of a context: of a new one where none is named, or where what is named is not known yet. */
+/** The thread of a context. Creates a thread if no context is given or it is unknown. */
 async function threadOf(
   tx: Sql,
   { principal }: Loading,
@@ -230,7 +231,7 @@ async function threadOf(
   context_id: string | undefined,
 ): Promise<string> {
   const { org_id, user_id: created_by } = principal
-  const refused = badMember('message.contextId', 'is a context of another agent')
+  const refused = badMember('message.contextId', 'belongs to another agent')
   if (context_id !== undefined) {
     const owner = await findThreadAgent(tx, context_id, org_id)
     if (owner === agent.id) return context_id
@@ -250,7 +251,7 @@ async function threadOf(
     agent_id: agent.id,
     thread_id: id,
   })
-  // Another message made it at the same time.
+  // Another message created the context at the same time.
   if (thread_id !== id) await deleteDoorThread(tx, id)
   return thread_id
 }

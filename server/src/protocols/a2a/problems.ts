@@ -1,12 +1,12 @@
 import type { A2aReason } from '#contract/doors/a2a-errors.ts'
 import { Problem, type ProblemKind } from '#contract/core/problems.ts'
 
-/** An error that A2A has a name for. */
+/** A problem with a reason that A2A defines. */
 export function a2aProblem(reason: A2aReason, message: string, kind: ProblemKind = 'resource_conflict'): Problem {
   return new Problem(kind, undefined, { message, members: { a2a: reason } })
 }
 
-/** A member of a request that is not valid, by its path: `message.parts[0]`. */
+/** The problem of an invalid member; `field` is its path, such as `message.parts[0]`. */
 export function badMember(field: string, message: string, reason: A2aReason = 'INVALID_PARAMS'): Problem {
   return new Problem('validation_error', [{ field, message, code: 'invalid_format' }], {
     message: `${field} ${message}.`,
@@ -15,5 +15,5 @@ export function badMember(field: string, message: string, reason: A2aReason = 'I
 }
 
 export function taskNotFound(id: string): Problem {
-  return new Problem('task_not_found', undefined, { message: `There is no task ${id.slice(0, 100)} of this agent.` })
+  return new Problem('task_not_found', undefined, { message: `The agent has no task ${id.slice(0, 100)}.` })
 }

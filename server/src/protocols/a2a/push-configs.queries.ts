@@ -1,20 +1,20 @@
 import type { Sql } from '../../platform/postgres/database.ts'
 
-/** A configuration of push notifications: a webhook of one task. */
+/** A push notification configuration, stored as a webhook of one task. */
 export interface PushRow {
   config_id: string
   task_id: string
   url: string
-  /** How its requests authenticate; null where they do not. */
+  /** Authentication scheme of its requests; null for none. */
   scheme: string | null
 }
 
-/** One to be kept; its secrets are encrypted with its id as associated data. */
+/** A configuration to store. Its secrets are encrypted with `id` as associated data. */
 export interface NewPush extends PushRow {
   id: string
   org_id: string
   secret: Buffer
-  /** Headers of every request. */
+  /** Additional headers of every request, encrypted. */
   headers: Buffer
   created_by: string
 }
@@ -26,14 +26,14 @@ export async function insertPush(tx: Sql, push: NewPush): Promise<void> {
     values (${id}, ${org_id}, ${url}, '{}', ${secret}, ${created_by}, ${task_id}, ${config_id}, ${scheme}, ${headers})`
 }
 
-/** The configurations of a task, in the order in which they were made. */
+/** The configurations of a task in the order of their creation. */
 export async function listPushes(sql: Sql, task_id: string): Promise<PushRow[]> {
   return sql<PushRow>`
     select push_id as config_id, push_task_id as task_id, url, push_scheme as scheme from webhook
     where push_task_id = ${task_id} order by id`
 }
 
-/** Removes a configuration, and with it what was to be sent; gives whether there was one. */
+/** Deletes a configuration with its pending deliveries. Returns whether it existed. */
 export async function deletePush(tx: Sql, task_id: string, config_id: string): Promise<boolean> {
   const deleted =
     await tx`delete from webhook where push_task_id = ${task_id} and push_id = ${config_id} returning 1 as gone`

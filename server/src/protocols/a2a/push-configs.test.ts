@@ -45,7 +45,7 @@ const statesAt = (path: string): string[] =>
     return one.path === path && statusUpdate ? [statusUpdate.status.state as string] : []
   })
 
-it('a task sends its states and its artifact, authenticated and signed, to the address in its message', async () => {
+it('a task sends its states and its artifact, authenticated and signed, to the URL in its message', async () => {
   const client = await clientOf()
   const authentication = { scheme: 'Bearer', credentials: 'theirs' }
   const config = {
@@ -80,13 +80,13 @@ it('a task sends its states and its artifact, authenticated and signed, to the a
     artifacts.map(({ artifact, contextId }) => [artifact.parts, contextId]),
     [[[{ text: 'There.' }], asked.contextId]],
   )
-  // Nothing of it is a webhook of the organization, and its secrets are nowhere to be read.
+  // It does not appear among the organization's webhooks, and its secrets cannot be read.
   assert.equal((await service.send('GET', '/api/v1/webhooks')).body.pagination.total, 0)
   const attempts = await service.sql`select request_headers::text as headers from delivery_attempt`
   assert.ok(!/theirs|a secret of the client/.test(JSON.stringify(attempts)))
 })
 
-it('configurations of a task are made, read, replaced and removed, ten at most', async () => {
+it('push configurations of a task are created, read, replaced and deleted, and limited to ten', async () => {
   const client = await clientOf()
   const steps = script(
     { tool_calls: [{ name: 'request_input', arguments: { question: 'Where?' } }] },

@@ -9,7 +9,7 @@ import { badMember } from './problems.ts'
 import type { AskedPush } from './read-message.ts'
 import { secretLabels } from '../../platform/crypto/secret-labels.ts'
 
-/** Whose task a configuration is of. */
+/** The task of a configuration, with its organization and the user who created the configuration. */
 interface PushOwner {
   org_id: string
   task_id: string
@@ -17,8 +17,8 @@ interface PushOwner {
 }
 
 /**
- * Keeps a configuration, in place of the one of its id. Throws `INVALID_PARAMS` for an address that may not be reached, and where
- * the task has as many as it may.
+ * Stores a configuration; replaces one with the same id. Throws `INVALID_PARAMS` if the egress rules refuse the URL,
+ * or if the task has too many configurations.
  */
 export async function storePush(
   tx: Sql,
@@ -38,7 +38,7 @@ export async function storePush(
   await tx`select 1 from task where id = ${task_id} for update`
   await deletePush(tx, task_id, id)
   if ((await listPushes(tx, task_id)).length >= a2aBounds.push_configs)
-    throw badMember('url', `is one too many: a task has at most ${a2aBounds.push_configs} configurations`)
+    throw badMember('url', `cannot be added: a task may have at most ${a2aBounds.push_configs} configurations`)
   const { token, authentication } = asked
   const row = {
     ...owner,
@@ -46,7 +46,7 @@ export async function storePush(
     config_id: id,
     url: asked.url,
     scheme: authentication?.scheme ?? null,
-    // What the receiver knows: it can check the signature with it.
+    // A secret that the receiver knows, so that it can verify the signature.
     secret: secrets.encrypt(secretLabels.webhook, token || authentication?.credentials || newId('wh'), webhook_id),
     headers: secrets.encrypt(secretLabels.push_headers, JSON.stringify(headersOf(asked)), webhook_id),
   }
@@ -54,7 +54,7 @@ export async function storePush(
   return pushView({ ...row, config_id: id })
 }
 
-/** Headers of every request, as the protocol says. */
+/** The headers that the protocol defines for every request. */
 function headersOf({ token, authentication }: AskedPush): Record<string, string> {
   return {
     ...(token !== '' && { 'x-a2a-notification-token': token }),
@@ -62,7 +62,7 @@ function headersOf({ token, authentication }: AskedPush): Record<string, string>
   }
 }
 
-/** A configuration as it is shown: without its secrets. */
+/** A configuration in a response, without its secrets. */
 export function pushView({ config_id, task_id, url, scheme }: PushRow): TaskPushNotificationConfig {
   const authentication = scheme === null ? undefined : { scheme, credentials: '' }
   return { tenant: '', id: config_id, taskId: task_id, url, token: '', authentication }

@@ -5,7 +5,7 @@ import type { NamedUrl } from '../../engine/files/input-files.ts'
 import type { AskedFiles } from '../door-files.ts'
 import { badMember } from './problems.ts'
 
-/** The answer to an approval, as a data part of a message says it. */
+/** A decision on an approval, from a data part of a message. */
 export interface Decision {
   approval_id: string
   decision: 'approve' | 'reject'
@@ -13,7 +13,7 @@ export interface Decision {
   reason: string | null
 }
 
-/** A configuration of push notifications as it was asked for. */
+/** A push notification configuration of a request. */
 export interface AskedPush {
   id: string | undefined
   url: string
@@ -21,19 +21,19 @@ export interface AskedPush {
   authentication: { scheme: string; credentials: string } | undefined
 }
 
-/** What a message asks for, in our words. */
+/** The validated parameters of a message. */
 export interface AskedMessage extends AskedFiles {
   message_id: string
   task_id: string | undefined
   context_id: string | undefined
-  /** Its parts as one text, without those that answer approvals. */
+  /** Its parts as one text, without decisions on approvals. */
   text: string
-  /** The same with its files, where it has any; each named by its URL or its data. */
+  /** Its parts with files. The id of a file is its URL or data URL here. */
   content: MessageContent
-  /** Its data part, where it has one, for agents that take an object. */
+  /** Its data part, for agents with an `input_schema`. */
   data: unknown
   decisions: Decision[]
-  /** As it was sent, to be shown in the history. */
+  /** The message as sent, for the history. */
   sent: Record<string, unknown>
   metadata: Record<string, unknown> | undefined
   returnImmediately: boolean
@@ -41,7 +41,7 @@ export interface AskedMessage extends AskedFiles {
   push: AskedPush | undefined
 }
 
-/** The parameters of `SendMessage` and `SendStreamingMessage`. Throws `INVALID_PARAMS` with the member at fault. */
+/** The parameters of `SendMessage` and `SendStreamingMessage`. Throws `INVALID_PARAMS` with the invalid member. */
 export function readSend(params: unknown): AskedMessage {
   if (!isObject(params)) throw badMember('params', 'must be an object')
   refuseTenant(params)
@@ -82,7 +82,7 @@ export function readSend(params: unknown): AskedMessage {
   }
 }
 
-/** Tenants are not served: who believes to be kept apart by one must not be deceived. */
+/** Refuses a tenant, because ignoring it would suggest an isolation that does not exist. */
 export function refuseTenant({ tenant }: Record<string, unknown>): void {
   if (tenant !== undefined && tenant !== null && tenant !== '') throw badMember('tenant', 'is not served by this agent')
 }
@@ -94,7 +94,7 @@ export function readHistoryLength(value: unknown, field = 'historyLength'): numb
   return value
 }
 
-/** A configuration of push notifications. */
+/** Validates a push notification configuration. */
 export function readPush(given: unknown, place: string): AskedPush {
   if (!isObject(given)) throw badMember(place, 'must be an object')
   const url = text(given, 'url', place, 2048)
@@ -119,7 +119,7 @@ function readAuthentication(given: unknown, place: string): AskedPush['authentic
   return { scheme, credentials }
 }
 
-/** What a header may hold: nothing that could end it and begin another. */
+/** Whether a header may have the value: no line breaks, which could start another header. */
 function isHeaderValue(value: string): boolean {
   return /^[\x20-\x7e]*$/.test(value)
 }
@@ -155,7 +155,7 @@ function readPart(part: unknown, place: string): ReadPart {
   return { text: JSON.stringify(data), data, decision: readDecision(data, `${place}.data`) }
 }
 
-/** A file: its bytes in base64, or the address that it is fetched from once. */
+/** Validates a file part: its bytes in base64, or the URL that it is fetched from once. */
 export function readFile(part: Record<string, unknown>, place: string): NamedUrl {
   const { raw, url, filename, mediaType } = part
   const media_type = typeof mediaType === 'string' && /^[\w.+-]+\/[\w.+-]+/.exec(mediaType)?.[0]
@@ -165,12 +165,11 @@ export function readFile(part: Record<string, unknown>, place: string): NamedUrl
     if (typeof raw !== 'string' || raw === '') throw badMember(`${place}.raw`, 'must be bytes in base64')
     return { url: `data:${media_type || 'application/octet-stream'};base64,${raw}`, field: `${place}.raw`, type, name }
   }
-  if (typeof url !== 'string' || !url.startsWith('https://'))
-    throw badMember(`${place}.url`, 'must be an https: address')
+  if (typeof url !== 'string' || !url.startsWith('https://')) throw badMember(`${place}.url`, 'must be an https: URL')
   return { url, field: `${place}.url`, type, name }
 }
 
-/** What a message says: a text, or parts where files are among them. */
+/** The content of a message: a text, or parts if it has files. */
 function contentOf(parts: readonly ReadPart[]): MessageContent {
   if (!parts.some(({ file }) => file)) return parts.map(({ text }) => text).join('\n\n')
   return parts.flatMap(({ text, file }): MessagePart[] => {
@@ -179,7 +178,7 @@ function contentOf(parts: readonly ReadPart[]): MessageContent {
   })
 }
 
-/** A data part that names an approval answers it. */
+/** A decision, if the data part has an approval id and a decision. */
 function readDecision(data: unknown, place: string): Decision | undefined {
   if (!isObject(data) || data['approval_id'] === undefined || data['decision'] === undefined) return undefined
   const { approval_id, decision, arguments: edited, reason } = data
@@ -195,7 +194,7 @@ function readDecision(data: unknown, place: string): Decision | undefined {
   }
 }
 
-/** An answer is text, or JSON where the agent gives data. */
+/** Throws if the client accepts neither text nor JSON, the only media types of results. */
 function requireOutputModes(modes: unknown): void {
   if (modes === undefined || modes === null) return
   if (!Array.isArray(modes) || !modes.every((mode) => typeof mode === 'string'))
@@ -224,7 +223,7 @@ function flag(of: Record<string, unknown>, name: string): boolean {
   return value
 }
 
-/** A text that may be left out; an empty one is as good as none, as in protocol buffers. */
+/** An optional text. An empty one counts as absent, as in protocol buffers. */
 function text(of: Record<string, unknown>, name: string, place: string, max: number): string | undefined {
   const value = of[name]
   if (value === undefined || value === null || value === '') return undefined

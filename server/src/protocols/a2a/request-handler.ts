@@ -2,8 +2,8 @@ import type { AgentCard, StreamResponse } from '@a2a-js/sdk'
 import type { A2ARequestHandler } from '@a2a-js/sdk/server'
 
 /**
- * What the protocol's package asks for the result of a call: the work is done already, and it only writes what came of it in the
- * form of its version.
+ * A handler for the protocol's package that returns results of work that is already done. The package only serializes
+ * them for its protocol version.
  */
 export function requestHandler(
   result: unknown,

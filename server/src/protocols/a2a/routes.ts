@@ -35,29 +35,29 @@ import { requestHandler } from './request-handler.ts'
 import { answerEarly, awaitTask, endsFor, isAtHead, readTask, streamTask, writeEvents } from './task-streams.ts'
 import type { A2aTaskState } from './task-state.ts'
 
-/** How long a canceled task is waited for: calls under way end first. */
+/** How long a response waits for a canceled task, whose running call ends first. */
 const cancelWait_ms = 5000
 const cardAge_seconds = 300
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** The id of a request by JSON-RPC. */
+    /** The id of a JSON-RPC request. */
     rpc_id?: string | number | null
   }
 }
 
-/** How a method is called. */
+/** How methods are called: with JSON-RPC or REST. */
 interface Binding {
-  /** The parameters of a request. */
+  /** Parses the parameters of a request. */
   params(handling: Handling<Operation, DoorAgent>): Promise<Record<string, unknown>>
-  /** What is left to be answered, answered. */
+  /** Writes the response. */
   answer(handling: Handling<Operation, DoorAgent>, done: Done, reply: FastifyReply): Promise<Answer | undefined>
 }
 
-/** A2A 1.0 at `/a2a`: an agent is a remote agent, and its tasks are the same tasks. */
+/** Serves A2A 1.0 at `/a2a`: an agent is a remote agent of the protocol, and its tasks are the protocol's tasks. */
 export async function a2aRoutes(app: FastifyInstance, http: HttpContext, context: Context): Promise<void> {
   await app.register(async (door) => {
-    // An answer by JSON-RPC names its request, also where it is an error that was made elsewhere.
+    // A JSON-RPC response needs the id of its request, also if an error handler outside of these routes created it.
     door.addHook('preSerialization', async (request, _reply, payload) =>
       isObject(payload) && payload['jsonrpc'] === '2.0' ? { ...payload, id: request.rpc_id ?? null } : payload,
     )
@@ -164,7 +164,7 @@ function methodRoutes(app: FastifyInstance, http: HttpContext, context: Context)
     '/tasks/:task_id/pushNotificationConfigs/:config_id',
   )
 
-  // The router has no paths whose end is a word after a colon: which one is meant is seen here.
+  // The router cannot match a path that ends with `:verb`, so the verb is read here.
   const get = rest(operations.getTask, 'GetTask', task)
   const getSubscribe = rest(operations.getSubscribeToTask, 'SubscribeToTask', task)
   const subscribe = rest(operations.subscribeToTask, 'SubscribeToTask', task)
@@ -174,7 +174,7 @@ function methodRoutes(app: FastifyInstance, http: HttpContext, context: Context)
     handlers: {
       load,
       run: async () => {
-        throw a2aProblem('METHOD_NOT_FOUND', 'A task has :cancel and :subscribe.', 'path_not_found')
+        throw a2aProblem('METHOD_NOT_FOUND', 'The method is unknown. Use :cancel or :subscribe.', 'path_not_found')
       },
     },
   }
@@ -189,15 +189,15 @@ function methodRoutes(app: FastifyInstance, http: HttpContext, context: Context)
   })
 }
 
-/** Words that a body with files has; `file` is that of version 0.3. */
+/** Member names in bodies with files; `file` is from version 0.3. */
 const fileMarks = ['"raw"', '"url"', '"file"'].map((mark) => Buffer.from(mark))
 
-/** Whether a body may have files: looked for before it is read a second time. */
+/** Whether a body may have files; a cheap check before the body is parsed again. */
 function mayHaveFiles({ body }: FastifyRequest): boolean {
   return fileMarks.some((mark) => (body as Buffer | undefined)?.includes(mark))
 }
 
-/** What a body says of its call, before it is read as one. */
+/** Reads id and method from a body that is not validated yet. */
 function peek({ body }: FastifyRequest): { id: string | number | null; method: string } {
   try {
     const { id, method } = JSON.parse((body as Buffer).toString()) as Record<string, unknown>
@@ -210,7 +210,7 @@ function peek({ body }: FastifyRequest): { id: string | number | null; method: s
 
 async function refuseUnknown({ body }: Handling<Operation, DoorAgent>): Promise<never> {
   requireEnvelope(body)
-  throw a2aProblem('METHOD_NOT_FOUND', 'There is no such method.', 'path_not_found')
+  throw a2aProblem('METHOD_NOT_FOUND', 'The method is unknown.', 'path_not_found')
 }
 
 function requireEnvelope({ jsonrpc, method, id }: Record<string, unknown>): void {
@@ -226,7 +226,7 @@ function activateExtensions({ request, header }: Loading): void {
     header('a2a-extensions', operations.approvalExtension)
 }
 
-/** The version that a client speaks; without a word of it, 0.3. */
+/** The protocol version of a request; 0.3 if the client sends none. */
 function versionOf(request: FastifyRequest): string {
   const header = request.headers['a2a-version']
   const query = (request.query as Record<string, unknown> | undefined)?.['A2A-Version']
@@ -234,7 +234,7 @@ function versionOf(request: FastifyRequest): string {
   return typeof version === 'string' && version !== '' ? version : '0.3'
 }
 
-/** Whether a request is by version 0.3. Throws `VERSION_NOT_SUPPORTED` for what the agent does not speak. */
+/** Whether a request uses version 0.3. Throws `VERSION_NOT_SUPPORTED` for a version that the agent does not serve. */
 function isLegacy({ request, loaded }: Handling<Operation, DoorAgent>, { byRpc }: { byRpc: boolean }): boolean {
   const version = versionOf(request)
   if (/^1\.0(\.\d+)?$/.test(version)) return false
@@ -243,7 +243,7 @@ function isLegacy({ request, loaded }: Handling<Operation, DoorAgent>, { byRpc }
   const spoken = byRpc && v0_3 ? '1.0 and 0.3' : '1.0'
   throw a2aProblem(
     'VERSION_NOT_SUPPORTED',
-    `A2A-Version ${version.slice(0, 20)} is not supported; ${spoken} is.`,
+    `A2A-Version ${version.slice(0, 20)} is not supported. Supported: ${spoken}.`,
     'validation_error',
   )
 }
@@ -255,7 +255,7 @@ function rpcBinding(context: Context): Binding {
       requireEnvelope(body)
       if (isLegacy(handling, { byRpc: true })) return readLegacy(handling.loaded, body, context.public_url())
       if (typeof body['method'] === 'string' && legacyMethods.has(body['method']))
-        throw a2aProblem('METHOD_NOT_FOUND', 'There is no such method.', 'path_not_found')
+        throw a2aProblem('METHOD_NOT_FOUND', 'The method is unknown.', 'path_not_found')
       return body['method'] === 'GetExtendedAgentCard' ? paramsOf(body['params'] ?? {}) : paramsOf(body['params'])
     },
     async answer(handling, done, reply) {
@@ -285,7 +285,7 @@ function rpcBinding(context: Context): Binding {
 
 const mediaType = 'application/a2a+json'
 
-/** How results are written, by method: those of tasks as a task. */
+/** Serializers of results by method. Other methods return a task. */
 const writers: Partial<Record<A2aMethod, (value: never) => unknown>> = {
   SendMessage: (value: Task) => ({ task: Task.toJSON(value) }),
   ListTasks: (value: ListTasksResponse) => ({
@@ -330,7 +330,7 @@ function restBinding(
   }
 }
 
-/** What a call that is no stream results in. */
+/** The result of a call that is not a stream. */
 async function resultOf(
   context: Context,
   handling: Handling<Operation, DoorAgent>,
@@ -355,7 +355,7 @@ async function resultOf(
   return state.task({ historyLength })
 }
 
-/** The events of a stream, and the number of the one that was given last. */
+/** The events of a stream, and the number of the latest one. */
 interface Numbered {
   number: number
   events(): AsyncGenerator<StreamResponse, void, undefined>
@@ -373,7 +373,7 @@ function numbered(
   const since = typeof start === 'object' && 'first_sequence' in start ? start.first_sequence : undefined
   const isOver = async (state: A2aTaskState): Promise<boolean> => {
     if (!endsFor(state, { since: since ?? 0, resolves })) return false
-    // Of a stream that began before, what was answered since does not end it.
+    // A resumed stream does not end at a wait that was answered in the meantime.
     return state.isOver || since !== undefined || isAtHead(context.sql, task_id, state.interruptedAt!)
   }
   const frames: Numbered = {
@@ -393,7 +393,7 @@ async function* plain(events: AsyncIterable<StreamResponse>): AsyncGenerator<unk
   for await (const event of events) yield StreamResponse.toJSON(event)
 }
 
-/** Frames as they are written: each has the number of its event as its id. */
+/** Serializes frames; the id of each is the number of its event. */
 async function* encoded(events: AsyncIterable<unknown>, frames: Numbered): AsyncGenerator<string, void, undefined> {
   for await (const event of events) yield `id: ${frames.number}\ndata: ${JSON.stringify(event)}\n\n`
 }

@@ -8,22 +8,25 @@ import type { Happening, SegmentEnd, SegmentFold } from '../segment-fold.ts'
 import type { A2aTask, SentMessage } from './a2a-tasks.queries.ts'
 import { camelCased } from './camel-case.ts'
 
-/** An event of a stream, with its number: from the task's first event on, the same in every replay. */
+/** An event of a stream with its number, which is the same in every replay. */
 export interface A2aFrame {
   number: number
   event: StreamResponse
 }
 
-/** Numbers of one durable event: the frames made from it, and then the pieces of text of the model call that it began. */
+/**
+ * Numbers reserved per stored event: first for the frames made from it, then for the text deltas of the model call
+ * that it started.
+ */
 const numbersPerEvent = 2 ** 17
 const framesPerEvent = 16
 
-/** Where a frame of a durable event stands. */
+/** The number of a frame of a stored event. */
 export function numberOf(sequence: number, offset = 0): number {
   return (sequence - 1) * numbersPerEvent + offset
 }
 
-/** The durable event that a frame was made from. */
+/** The sequence number of the stored event that a frame was made from. */
 export function sequenceOf(number: number): number {
   return Math.floor(number / numbersPerEvent) + 1
 }
@@ -40,35 +43,35 @@ export function artifact(artifactId: 'answer' | 'data', parts: Part[]): Artifact
   return { artifactId, name: artifactId, description: '', parts, metadata: undefined, extensions: [] }
 }
 
-/** Why a task goes on later, where its client cannot answer. */
+/** Messages for waits that the client cannot end. */
 const waitTexts: Record<string, string> = {
-  budget: 'A budget is exhausted. The task goes on when there is room.',
-  provider: 'The model is not available. The task goes on when it is.',
+  budget: 'A budget is exhausted. The task continues when the budget has room.',
+  provider: 'The model is unavailable. The task continues when it is available.',
   agent_paused: 'The agent is paused.',
   agent_stopped: 'The agent is stopped.',
-  timer: 'The task waits for a moment.',
+  timer: 'The task waits for a timer.',
   tool: 'The task waits for a tool of another client.',
 }
 
-/** A whole task as A2A tells it: what has happened so far, and the events that tell it. */
+/** The state of a task in A2A, built from its events, and the frames of its stream. */
 export class A2aTaskState {
   state = TaskState.TASK_STATE_SUBMITTED
-  /** The event since which it waits for something that a client may give. */
+  /** The event at which the task began to wait for input of a client; undefined if it does not. */
   interruptedAt: number | undefined
-  /** The number of the last event that was sent. */
+  /** The number of the latest frame. */
   last = -1
   readonly #row: A2aTask
   readonly #fold: SegmentFold
   readonly #sent: SentMessage[]
   readonly #console: string
   readonly #history: Message[] = []
-  /** Frames made from one durable event so far. */
+  /** Number of frames made from the latest stored event so far. */
   #offset = { sequence: 0, frames: 0 }
   #statusMessage: Message | undefined
   #at: string
   #metadata: Record<string, unknown> = {}
   #answer = ''
-  /** What a reader of the artifact has. */
+  /** Text of the artifact as readers have it. */
   #shown: string | undefined
   #replaces = true
   #message_id = ''
@@ -89,7 +92,7 @@ export class A2aTaskState {
     return isTerminal(this.state)
   }
 
-  /** The task as it is now. */
+  /** The task in its current state. */
   task({ historyLength }: { historyLength?: number | undefined } = {}): Task {
     const { id, context_id } = this.#row
     const artifacts = [
@@ -106,7 +109,7 @@ export class A2aTaskState {
     }
   }
 
-  /** The first event of a stream that does not begin with the task: the task as it is. */
+  /** A frame with the whole task, for a stream that starts later than the task. */
   frame(number: number): A2aFrame {
     return { number, event: { payload: { $case: 'task', value: this.task() } } }
   }
@@ -119,7 +122,7 @@ export class A2aTaskState {
     return { state: this.state, message: this.#statusMessage, timestamp: this.#at }
   }
 
-  /** A message of the client has come: what it answers is no longer asked. */
+  /** Moves the client's messages up to `sequence` to the history. */
   takeSent(sequence: number): void {
     while (this.#sent[0] && this.#sent[0].first_sequence <= sequence) {
       const { message } = this.#sent.shift()!
@@ -127,12 +130,12 @@ export class A2aTaskState {
     }
   }
 
-  /** What it waited for was given; the event that says so is about to come. */
+  /** Shows the task as working before the event of its resumption arrives. */
   goesOn(): void {
     if (this.interruptedAt !== undefined) this.#become(TaskState.TASK_STATE_WORKING, undefined)
   }
 
-  /** Takes over what has happened, and gives its events. */
+  /** Applies an event and returns the frames for it. */
   take(happening: Happening): A2aFrame[] {
     const frames = this.#take(happening)
     this.last = frames.at(-1)?.number ?? this.last
@@ -187,7 +190,7 @@ export class A2aTaskState {
     }
   }
 
-  /** Text that was no answer, as what followed shows, was a message on the way to it. */
+  /** Turns the text so far into a status message, because later events show that it was not the final answer. */
   #putAside(sequence: number, message_id = ''): A2aFrame[] {
     const said = this.#answer
     const of = this.#message_id
@@ -234,7 +237,7 @@ export class A2aTaskState {
     if (end.how === 'waiting') return [...this.#putAside(end.sequence), this.#interrupted(end)]
     const frames: A2aFrame[] = []
     if (end.how !== 'completed') {
-      // What was written is no answer.
+      // The partial text is not an answer.
       this.#answer = ''
       if (this.#shown !== undefined && this.#shown !== '')
         frames.push({
@@ -261,7 +264,7 @@ export class A2aTaskState {
       this.#metadata = {}
     }
     this.#metadata = { ...this.#metadata, ...(end.cost_usd !== null && { costUsd: end.cost_usd }) }
-    // Of a fixed number, because a replay does not have what was taken back.
+    // A fixed number, because a replay has no frame for the discarded text.
     this.#offset = { sequence: end.sequence, frames: 2 }
     return [...frames, this.#statusFrame(end.sequence, endStates[end.how], this.#lastWord(end))]
   }
@@ -286,7 +289,7 @@ export class A2aTaskState {
     const text =
       reason === 'approval'
         ? `The call of ${tools} waits for approval: ${this.#console}`
-        : `Whether the call of ${tools} took effect is not known. Say whether it did: ${this.#console}`
+        : `The outcome of the call of ${tools} is unknown. Say whether it took effect: ${this.#console}`
     const message: Message = {
       ...this.#say(asked[0]?.[0] ?? `approval-${sequence}`, text),
       extensions: [approvalExtension],
@@ -344,7 +347,7 @@ export function lastOf(history: readonly Message[], length: number | undefined):
   return length === 0 ? [] : history.slice(-length)
 }
 
-/** The input of a task that another door or the API was given, as messages. */
+/** The input of a task that was not created by A2A, as messages. */
 function messagesOf({ id, context_id, input }: A2aTask): Message[] {
   return entriesOf(input).map(({ role, part }, i) => ({
     ...{ messageId: `${id}-${i}`, contextId: context_id ?? '', taskId: id, role, parts: [part] },
@@ -362,7 +365,7 @@ function entriesOf(input: TaskInput): { role: Role; part: Part }[] {
   })
 }
 
-/** The state of a task of which only its row was read. */
+/** The state of a task, derived from its row without its journal. */
 export function stateOfRow({ status, wait }: Pick<A2aTask, 'status' | 'wait'>): TaskState {
   switch (status) {
     case 'queued':
@@ -379,7 +382,7 @@ export function stateOfRow({ status, wait }: Pick<A2aTask, 'status' | 'wait'>): 
   }
 }
 
-/** A task of a list, by its row alone. */
+/** A task of a list, made from its row without its journal. */
 export function taskOfRow(row: A2aTask & { status_at: string }, { artifacts }: { artifacts: boolean }): Task {
   const { id, context_id, output, status_at } = row
   const data = isObject(output?.data) ? output.data : null

@@ -9,21 +9,21 @@ import { SegmentFold, type Happening } from '../segment-fold.ts'
 import { listSentMessages, type A2aTask } from './a2a-tasks.queries.ts'
 import { A2aTaskState, numberOf, sequenceOf, type A2aFrame } from './task-state.ts'
 
-/** A comment this often keeps a quiet stream open. */
+/** Interval of the comments that keep a quiet stream open. */
 const keepAlive_ms = 15_000
-/** A blocking answer that takes longer than this begins with its status. */
+/** After this time, a blocking response sends its status before its body is known. */
 const earlyAnswer_ms = 60_000
-/** A reader with this much buffered is waited for. */
+/** If more bytes are buffered for a reader, the stream waits until it drains. */
 const waitingBytesMax = 1_048_576
 const drain_ms = 30_000
-/** Events that wait for a slow reader. */
+/** Maximum number of frames that are queued for a slow reader. */
 const waitingEventsMax = 500
-/** Frames made from one durable event at most, before the pieces of its text. */
+/** The highest offset of a frame of a stored event, before its text deltas. */
 const lastFrame = 15
 
 type Reading = Pick<Context, 'sql' | 'engine' | 'public_url'>
 
-/** A task before anything of its journal was read. */
+/** The state of a task before its journal is read. */
 export async function unread({ sql, public_url }: Pick<Context, 'sql' | 'public_url'>, row: A2aTask) {
   const fold = new SegmentFold({ first_sequence: 1, resolves: true, whole: true })
   return { fold, state: new A2aTaskState(row, fold, await listSentMessages(sql, row.id), public_url()) }
@@ -33,7 +33,7 @@ export function sourceOfTask({ sql, engine }: Pick<Context, 'sql' | 'engine'>, r
   return { sql, hub: engine.hub, task_id: row.id, first_sequence: after + 1, before_sequence: null }
 }
 
-/** Reads a task up to an event, or to now. Gives the last event that was read. */
+/** Reads the journal up to the event `before`, or to its current end. Returns the last event that was read. */
 async function readUpTo(
   sql: Sql,
   row: A2aTask,
@@ -47,7 +47,7 @@ async function readUpTo(
   })
 }
 
-/** A task as its journal has it now. */
+/** The current state of a task from its journal. */
 export async function readTask(context: Reading, row: A2aTask): Promise<A2aTaskState> {
   const { fold, state } = await unread(context, row)
   await readUpTo(context.sql, row, fold, state, null)
@@ -55,12 +55,12 @@ export async function readTask(context: Reading, row: A2aTask): Promise<A2aTaskS
   return state
 }
 
-/** Where a stream begins: with an event, the task at the message that continues it, the task as it is, or after a frame. */
+/** Start of a stream: at the message that started or continued the task, at the current state, or after a frame. */
 export type StreamStart = { first_sequence: number; rests: boolean } | 'now' | { after: number }
 
 /**
- * The events of a task, until it has ended, `isOver` says so after one, or `signal` aborts. Throws where it was cut off, because the
- * process stops.
+ * The events of a task, until the task has ended, `isOver` returns true, or `signal` aborts. Throws if the stream is
+ * cut off because the process stops.
  */
 export async function* streamTask(
   context: Reading,
@@ -139,7 +139,7 @@ async function* following(
   if (!over) throw new Error('the stream was cut off')
 }
 
-/** Waits for a task until `isOver` says so; throws 503 where the process stops before. */
+/** Waits for a task until `isOver` returns true. Throws 503 if the process stops before. */
 export async function awaitTask(
   context: Reading,
   row: A2aTask,
@@ -162,9 +162,9 @@ export async function awaitTask(
 }
 
 /**
- * Does work that may take long, and gives its body. After a minute the answer begins with its status and spaces, which JSON
- * allows, because clients give up on a silent connection; then the body is written here, or what `failed` makes of a
- * problem, and undefined is given.
+ * Does work that may take long and returns the body. Clients give up on a silent connection, so after a minute status
+ * 200 and spaces, which JSON allows, are sent. Then the function itself writes the body, or that of `failed` for an
+ * error, and returns undefined.
  */
 export async function answerEarly(
   reply: FastifyReply,
@@ -198,21 +198,21 @@ export async function answerEarly(
   return undefined
 }
 
-/** Whether a stream ends for a caller: its task has ended, or waits for what the caller may give. */
+/** Whether a stream ends: the task has ended, or it waits for something that the caller may give. */
 export function endsFor(state: A2aTaskState, { since, resolves }: { since: number; resolves: boolean }): boolean {
   if (state.isOver) return true
   if (state.interruptedAt === undefined || state.interruptedAt < since) return false
   return state.state === TaskState.TASK_STATE_INPUT_REQUIRED || resolves
 }
 
-/** Whether nothing has come after the event since which a task waits. */
+/** Whether the task still waits: no later event resumed it. */
 export async function isAtHead(sql: Sql, task_id: string, sequence: number): Promise<boolean> {
   const later = await sql`
     select 1 from task_event where task_id = ${task_id} and sequence > ${sequence} and type in ('task.resumed', 'task.waiting') limit 1`
   return later.length === 0
 }
 
-/** Writes events to a connection, which it takes over. Each text is a frame of the stream, in one write. */
+/** Takes over the connection and writes each text as one frame of the stream. */
 export async function writeEvents(reply: FastifyReply, events: AsyncIterable<string>): Promise<undefined> {
   const response = reply.raw
   const headers = reply.getHeaders() as Record<string, string>
@@ -235,7 +235,7 @@ export async function writeEvents(reply: FastifyReply, events: AsyncIterable<str
     }
     response.end()
   } catch {
-    // The process stops, or the database is out of reach: the client comes back with the id that it has.
+    // The process stops, or the database is unreachable. The client reconnects with its last event id.
     response.destroy()
   } finally {
     clearInterval(timer)

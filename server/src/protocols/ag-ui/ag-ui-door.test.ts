@@ -41,7 +41,7 @@ const says = (agent: HttpAgent, content: string): void =>
   agent.addMessage({ id: crypto.randomUUID(), role: 'user', content })
 const tasks = async (): Promise<number> => (await service.send('GET', `${project}/tasks`)).body.pagination.total
 
-/** A run of the protocol's own client: its events, the messages that it made of them, and how it ended. */
+/** Runs the protocol's own client; returns its events, its messages and the end of the run. */
 async function run(agent: HttpAgent, parameters: Parameters<HttpAgent['runAgent']>[0] = {}) {
   const events: BaseEvent[] = []
   const { newMessages } = await agent.runAgent(parameters, { onEvent: ({ event }) => void events.push(event) })
@@ -50,7 +50,7 @@ async function run(agent: HttpAgent, parameters: Parameters<HttpAgent['runAgent'
 const typesOf = (events: readonly { type: string }[]): string[] =>
   events.map(({ type }) => type).filter((type, i, all) => type !== all[i - 1])
 
-/** A run as it is on the wire. */
+/** A raw run request. */
 async function raw(
   name: string,
   input: object,
@@ -77,7 +77,7 @@ const inputOf = (content: string, more: object = {}) => ({
 })
 
 describe('a run', () => {
-  it('a run streams text, and is an ordinary task', async () => {
+  it('an AG-UI run streams text and is an ordinary task', async () => {
     const agent = agentOf('script')
     says(agent, script({ text: 'One two three.' }))
     const { events, newMessages, last } = await run(agent)
@@ -90,7 +90,7 @@ describe('a run', () => {
     assert.deepEqual([body.tasks[0].metadata.door.kind, body.tasks[0].status], ['agui', 'completed'])
   })
 
-  it('a run shows calls of tools with their results', async () => {
+  it('an AG-UI run shows tool calls with their results', async () => {
     const agent = agentOf('script')
     says(agent, script({ tool_calls: [{ name: 'current_time', arguments: {} }] }, { text: 'Noon.' }))
     const { events, newMessages } = await run(agent)
@@ -105,7 +105,7 @@ describe('a run', () => {
     )
   })
 
-  it('a run goes on in its thread, and gives the task its new messages alone', async () => {
+  it('an AG-UI run continues its thread and adds only its new messages to the task', async () => {
     const agent = agentOf('informed')
     says(agent, 'first')
     await run(agent)
@@ -121,7 +121,7 @@ describe('a run', () => {
     )
   })
 
-  it('a run that is sent again is the same task; another one with its id is refused', async () => {
+  it('a repeated run returns the same task, and a different run with its id is refused', async () => {
     const input = inputOf(script({ text: 'Once.' }))
     const count = await tasks()
     const first = await raw('script', input)
@@ -142,7 +142,7 @@ describe('a run', () => {
     assert.equal(verified.length, first.frames.length)
   })
 
-  it('a run is canceled by DELETE', async () => {
+  it('DELETE cancels an AG-UI run', async () => {
     const input = inputOf(script({ text: 'a' }, { delay_ms: 20_000 }, { text: 'b' }))
     const running = raw('script', input)
     const path = `/runs/${input.runId}`
@@ -161,7 +161,7 @@ describe('tools of the application', () => {
     },
   ]
 
-  it('tools of the application are called by it, and their results go on in the same task', async () => {
+  it('an application calls its tools, and their results continue the same task', async () => {
     const agent = agentOf('script')
     says(
       agent,
@@ -181,7 +181,7 @@ describe('tools of the application', () => {
     assert.equal(await tasks(), count + 1)
   })
 
-  it('tools of the application may not have the name of a tool of the agent', async () => {
+  it('a tool of an application may not have the name of a tool of the agent', async () => {
     const { status } = await raw('script', inputOf('x', { tools: [{ name: 'current_time', description: '' }] }))
     assert.equal(status, 400)
   })
@@ -190,7 +190,7 @@ describe('tools of the application', () => {
 describe('an interrupt', () => {
   const steps = script({ tool_calls: [{ name: 'current_time', arguments: {} }] }, { text: 'Done.' })
 
-  it('an interrupt asks for an approval, which resume answers', async () => {
+  it('an interrupt asks for an approval, and resume resolves it', async () => {
     const agent = agentOf('careful')
     says(agent, steps)
     const { last } = await run(agent)
@@ -205,7 +205,7 @@ describe('an interrupt', () => {
     assert.ok(JSON.stringify(log).includes(interrupt!.id))
   })
 
-  it('an interrupt is rejected by cancelling it, and its run with others open is refused', async () => {
+  it('canceling an interrupt rejects the approval, and a run that leaves others open is refused', async () => {
     const input = inputOf(steps)
     const { frames } = await raw('careful', input)
     const [{ id: interruptId }] = frames.at(-1)!.event.outcome.interrupts
@@ -244,7 +244,7 @@ describe('an interrupt', () => {
     assert.equal((await run(agent, { resume })).newMessages.at(-1)?.content, 'To Bern.')
   })
 
-  it('an interrupt of an approval stays with those who may answer it', async () => {
+  it('an approval interrupts only runs of callers who may resolve it', async () => {
     const { body } = await service.send('POST', '/api/v1/auth/api-keys', {
       body: { name: 'weak', scopes: ['tasks:write'] },
     })
@@ -261,7 +261,7 @@ describe('an interrupt', () => {
 })
 
 describe('what is refused', () => {
-  it('what is refused has the form of the API', async () => {
+  it('a refused AG-UI request has the error format of the API', async () => {
     const cases: [string, object, number][] = [
       ['private', inputOf('x'), 404],
       ['script', { ...inputOf('x'), threadId: '' }, 400],
@@ -302,7 +302,7 @@ describe('what is refused', () => {
     assert.equal((await raw('script', inputOf('x'), { key: body.key })).status, 403)
   })
 
-  it('what is refused of another organization is not there', async () => {
+  it('agents and runs of another organization do not exist for AG-UI clients', async () => {
     const input = inputOf(script({ text: 'Ours.' }))
     await raw('script', input)
     const { body: key } = await service.send('POST', '/api/v1/auth/api-keys', {

@@ -37,9 +37,9 @@ import { badInput, OpenInterrupts } from './problems.ts'
 import { inputMessages, textOf, type AskedRun } from './read-input.ts'
 
 /**
- * Opens a run, in the transaction that begins its task or continues the one that its thread waits with. The same run sent again,
- * by the same credential, is what it became the first time. Throws `OpenInterrupts` where the thread waits for more than the run
- * answers.
+ * Opens a run in the transaction that starts its task, or continues the task with which its thread waits. If the same
+ * credential repeats a run, the result is that of the first time. Throws `OpenInterrupts` if the run does not answer
+ * everything that the thread waits for.
  */
 export async function openRun(
   tx: Sql,
@@ -76,12 +76,12 @@ export async function openRun(
   return { response_id, task_id }
 }
 
-/** Waits that a run of a caller may answer. */
+/** Wait reasons that a run of the caller may answer. */
 function callersReasons(resolves: boolean): string[] {
   return resolves ? [...personWaitReasons] : ['input', 'tool']
 }
 
-/** Messages after the last one that the thread knows: of the run before, or written by the agent. */
+/** Messages after the last one that the thread has: from an earlier run, or written by the agent. */
 function freshOf(messages: readonly Message[], last: { last_message_id: string | null } | undefined): Message[] {
   if (!last) return [...messages]
   const at = messages.findLastIndex(({ id, role }) => id === last.last_message_id || role === 'assistant')
@@ -162,7 +162,7 @@ function toolResults(messages: readonly Message[]): Map<string, string> {
   )
 }
 
-/** What an answer says: a text, the text in an object, or JSON. */
+/** The text of an answer: a text, the text in an object, or JSON. */
 function payloadText({ status, payload }: ResumeEntry): string {
   if (status === 'cancelled') return 'The user did not answer.'
   if (typeof payload === 'string') return payload
@@ -199,7 +199,7 @@ async function startTask(
   await store(1)
 }
 
-/** What the user said last, where it is a text. */
+/** The last message of the user, if it is a text. */
 export function lastText(messages: readonly { role: string; content?: unknown }[]): string {
   const content = messages.findLast(({ role }) => role === 'user')?.content
   return typeof content === 'string' ? content : ''
@@ -214,15 +214,15 @@ function inputOf(config: Record<string, unknown>, fresh: readonly Message[]): Ta
   try {
     input = JSON.parse(lastText(messages))
   } catch {
-    // Told below.
+    // The check of the schema reports it.
   }
-  if (!isObject(input)) throw badInput('messages', 'must end with the JSON object that this agent takes')
+  if (!isObject(input)) throw badInput('messages', "must end with a JSON object that matches the agent's input_schema")
   const [issue] = inputIssues(schema, input)
   if (issue) throw badInput(`messages: ${issue.field}`, issue.message)
   return input
 }
 
-/** The thread that an identifier of the client stands for, made on first use. */
+/** The thread for an identifier of the client; created on first use. */
 async function threadOf(tx: Sql, { principal }: Loading, agent: AskedAgent, key: string): Promise<string> {
   const { credential_id: owner, user_id: created_by } = principal
   const known = (await findDoorThreads(tx, 'agui', owner, key)).find(({ agent_id }) => agent_id === agent.id)
@@ -230,7 +230,7 @@ async function threadOf(tx: Sql, { principal }: Loading, agent: AskedAgent, key:
   const id = newId('thread')
   await insertDoorThread(tx, { id, project_id: agent.project_id, agent_id: agent.id, created_by })
   const thread_id = await nameDoorThread(tx, { door: 'agui', owner, key, agent_id: agent.id, thread_id: id })
-  // Another run made it at the same time.
+  // Another run created it at the same time.
   if (thread_id !== id) await deleteDoorThread(tx, id)
   return thread_id
 }

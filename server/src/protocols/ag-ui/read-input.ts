@@ -7,10 +7,10 @@ import { readOptions } from '../openai/read-options.ts'
 import { settingsOf } from '../settings-of.ts'
 import { badInput } from './problems.ts'
 
-/** What `config.doors.agui` of an agent says. */
+/** The settings in `config.doors.agui` of an agent. */
 export interface AguiConfig {
   published: boolean
-  /** The agent reads context, state and forwarded properties. */
+  /** Whether the agent reads context, state and forwarded properties. */
   context: boolean
 }
 
@@ -19,20 +19,20 @@ export function aguiConfig(config: Record<string, unknown>): AguiConfig {
   return { published: agui['published'] === true, context: agui['context'] === true }
 }
 
-/** The input of a run, in our words. */
+/** The validated input of a run. */
 export interface AskedRun {
   thread_id: string
   run_id: string
   messages: Message[]
   resume: ResumeEntry[]
   caller: Caller
-  /** Context, state and forwarded properties that the agent does not read, kept with the task. */
+  /** Context, state and forwarded properties that the agent does not read; stored with the task. */
   kept: Record<string, unknown> | undefined
 }
 
 const roles = new Set<unknown>(['user', 'assistant', 'system', 'developer', 'tool', 'activity', 'reasoning'])
 
-/** Reads a `RunAgentInput`. Throws 400 with the member at fault. */
+/** Validates a `RunAgentInput`. Throws 400 with the invalid member. */
 export function readRun(body: Record<string, unknown>, config: Record<string, unknown>): AskedRun {
   const { context, state, forwardedProps, tools = [] } = body
   const about = Object.fromEntries(
@@ -51,7 +51,7 @@ export function readRun(body: Record<string, unknown>, config: Record<string, un
     resume: readResume(body['resume']),
     caller: {
       ...readTools(tools, config),
-      ...(reads && isAny && { instructions: `What the application tells of itself, as JSON:\n${text}` }),
+      ...(reads && isAny && { instructions: `State of the application, as JSON:\n${text}` }),
     },
     kept: reads || !isAny ? undefined : bytes > aguiBounds.context_bytes ? { left_out_bytes: bytes } : about,
   }
@@ -102,7 +102,7 @@ function requireCalls(calls: unknown, place: string): void {
   })
 }
 
-/** What a message says: a text, or the texts of its parts. What the agent would not see is refused. */
+/** The text of a message or of its parts. Parts that the agent would not see are refused. */
 export function textOf(content: unknown, place: string): string {
   if (content === undefined || content === null) return ''
   if (typeof content === 'string') return content
@@ -116,7 +116,7 @@ export function textOf(content: unknown, place: string): string {
     .join('\n\n')
 }
 
-/** Messages as the input of a task; those that only a user interface shows are left out. */
+/** Messages as the input of a task, without those that only a user interface shows. */
 export function inputMessages(messages: readonly Message[]): InputMessage[] {
   return messages.flatMap((message): InputMessage[] => {
     const content = textOf('content' in message ? message.content : undefined, 'content')
@@ -160,7 +160,7 @@ function readResume(given: unknown): ResumeEntry[] {
     if (!isObject(entry)) throw badInput(place, 'must be an object')
     const { interruptId, status } = entry
     if (typeof interruptId !== 'string' || interruptId === '') throw badInput(`${place}.interruptId`, 'must be a text')
-    if (seen.has(interruptId)) throw badInput(`${place}.interruptId`, 'is named twice')
+    if (seen.has(interruptId)) throw badInput(`${place}.interruptId`, 'is a duplicate')
     seen.add(interruptId)
     if (status !== 'resolved' && status !== 'cancelled')
       throw badInput(`${place}.status`, 'must be resolved or cancelled')
@@ -168,7 +168,7 @@ function readResume(given: unknown): ResumeEntry[] {
   })
 }
 
-/** Tools of the caller's side. A name that the agent has itself is refused. */
+/** Client tools of the request. A name that the agent already has is refused. */
 function readTools(tools: unknown, config: Record<string, unknown>): Caller {
   if (!Array.isArray(tools)) throw badInput('tools', 'must be a list')
   const functions = tools.map((tool: unknown, i) => {

@@ -21,12 +21,12 @@ import { aguiConfig, readRun } from './read-input.ts'
 import { RunState } from './run-state.ts'
 import { listAskedApprovals } from './runs.queries.ts'
 
-/** A run that was refused by an event of its stream. */
+/** A run that is refused with an event of its stream. */
 interface Refused {
   refused: { message: string; threadId: string; runId: string }
 }
 
-/** AG-UI at `/agui`: agents for user interfaces, onto the same tasks. */
+/** Serves AG-UI at `/agui`: user interfaces run agents, and each run is a segment of a task. */
 export function aguiRoutes(app: FastifyInstance, http: HttpContext, context: Context): void {
   const loadAsked = makeLoadAsked(context.database)
   const reading = { ...context, sourceOf: makeSourceOf(context) }
@@ -87,7 +87,7 @@ async function requirePublished(sql: Sql, id: string, org_id: string): Promise<D
   return agent
 }
 
-/** A run of a credential, by the identifier that its client gave it. */
+/** A run of a credential, by the identifier that the client chose. */
 async function findRun({ sql, params, principal }: Loading, agent: DoorAgent): Promise<FoundResponse> {
   const run_id = params['run_id']!
   const key = await findDoorKey(sql, { door: 'agui', credential_id: principal.credential_id, key: run_id })
@@ -96,7 +96,7 @@ async function findRun({ sql, params, principal }: Loading, agent: DoorAgent): P
   return found
 }
 
-/** The frame that a reader had last; -1 of one that had none. */
+/** The number of the last frame that the client received; -1 for none. */
 function lastEventId({ request }: Loading): number {
   const header = request.headers['last-event-id']
   if (header === undefined || header === '') return -1

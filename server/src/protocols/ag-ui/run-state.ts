@@ -3,17 +3,20 @@ import type { FoundResponse } from '../door-responses.queries.ts'
 import type { Happening, SegmentEnd, SegmentFold } from '../segment-fold.ts'
 import type { OpenApproval } from './runs.queries.ts'
 
-/** An event of a run, with its number: the same in every replay. */
+/** An event of a run with its number, which is the same in every replay. */
 export interface RunFrame {
   number: number
   event: Event
 }
 
-/** Numbers of one durable event: the frames made from it, and then the pieces of text of the model call that it began. */
+/**
+ * Numbers reserved per stored event: first for the frames made from it, then for the text deltas of the model call
+ * that it started.
+ */
 const numbersPerEvent = 2 ** 17
 const framesPerEvent = 16
 
-/** A segment as a run of AG-UI: what has happened so far, and the events that tell it. */
+/** The state of a segment as an AG-UI run, and the frames of its stream. */
 export class RunState {
   readonly #of: Pick<FoundResponse, 'task_id' | 'first_sequence' | 'agent_version'>
   readonly #names: { threadId: string; runId: string }
@@ -36,13 +39,13 @@ export class RunState {
     this.#messages = [...(of.input as Message[])]
   }
 
-  /** Approvals that the end of the run has to tell of. */
+  /** Approvals that the last event of the run must contain. */
   asks(happening: Happening): readonly string[] {
     if (happening.type !== 'end' || happening.how !== 'waiting') return []
     return [...new Set([...this.#approvals, ...happening.approval_ids])]
   }
 
-  /** Takes over what has happened, and gives its events; `asked` are the approvals that `asks` named. */
+  /** Applies an event and returns its frames. `asked` are the approvals that `asks` returned. */
   take(happening: Happening, asked: readonly OpenApproval[] = []): RunFrame[] {
     const { sequence } = happening
     switch (happening.type) {
@@ -161,10 +164,10 @@ export class RunState {
     const approvals = asked.map((approval): Interrupt => {
       const { id, kind, tool, arguments: given, parameters, expires_at } = approval
       const message =
-        kind === 'recovery' ? `Whether ${tool} took effect is not known. Repeat it?` : `May ${tool} be called?`
+        kind === 'recovery' ? `The outcome of ${tool} is unknown. Repeat the call?` : `May ${tool} be called?`
       return {
         ...{ id, reason: 'confirmation', message, metadata: { tool, arguments: given, kind } },
-        // An answer may have other arguments.
+        // A decision may edit the arguments.
         ...(kind === 'tool_call' && { responseSchema: parameters ?? { type: 'object' } }),
         ...(expires_at !== null && { expiresAt: expires_at }),
       }

@@ -1,11 +1,11 @@
 import type { Sql } from '../../platform/postgres/database.ts'
 
-/** A task of a thread that waits for a caller. */
+/** A task of a thread that waits for its caller. */
 export interface WaitingTask {
   id: string
 }
 
-/** The task with which a thread waits for its caller, for one of these reasons; what came after it waits for it. */
+/** The task of a thread that waits for its caller for one of these reasons. Later tasks of the thread wait for it. */
 export async function findWaiting(
   tx: Sql,
   thread_id: string,
@@ -19,7 +19,7 @@ export async function findWaiting(
   return row
 }
 
-/** The last run of a thread: the message that it ended with. */
+/** The last message of the last run of a thread. */
 export async function findLastRun(tx: Sql, thread_id: string): Promise<{ last_message_id: string | null } | undefined> {
   const [row] = await tx<{ last_message_id: string | null }>`
     select r.request->>'last_message_id' as last_message_id from task t join door_response r on r.task_id = t.id
@@ -27,7 +27,7 @@ export async function findLastRun(tx: Sql, thread_id: string): Promise<{ last_me
   return row
 }
 
-/** An approval that is asked for, with what an answer may be. */
+/** An open approval, with the schema of its arguments. */
 export interface OpenApproval {
   id: string
   kind: 'tool_call' | 'recovery'
@@ -44,13 +44,13 @@ export async function listOpenApprovals(sql: Sql, task_id: string): Promise<Open
     where task_id = ${task_id} and status = 'pending' order by step_index, id`
 }
 
-/** The same of some, whatever became of them: what a run that has ended asked for. */
+/** Approvals by id in any state: those that an ended run asked for. */
 export async function listAskedApprovals(sql: Sql, ids: readonly string[]): Promise<OpenApproval[]> {
   return sql<OpenApproval>`
     select id, kind, tool, arguments, parameters, step_id, expires_at from approval where id = any(${[...ids]}) order by step_index, id`
 }
 
-/** Steps of a task that ask a person a question. */
+/** Steps of a task that wait for the answer to a question. */
 export async function listOpenQuestions(sql: Sql, task_id: string): Promise<string[]> {
   const rows = await sql<{ id: string }>`
     select id from task_step where task_id = ${task_id} and type = 'wait' and name = 'request_input' and status = 'started'

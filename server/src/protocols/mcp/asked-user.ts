@@ -8,26 +8,23 @@ import type { AskedUser, McpCall } from './mcp-call.ts'
 import { asksByForm, openQuestions, takeAnswers, type OpenQuestion } from './settle.ts'
 import { waitForTask } from './waiting.ts'
 
-/*
- * Questions to the user of a client of the revision 2025-11-25. There a server asks by sending a request, `elicitation/create`, on
- * the stream of the call, and the client answers it by a message that it posts. Nothing of it is kept here:
- *
- * - Whether a client can ask its user it says once, in `initialize`. The answer gives it a session id that says so, and it sends that
- *   with everything after. An id that we did not make says the same of its client as one that we made.
- * - The id of a question names the task and the question, signed for the user. So any process takes the answer, also after the call
- *   has ended with a handle.
+/* Questions to the user of a client of the revision 2025-11-25. There the server sends a request, `elicitation/create`, on the stream of the * call, and the client posts the response as a message. The service stores nothing for it:
+ * - A client declares only in `initialize` whether it can ask its user. The response assigns a session id that contains this fact, and the * client sends that id with every later request. The id is not signed, because a forged one only concerns its own client.
+ * - The id of a question contains the task and the question, signed for the user. So any process can accept the answer, also after the * call has ended with a handle.
  */
 
 const prefix = 'elicitation-form.'
 
-/** The session id for a client that says, in `initialize`, that it can put forms to its user; undefined for any other message. */
+/**
+ * The session id for an `initialize` of a client that can show forms to its user; undefined for any other message.
+ */
 export function sessionFor(message: unknown): string | undefined {
   if (!isObject(message) || message['method'] !== 'initialize' || !isObject(message['params'])) return undefined
   const { capabilities } = message['params']
   return isObject(capabilities) && asksByForm(capabilities['elicitation']) ? `${prefix}${randomUUID()}` : undefined
 }
 
-/** Whether the client of a call said that it can put forms to its user. */
+/** Whether the client of a call can show forms to its user. */
 export function canAsk({ request: { headers } }: McpCall): boolean {
   const id = headers['mcp-session-id']
   return typeof id === 'string' && id.startsWith(prefix)
@@ -35,9 +32,9 @@ export function canAsk({ request: { headers } }: McpCall): boolean {
 
 export function askedUser({ secrets, engine }: Pick<Context, 'secrets' | 'engine'>): AskedUser {
   const tokens = formTokens(secrets)
-  /** By the id of a question that a call of this process waits for. */
+  /** Callbacks of waiting calls of this process, by the id of their question. */
   const waiting = new Map<string, () => void>()
-  // The answer may come to any process: the one where the call waits ends it.
+  // Any process may receive the answer; the process with the waiting call ends the wait.
   engine.bus.on('declined', (id) => waiting.get(id)?.())
   const boundTo = ({ principal }: McpCall, task_id: string, name: string): [string, ...string[]] => [
     ...(['mcp elicitation', task_id, name, principal.org_id, principal.user_id] as const),

@@ -48,14 +48,14 @@ import { askedInput, askSchemas } from './tools.ts'
 import { taskHandle } from './tasks-extension.ts'
 import { waitForTask } from './waiting.ts'
 
-/** What goes through the client between a question and its answer, signed. */
+/** Signed state that the client sends back with the answer to a question. */
 export interface AskedState {
   task_id: string
-  /** The questions that were put: each round has its state. */
+  /** Keys of the questions of this round. */
   keys: string[]
 }
 
-/** A call of a tool, with what the protocol says of it. */
+/** A tool call of a request. */
 export interface ToolCall {
   call: McpCall
   tool: DoorTool
@@ -65,28 +65,31 @@ export interface ToolCall {
   isModern: boolean
 }
 
-/** Calls a tool. Throws a protocol error for arguments that are not what it takes, and problems. */
+/** Calls a tool. Throws a protocol error for invalid arguments, and problems. */
 export async function callTool(of: ToolCall): Promise<CallToolResult> {
   const { tool, args, call } = of
-  // The schema of an agent is others' work, which only the thread for schemas may compile.
+  // Users wrote the schema of an agent, so only the schema thread may compile it.
   const [issue] = tool.agent ? await askIssues(call, tool.agent, args) : ownIssues(tool, args)
   if (issue) throw new ProtocolError(ProtocolErrorCode.InvalidParams, describeIssue(issue))
   if (tool.agent) return ask(of, tool.agent, askedInput(tool.agent, args) as TaskInput)
   const run = runs[tool.name] ?? managing[tool.name]
-  if (!run) throw new ProtocolError(ProtocolErrorCode.InvalidParams, `There is no tool ${tool.name}.`)
+  if (!run) throw new ProtocolError(ProtocolErrorCode.InvalidParams, `The tool ${tool.name} is unknown.`)
   return run({ ...of, call })
 }
 
-/** What is wrong with the arguments of a tool of the service, which takes no others than it names. */
+/** Issues with the arguments of a tool of the service, which accepts only the arguments in its schema. */
 function ownIssues({ name, inputSchema }: DoorTool, args: Record<string, unknown>): Issue[] {
   const known = Object.keys(inputSchema['properties'] ?? {})
   const unknown = Object.keys(args).find((one) => !known.includes(one))
   if (unknown === undefined) return check(inputSchema, args)
-  const message = `is no argument of ${name}; it takes ${known.join(', ')}`
+  const message = `is not an argument of ${name}. Allowed: ${known.join(', ')}`
   return [{ field: unknown.slice(0, 100), message, code: 'invalid_format' }]
 }
 
-/** What is wrong with the arguments of `ask_…`: those that all have, and the object that the agent takes. */
+/**
+ * Issues with the arguments of `ask_…`: those that all of them have, and the object for an agent with an
+ * `input_schema`.
+ */
 async function askIssues(call: McpCall, agent: PublishedAgent, args: Record<string, unknown>): Promise<Issue[]> {
   const found = askSchemas(agent).flatMap((schema) => check(schema, args))
   const schema = agent.config['input_schema']
@@ -148,9 +151,7 @@ const runs: Record<string, (of: ToolCall) => Promise<ToolAnswer | CallToolResult
     const said = toolAnswerOf(call.context, task, { receipt })
     const effects = receipt.effects.map(({ tool }) => tool)
     const done =
-      effects.length === 0
-        ? 'No call of a tool had taken effect.'
-        : `These calls had taken effect: ${effects.join(', ')}.`
+      effects.length === 0 ? 'No tool call had taken effect.' : `These calls had taken effect: ${effects.join(', ')}.`
     const what = task.status === 'canceled' ? `Task ${key.id} was canceled.` : `Task ${key.id} is ${task.status}.`
     return { ...said, isError: false, content: [{ type: 'text', text: `${what} ${done}` }] }
   },
@@ -165,7 +166,7 @@ const runs: Record<string, (of: ToolCall) => Promise<ToolAnswer | CallToolResult
   },
 }
 
-/** Commits the task of a call and waits for it; a call that answers a question goes on with its task. */
+/** Creates the task of a call and waits for it. A call that answers a question waits for the existing task. */
 async function ask(of: ToolCall, agent: PublishedAgent, input: TaskInput): Promise<CallToolResult> {
   const { call, args, protocol, isModern } = of
   const { wait_seconds, on_close } = mcpOf(agent)
@@ -184,12 +185,15 @@ async function ask(of: ToolCall, agent: PublishedAgent, input: TaskInput): Promi
   if (isModern && knowsTasks(protocol))
     return taskHandle(call, await requireTask(call.sql, key)) as unknown as CallToolResult
   if (isBackground) return handleOf(of, key)
-  // Until the client has the handle no other caller knows of the task; closing the stream is how this revision cancels.
+  // Until the client has the handle, nothing else knows the task. In this revision, closing the stream means cancel.
   let isGiven = false
   const closed = (): void => {
     if (isGiven || !isModern || on_close === 'continue' || call.context.stopping) return
     cancel(call, key, 'The client closed the connection.').catch((error: unknown) =>
-      call.context.log.warn({ err: error, task_id: key.id }, 'task of a closed connection not canceled; it goes on'),
+      call.context.log.warn(
+        { err: error, task_id: key.id },
+        'task of a closed connection could not be canceled; it continues',
+      ),
     )
   }
   call.reply.raw.once('close', closed)
@@ -206,7 +210,7 @@ async function handleOf({ call }: ToolCall, key: TaskKey): Promise<CallToolResul
   return toolAnswerOf(call.context, await requireTask(call.sql, key))
 }
 
-/** Waits for a task, and gives its answer, what it asks this caller, or its handle. */
+/** Waits for a task and returns its answer, its question to the caller, or its handle. */
 async function settled(of: ToolCall, key: TaskKey, seconds: number): Promise<CallToolResult> {
   const { call, protocol, codec, isModern } = of
   if (seconds > 0 && !call.request.is_long) await call.occupy()
@@ -229,7 +233,7 @@ async function settled(of: ToolCall, key: TaskKey, seconds: number): Promise<Cal
   return toolAnswerOf(call.context, task, { question: await questionOf(call, task) })
 }
 
-/** Notifies a client that asked for it of each step; the first notification names the task. */
+/** Progress notifications for each step if the client requested them. The first one contains the task id. */
 function progressOf({ protocol }: ToolCall, { id }: TaskKey): Progress | undefined {
   const progressToken = protocol.mcpReq._meta?.progressToken
   if (progressToken === undefined) return undefined
@@ -238,7 +242,7 @@ function progressOf({ protocol }: ToolCall, { id }: TaskKey): Progress | undefin
     const message = isFirst ? `Task ${id}: ${said}` : said
     isFirst = false
     const notification = { method: 'notifications/progress' as const, params: { progressToken, progress, message } }
-    // A client that is gone gets none.
+    // The client may have disconnected.
     protocol.mcpReq.notify(notification).catch(() => undefined)
   }
 }
@@ -255,7 +259,10 @@ export function countAction({ http: { authentication }, principal }: McpCall): P
   return countSubject(authentication.sql, authentication.rates, 'tasks.action', principal.subject)
 }
 
-/** Where a task of the caller's organization is, at `/mcp/agents/{agent_id}` of that agent; 404 where there is none. */
+/**
+ * The location of a task of the caller's organization. At `/mcp/agents/{agent_id}`, only a task of that agent. Throws
+ * 404 otherwise.
+ */
 export async function requireKey(call: McpCall, task_id: unknown): Promise<TaskKey> {
   const { sql, principal, only } = call
   const id = typeof task_id === 'string' ? task_id : ''
@@ -265,7 +272,7 @@ export async function requireKey(call: McpCall, task_id: unknown): Promise<TaskK
   return { id, project_id }
 }
 
-/** Every answer says which task it is about, also one that is a stream. */
+/** Sets the header with the task id, also for a streamed response. */
 function nameTask(call: McpCall, task_id: string): void {
   call.header('cadre-task-id', task_id)
 }
@@ -305,7 +312,7 @@ function text(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined
 }
 
-/** A refusal before or after a task: what its problem says, as the result of the tool. */
+/** The problem of a refusal that is returned as the result of the tool; undefined for other errors. */
 export function problemOf(error: unknown): Problem | undefined {
   return error instanceof Problem && error.status < 500 ? error : undefined
 }

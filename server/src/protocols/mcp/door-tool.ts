@@ -1,7 +1,7 @@
 import type { Requirement } from '#contract/core/scopes.ts'
 import type { PublishedAgent } from './published.queries.ts'
 
-/** A tool as it is listed, with what it asks of a credential. */
+/** A listed tool with the scope that it requires. */
 export interface DoorTool {
   name: string
   title?: string
@@ -10,6 +10,6 @@ export interface DoorTool {
   outputSchema?: Record<string, unknown>
   annotations: Record<string, unknown>
   scope: Requirement
-  /** Of `ask_…`: the agent. */
+  /** For `ask_…`: the agent. */
   agent?: PublishedAgent
 }

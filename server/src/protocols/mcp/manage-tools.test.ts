@@ -28,7 +28,7 @@ const names = async (client: Client): Promise<string[]> => (await client.listToo
 const managing = ['get_usage', 'search_logs', 'create_agent', 'update_agent', 'change_agent_state']
 
 describe('tools that manage agents', () => {
-  it('create, change, stop and start an agent as the API does, and are in the audit log', async (t) => {
+  it('management tools create, change, stop and start an agent like the API, with audit log entries', async (t) => {
     const client = await connect(t, service.owner.api_key)
     assert.ok((await names(client)).length <= 15)
     const made = await call(client, 'create_agent', {
@@ -62,7 +62,7 @@ describe('tools that manage agents', () => {
     assert.equal(all.structuredContent.logs.length, 2)
   })
 
-  it('tools that manage agents refuse what the API refuses, with its code', async (t) => {
+  it('management tools refuse what the API refuses, with the same code', async (t) => {
     const client = await connect(t, service.owner.api_key)
     const cases: [string, object, RegExp][] = [
       ['create_agent', { project: 'nothing', name: 'x' }, /(agent|resource)_not_found/],
@@ -77,7 +77,7 @@ describe('tools that manage agents', () => {
     }
   })
 
-  it('tools that manage agents are not there for another credential, another organization or at the address of an agent', async (t) => {
+  it('management tools are not listed without the scope, in another organization, or at the URL of an agent', async (t) => {
     const reader = await makeKey(service, ownerOf(service), ['agents:read', 'tasks:write'] satisfies Scope[])
     const client = await connect(t, reader.key)
     assert.deepEqual(

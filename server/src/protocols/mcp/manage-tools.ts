@@ -8,19 +8,19 @@ import type { McpCall } from './mcp-call.ts'
 import { findAgentNamed, findProjectNamed } from './published.queries.ts'
 import type { DoorTool } from './door-tool.ts'
 
-const agent = { type: 'string', description: 'Its id, its name, or project/name.' }
-const project = { type: 'string', description: 'Its id or its name.' }
+const agent = { type: 'string', description: 'Id or name of the agent, or project/name.' }
+const project = { type: 'string', description: 'Id or name of the project.' }
 const time = { type: 'string', format: 'date-time' }
 const limit = {
   type: 'integer',
   minimum: 1,
   maximum: mcpBounds.list,
-  description: 'Rows at most: 20 where nothing is said.',
+  description: 'Maximum number of rows. Default: 20.',
 }
 const content = {
-  name: { type: 'string', description: 'Unique in its project.' },
+  name: { type: 'string', description: 'Name of the agent, unique in its project.' },
   description: { type: 'string' },
-  config: { type: 'object', description: 'Its model, system_prompt, tools and limits, as the API takes them.' },
+  config: { type: 'object', description: 'Model, system_prompt, tools and limits, as in the API.' },
   metadata: { type: 'object' },
 }
 const tool = (
@@ -36,14 +36,14 @@ const tool = (
 const reads = { readOnlyHint: true, openWorldHint: false }
 const changes = { readOnlyHint: false, destructiveHint: false, openWorldHint: false }
 
-/** Tools that manage agents: listed only where the operator wants them. */
+/** Tools that manage agents; served only if the operator enables them. */
 export const manageTools: readonly DoorTool[] = [
   tool(
     'get_usage',
-    'Gives what a project has used, in tokens and dollars, by agent, model, day or credential.',
+    'Returns the usage of a project in tokens and dollars, by agent, model, tool or API key.',
     {
       project,
-      group_by: { type: 'string', description: 'agent, model, day and others, with commas between.' },
+      group_by: { type: 'string', description: 'One or more of agent, model, tool and api_key, separated by commas.' },
       start_time: time,
       end_time: time,
       limit,
@@ -53,7 +53,7 @@ export const manageTools: readonly DoorTool[] = [
   ),
   tool(
     'search_logs',
-    'Lists entries of the logs of an agent or a project, the newest first.',
+    'Lists log entries of an agent or a project, newest first.',
     {
       ...{
         project,
@@ -72,7 +72,7 @@ export const manageTools: readonly DoorTool[] = [
   }),
   tool(
     'update_agent',
-    'Changes an agent. Members of config and metadata that are given replace, null removes, others stay.',
+    'Changes an agent. Given members of config and metadata replace, null removes, others stay.',
     { agent, ...content },
     ['agent'],
     { title: 'Change an agent', ...changes, destructiveHint: true, idempotentHint: true },
@@ -86,7 +86,7 @@ export const manageTools: readonly DoorTool[] = [
   ),
 ]
 
-/** Does what a managing tool says, by the operation of the API that it stands for. Gives what is answered, by its name. */
+/** Calls the API operation of a management tool. Returns the name of the result and the result. */
 export async function manage(call: McpCall, name: string, args: Record<string, unknown>): Promise<[string, unknown]> {
   const { http, sql, principal } = call
   const ofProject = async (): Promise<Record<string, string>> => {

@@ -45,11 +45,11 @@ interface Connecting {
   path?: string
   mode?: 'auto' | 'legacy'
   elicit?: (params: any) => any
-  /** What the client says that it can ask; forms, where it asks at all. */
+  /** Elicitation modes of the client; forms by default if it asks at all. */
   elicitation?: Record<string, Record<string, never>>
 }
 
-/** A client of the protocol's library, for the length of a test. */
+/** Connects a client of the protocol's library; closes it after the test. */
 async function connect(t: { after(run: () => Promise<void>): void }, of: Connecting = {}): Promise<Client> {
   const { key = service.owner.api_key, path = '/mcp', mode = 'auto', elicit, elicitation = { form: {} } } = of
   const client = new Client(
@@ -70,7 +70,7 @@ const call = (client: Client, name: string, args: object = {}): Promise<any> =>
 
 describe('tools of /mcp', () => {
   for (const mode of ['auto', 'legacy'] as const) {
-    it(`tools of /mcp are the published agents and tools for tasks, in the revision of a client that is ${mode}`, async (t) => {
+    it(`/mcp lists the published agents and the tools for tasks in the revision of a ${mode} client`, async (t) => {
       const client = await connect(t, { mode })
       const { tools } = await client.listTools()
       assert.deepEqual(
@@ -92,7 +92,7 @@ describe('tools of /mcp', () => {
     })
   }
 
-  it('tools of /mcp of one agent are that agent and its tasks alone', async (t) => {
+  it('/mcp of one agent lists only that agent and its tasks', async (t) => {
     const client = await connect(t, { path: `/mcp/agents/${echo}` })
     const { tools } = await client.listTools()
     assert.deepEqual(
@@ -104,14 +104,14 @@ describe('tools of /mcp', () => {
     assert.deepEqual([refused.isError, textOf(refused).split(':')[0]], [true, 'task_not_found'])
   })
 
-  it('tools of /mcp take the object of an agent that has an input_schema, and refuse another', async (t) => {
+  it('an MCP tool of an agent with an input_schema accepts matching objects and refuses others', async (t) => {
     const client = await connect(t)
     const answer = await call(client, 'ask_sum', { a: 3 })
     assert.deepEqual(JSON.parse(textOf(answer)), { a: 3 })
     await assert.rejects(call(client, 'ask_sum', { a: 'three' }), (error: any) => error.code === -32602)
   })
 
-  it('tools of /mcp give a handle for long work, and its answer to who waits', async (t) => {
+  it('an MCP tool returns a handle for a long task, and wait_task returns its answer', async (t) => {
     const client = await connect(t)
     const open = await call(client, 'ask_quick', { input: script({ delay_ms: 300 }, { text: 'Done.' }) })
     const { task_id, status } = open.structuredContent
@@ -121,7 +121,7 @@ describe('tools of /mcp', () => {
     assert.deepEqual([done.structuredContent.status, textOf(done)], ['completed', 'Done.'])
   })
 
-  it('tools of /mcp tell progress by step to a client that asks for it, the first with the name of the task', async (t) => {
+  it('an MCP client that requests progress gets a notification per step, the first with the task id', async (t) => {
     const client = await connect(t)
     const received: any[] = []
     const params = { name: 'ask_script', arguments: { input: script({ delay_ms: 100 }, { text: 'x' }) } }
@@ -130,7 +130,7 @@ describe('tools of /mcp', () => {
     assert.ok(received[0].message.includes(task_id), JSON.stringify(received))
   })
 
-  it('tools of /mcp tell every step once, also of a task that is over when it is looked at', async (t) => {
+  it('progress reports every step exactly once, also for a task that has already ended', async (t) => {
     const client = await connect(t)
     const input = script({ tool_calls: [{ name: 'current_time', arguments: {} }] }, { text: 'x' })
     const { structuredContent } = await call(client, 'ask_script', { input })
@@ -144,7 +144,7 @@ describe('tools of /mcp', () => {
     )
   })
 
-  it('tools of /mcp answer failures as errors of the tool', async (t) => {
+  it('a failed task is an error result of its MCP tool', async (t) => {
     const client = await connect(t)
     const input = script({ error: { code: 'provider_refused_request' } })
     const failed = await call(client, 'ask_script', { input })
@@ -152,7 +152,7 @@ describe('tools of /mcp', () => {
     assert.match(textOf(failed), /provider_refused_request/)
   })
 
-  it('tools of /mcp find agents, and cancel tasks with a receipt', async (t) => {
+  it('MCP tools find agents and cancel tasks with a receipt', async (t) => {
     const client = await connect(t)
     const { agents } = (await call(client, 'list_agents', { search: 'HIDDEN' })).structuredContent
     assert.deepEqual(
@@ -180,7 +180,7 @@ describe('questions of tasks', () => {
   const calls = script({ tool_calls: [{ name: 'current_time', arguments: {} }] }, { text: 'Now.' })
 
   for (const mode of ['auto', 'legacy'] as const)
-    it(`questions of tasks go to the user of a client that can ask, in one call, in the revision of one that is ${mode}`, async (t) => {
+    it(`the question of a task goes to the user within one call in the revision of a ${mode} client`, async (t) => {
       const asked: string[] = []
       const client = await connect(t, {
         mode,
@@ -190,7 +190,7 @@ describe('questions of tasks', () => {
       assert.deepEqual([textOf(answer), asked], ['You said blue.', ['Which colour?']])
     })
 
-  it('questions of tasks go to the user one after the other, on the stream of one call', async (t) => {
+  it('questions of a task go to the user one after the other on the stream of one call', async (t) => {
     const asked: string[] = []
     const client = await connect(t, {
       mode: 'legacy',
@@ -203,7 +203,7 @@ describe('questions of tasks', () => {
     assert.deepEqual([textOf(answer), asked], ['Last: a2.', ['First?', 'Second?']])
   })
 
-  it('questions of tasks stay open where the user declines, and the call ends with the handle at once', async (t) => {
+  it('a declined question stays open, and the call returns the handle immediately', async (t) => {
     const client = await connect(t, { mode: 'legacy', elicit: () => ({ action: 'decline' }) })
     const before = performance.now()
     const open = await call(client, 'ask_script', { input: asks })
@@ -213,7 +213,7 @@ describe('questions of tasks', () => {
     assert.equal(textOf(await call(client, 'answer_task', { task_id, content: 'red' })), 'You said red.')
   })
 
-  it('questions of tasks stay open where the user declines at another process, and the call ends at once as well', async (t) => {
+  it('a question that is declined at another process stays open, and the call ends immediately', async (t) => {
     const second = await startAnother(service, { CADRE_MCP_RESOLVE: 'on' })
     t.after(() => second.stop())
     const headers = {
@@ -248,14 +248,14 @@ describe('questions of tasks', () => {
     assert.match(read, /"reason":"input"/)
   })
 
-  it('questions of tasks are not put to a client that can only open pages', async (t) => {
+  it('a client that can only open pages gets no questions', async (t) => {
     for (const mode of ['auto', 'legacy'] as const) {
       const client = await connect(t, { mode, elicitation: { url: {} }, elicit: () => assert.fail('asked') })
       assert.equal((await call(client, 'ask_script', { input: asks })).structuredContent.wait.reason, 'input')
     }
   })
 
-  it('questions of tasks are taken by another process, after the call has ended, and only from the user that was asked', async (t) => {
+  it('an answer is accepted by another process after the call has ended, and only from the asked user', async (t) => {
     const second = await startAnother(service, { CADRE_MCP_RESOLVE: 'on' })
     t.after(() => second.stop())
     const accept = { accept: 'application/json, text/event-stream' }
@@ -289,7 +289,7 @@ describe('questions of tasks', () => {
         break
       }
     }
-    // The stream is gone; the question is not.
+    // The stream has ended, but the question is open.
     const answer = { jsonrpc: '2.0', id: asked.id, result: { action: 'accept', content: { answer: 'green' } } }
     const narrow = await makeKey('agents:read')
     assert.equal((await service.send('POST', '/mcp', { body: answer, headers, key: narrow })).status, 403)
@@ -308,7 +308,7 @@ describe('questions of tasks', () => {
     assert.equal(textOf(await call(client, 'wait_task', { task_id, seconds: 20 })), 'You said green.')
   })
 
-  it('questions of tasks are answered by answer_task where a client cannot ask', async (t) => {
+  it('answer_task answers a question for a client that cannot ask its user', async (t) => {
     const client = await connect(t)
     const open = await call(client, 'ask_script', { input: asks })
     assert.match(textOf(open), /Which colour\?.*answer_task/)
@@ -317,7 +317,7 @@ describe('questions of tasks', () => {
   })
 
   for (const mode of ['auto', 'legacy'] as const)
-    it(`about a call are put to who may approve, and written to the audit log (${mode})`, async (t) => {
+    it(`approvals of a call go to users who may approve, and decisions are in the audit log (${mode})`, async (t) => {
       const client = await connect(t, {
         ...{ mode, elicit: () => ({ action: 'accept', content: { decision: 'approve' } }) },
       })
@@ -331,7 +331,7 @@ describe('questions of tasks', () => {
       )
     })
 
-  it('about a call are not put to a credential without the scope', async (t) => {
+  it('a credential without the scope for approvals gets no approval questions', async (t) => {
     const key = await makeKey('tasks:write', 'agents:read')
     const client = await connect(t, { key, elicit: () => assert.fail('asked') })
     const open = await call(client, 'ask_careful', { input: calls })
@@ -350,7 +350,7 @@ describe('refusals of /mcp', () => {
   const message = { jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} }
   const accept = { accept: 'application/json, text/event-stream' }
 
-  it('refusals of /mcp say where to get a token, and which scope is missing', async () => {
+  it('a refused MCP request says where to get a token and which scope is missing', async () => {
     const none = await service.send('POST', '/mcp', { key: null, body: message, headers: accept })
     assert.equal(none.status, 401)
     const challenge = none.headers.get('www-authenticate')!
@@ -370,7 +370,7 @@ describe('refusals of /mcp', () => {
     assert.equal(missing.body.error.data.code, 'insufficient_scope')
   })
 
-  it('refusals of /mcp are for cookies, other hosts and pages of other origins, and for all but POST', async () => {
+  it('/mcp refuses cookies, foreign hosts, pages of other origins, and all methods except POST', async () => {
     const headers = { ...accept, 'content-type': 'application/json', 'x-api-key': service.owner.api_key }
     const to = (more: Record<string, string>) =>
       rawSend(service.url, {
@@ -385,7 +385,7 @@ describe('refusals of /mcp', () => {
     for (const method of ['GET', 'DELETE']) assert.equal((await service.send(method, '/mcp')).status, 405)
   })
 
-  it('refusals of /mcp of a malformed message have the form of the protocol', async () => {
+  it('the error for a malformed MCP message has the form of the protocol', async () => {
     const bad = await service.send('POST', '/mcp', {
       body: '{',
       headers: { ...accept, 'content-type': 'application/json' },
@@ -416,7 +416,7 @@ describe('refusals of /mcp', () => {
     }
   })
 
-  it('refusals of /mcp hide agents and tasks of other organizations', async (t) => {
+  it('/mcp hides agents and tasks of other organizations', async (t) => {
     const client = await connect(t)
     const answer = await call(client, 'ask_echo_agent', { input: 'mine' })
     const { task_id } = answer.structuredContent
@@ -455,7 +455,7 @@ describe('an answer of /mcp', () => {
   }
 
   for (const revision of ['2026-07-28', '2025-11-25'])
-    it(`an answer of /mcp names its task in a header, in the revision ${revision}`, async () => {
+    it(`a response of /mcp has its task id in a header in the revision ${revision}`, async () => {
       const made = await asked(revision, 'ask_echo_agent', { input: 'x' })
       const task_id = made.headers.get('cadre-task-id')
       assert.match(task_id ?? '', /^task_/)
@@ -466,11 +466,11 @@ describe('an answer of /mcp', () => {
       assert.equal(none.headers.get('cadre-task-id'), null)
     })
 
-  it('an answer of /mcp says once which argument is at fault', async () => {
+  it('an MCP error names the invalid argument once', async () => {
     const { body } = await asked('2026-07-28', 'ask_echo_agent', {})
     assert.deepEqual(body.error, { code: -32602, message: 'input is required' })
     const { error } = (await asked('2026-07-28', 'get_task', { task: 'task_1' })).body
-    assert.deepEqual(error, { code: -32602, message: 'task is no argument of get_task; it takes task_id' })
+    assert.deepEqual(error, { code: -32602, message: 'task is not an argument of get_task. Allowed: task_id' })
   })
 })
 
@@ -494,14 +494,14 @@ describe('the Tasks extension', () => {
     return body
   }
 
-  it('the Tasks extension is for clients that declare it', async () => {
+  it('the Tasks extension is used only for clients that declare it', async () => {
     for (const method of ['tasks/get', 'tasks/update', 'tasks/cancel']) {
       const { error } = await send(method, { taskId: 'task_nothing' }, { extensions: {} })
       assert.deepEqual([error.code, error.data.requiredCapabilities], [-32021, { extensions: { [extension]: {} } }])
     }
   })
 
-  it('the Tasks extension answers a call at once with the task, which is polled to its result', async () => {
+  it('with the Tasks extension a call returns the task immediately, and polling returns its result', async () => {
     const { result: made } = await send('tools/call', {
       name: 'ask_script',
       arguments: { input: script({ text: 'Done.' }) },
@@ -514,7 +514,7 @@ describe('the Tasks extension', () => {
     assert.equal(textOf(done.result), 'Done.')
   })
 
-  it('the Tasks extension asks for input, takes it once, and cancels', async () => {
+  it('the Tasks extension asks for input, accepts it once, and cancels tasks', async () => {
     const input = script(
       { tool_calls: [{ name: 'request_input', arguments: { question: 'Which colour?' } }] },
       { text: 'You said {{tool_result}}.' },
@@ -539,7 +539,7 @@ describe('the Tasks extension', () => {
     assert.equal((await send('tasks/get', { taskId: 'task_nothing' })).error.code, -32602)
   })
 
-  it('the Tasks extension ends a call with the question and the handle where the client cannot ask its user', async () => {
+  it('with the Tasks extension a call ends with question and handle if the client cannot ask its user', async () => {
     const input = script(
       { tool_calls: [{ name: 'request_input', arguments: { question: 'Which colour?' } }] },
       { text: 'You said {{tool_result}}.' },
@@ -557,7 +557,7 @@ describe('the Tasks extension', () => {
     assert.match(textOf(result), /^You said .*green/)
   })
 
-  it('an answer goes to the question that it names, also where another was asked before', async () => {
+  it('an answer resolves the question that it names, even if another one was asked before', async () => {
     const asks = (asked: string) => ({ name: 'request_input', arguments: { question: asked } })
     const input = script({ tool_calls: [asks('First?'), asks('Second?')] }, { text: 'Thanks.' })
     const { result: made } = await send('tools/call', { name: 'ask_script', arguments: { input } })
@@ -595,7 +595,7 @@ describe('closing the connection of a call', () => {
       }>`select id, status from task order by created_at desc, id desc limit 1`
     )[0]!
 
-  it('closing the connection of a call cancels its task, unless the client has the handle', async (t) => {
+  it('closing the connection of a call cancels its task unless the client has the handle', async (t) => {
     const before_ = (await newest()).id
     const client = await connect(t)
     const leaving = new AbortController()

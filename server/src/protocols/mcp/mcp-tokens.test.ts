@@ -20,7 +20,7 @@ const askMcp = (token: string, path = '/mcp') =>
 const scope = 'agents:read tasks:write'
 
 describe('tokens for /mcp', () => {
-  it('tokens for /mcp are good there alone, and so are those that they are refreshed to', async () => {
+  it('tokens for /mcp, and their refreshed tokens, are valid only there', async () => {
     const resource = `${service.url}/mcp`
     const tokens = await oauth.tokens(client, { scope, resource })
     for (const token of [tokens.access_token, (await oauth.refresh(client, tokens.refresh_token)).body.access_token]) {
@@ -30,7 +30,7 @@ describe('tokens for /mcp', () => {
     }
   })
 
-  it('tokens for /mcp are none that were asked for the API, or for one agent', async () => {
+  it('/mcp refuses tokens for the API and for one agent', async () => {
     const { access_token } = await oauth.tokens(client, { scope })
     const refused = await askMcp(access_token)
     assert.equal(refused.status, 401)
@@ -39,11 +39,11 @@ describe('tokens for /mcp', () => {
     const resource = `${service.url}/mcp/agents/agent_01jcm3x5v8f9a2b4c6d8e0g2h4`
     const narrow = await oauth.tokens(client, { scope, resource })
     assert.equal((await askMcp(narrow.access_token)).status, 401)
-    // Good at its agent, which there is not.
+    // The token is valid at the URL of its agent, which does not exist.
     assert.equal((await askMcp(narrow.access_token, new URL(resource).pathname)).status, 404)
   })
 
-  it('tokens for /mcp have the usual scopes where a client says none, and are refused for resources of others', async () => {
+  it('tokens for /mcp have the default scopes if a client requests none, and are refused for foreign resources', async () => {
     const resource = `${service.url}/mcp`
     const tokens = await oauth.tokens(client, { scope: undefined, resource })
     assert.equal(tokens.scope, scope)

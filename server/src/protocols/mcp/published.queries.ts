@@ -4,7 +4,7 @@ import type { Sql } from '../../platform/postgres/database.ts'
 import { isId } from '../../platform/ids.ts'
 import { projectNumber } from '../../resources/projects/projects.queries.ts'
 
-/** An agent that the MCP door serves. */
+/** An agent that is published to MCP. */
 export interface PublishedAgent {
   id: string
   project_id: number
@@ -18,7 +18,7 @@ export interface PublishedAgent {
 const columns = (sql: Sql) =>
   sql.fragment`a.id, a.project_id, p.name as project, a.name, a.description, a.status, a.config`
 
-/** The published agents of an organization, the oldest first, so that the names of their tools do not move. */
+/** The published agents of an organization, oldest first, so that the names of their tools are stable. */
 export async function listPublished(sql: Sql, { org_id }: Pick<Principal, 'org_id'>): Promise<PublishedAgent[]> {
   return sql.run<PublishedAgent>(sql.fragment`
     select ${columns(sql)} from project p join agent a on a.project_id = p.id
@@ -26,7 +26,7 @@ export async function listPublished(sql: Sql, { org_id }: Pick<Principal, 'org_i
     order by a.created_at, a.id limit ${mcpBounds.agents}`)
 }
 
-/** One published agent of an organization by its id; undefined where there is none. */
+/** A published agent by id; undefined if the organization has none. */
 export async function findPublished(
   sql: Sql,
   { org_id }: Pick<Principal, 'org_id'>,
@@ -39,7 +39,7 @@ export async function findPublished(
   return row
 }
 
-/** Agents of an organization whose name or description has a text, in the order of their projects and names. */
+/** Agents of an organization whose name or description contains a text, ordered by project and name. */
 export async function searchAgents(
   sql: Sql,
   { org_id }: Pick<Principal, 'org_id'>,
@@ -52,7 +52,7 @@ export async function searchAgents(
     order by p.name, a.name limit ${limit}`)
 }
 
-/** An agent of an organization by its id, by `project/name`, or by its name where it is the only one of that name. */
+/** An agent of an organization by id, by `project/name`, or by name if the name is unique. */
 export async function findAgentNamed(
   sql: Sql,
   { org_id }: Pick<Principal, 'org_id'>,
@@ -64,7 +64,7 @@ export async function findAgentNamed(
   return found.length === 1 ? found[0] : undefined
 }
 
-/** In which project of an organization a task, or the task of an approval, is; undefined where there is none. */
+/** The project of a task or of an approval's task; undefined if the organization has none. */
 export async function findProjectOfTask(
   sql: Sql,
   { org_id }: Pick<Principal, 'org_id'>,
@@ -102,7 +102,7 @@ export async function listRecentTasks(
     order by t.created_at desc, t.id desc limit ${limit}`
 }
 
-/** Approvals of an organization that wait for an answer, the newest first. */
+/** Pending approvals of an organization, newest first. */
 export async function listPendingApprovals(
   sql: Sql,
   { org_id }: Pick<Principal, 'org_id'>,
@@ -118,7 +118,7 @@ export async function listPendingApprovals(
     order by a.created_at desc, a.id desc limit ${limit}`
 }
 
-/** Questions that a task waits to have answered. */
+/** Open questions of a task. */
 export async function listQuestions(sql: Sql, task_id: string): Promise<{ step_id: string; question: string }[]> {
   return sql`
     select id as step_id, coalesce(input->'arguments'->>'question', '') as question from task_step
@@ -126,7 +126,7 @@ export async function listQuestions(sql: Sql, task_id: string): Promise<{ step_i
     order by index`
 }
 
-/** A project of an organization by its id or its name; undefined where there is none. */
+/** A project of an organization by id or name; undefined if there is none. */
 export async function findProjectNamed(
   sql: Sql,
   { org_id }: Pick<Principal, 'org_id'>,

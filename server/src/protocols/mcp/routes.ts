@@ -19,10 +19,10 @@ import { findPublished } from './published.queries.ts'
 import { mayCall, mcpHandler, toolsOf } from './server.ts'
 
 const loopback = new Set(['localhost', '127.0.0.1', '[::1]', '::1'])
-/** What a client without a scope of its choice should ask for. */
+/** Scopes that clients should request by default. */
 const usualScope = 'agents:read tasks:write'
 
-/** The Model Context Protocol at `/mcp`, in front of the same tasks. */
+/** Serves the Model Context Protocol at `/mcp`: agents are tools, and calls are tasks. */
 export function mcpRoutes(app: FastifyInstance, http: HttpContext, context: Context): void {
   const handler = mcpHandler(context)
   const loadAsked = makeLoadAsked(context.database)
@@ -64,25 +64,27 @@ async function findOnly({ sql, principal, params }: Loading): Promise<McpCall['o
 }
 
 /**
- * Refuses pages of other origins, and requests for another host: a name that a stranger's page made to point here (DNS
- * rebinding). Both as 403.
+ * Refuses browser pages of other origins, and requests with a foreign Host header, which a page can cause by DNS
+ * rebinding. Throws 403.
  */
 function requireOurs({ config, public_url }: Context, request: FastifyRequest): void {
   const ours = new URL(public_url())
   const isOurs = (hostname: string): boolean =>
     hostname === ours.hostname || (loopback.has(ours.hostname) && loopback.has(hostname))
   if (!isOurs(request.hostname))
-    throw new Problem('insufficient_permissions', undefined, { message: 'The Host header names another service.' })
+    throw new Problem('insufficient_permissions', undefined, {
+      message: 'The Host header does not match the public address of this service.',
+    })
   const { origin } = request.headers
   if (origin === undefined || config.door_origins.includes(origin)) return
   const theirs = URL.parse(origin)
   if (!theirs || !isOurs(theirs.hostname))
     throw new Problem('insufficient_permissions', undefined, {
-      message: 'Pages of this origin may not call this; add it to CADRE_DOOR_ORIGINS.',
+      message: 'Pages of this origin may not call the service. Add the origin to CADRE_DOOR_ORIGINS.',
     })
 }
 
-/** A token is good at the address that it was asked for, and below it. */
+/** Throws unless the token was issued for this URL or a URL above it. */
 function requireAudience({ public_url }: Context, { principal: { kind, audience }, request }: Loading): void {
   if (kind !== 'token') return
   const path = request.url.split('?', 1)[0]!.replace(/\/$/, '')
@@ -91,7 +93,7 @@ function requireAudience({ public_url }: Context, { principal: { kind, audience 
   throw new Problem('invalid_token', undefined, { message: 'The token was issued for another resource.' })
 }
 
-/** Tells a client where to get a token, and with which scopes (RFC 9728, RFC 6750). */
+/** Sets `WWW-Authenticate` with the metadata URL and the scopes for a token (RFC 9728, RFC 6750). */
 async function challenge({ public_url }: Context, request: FastifyRequest, reply: FastifyReply): Promise<void> {
   const { statusCode } = reply
   if (statusCode !== 401 && statusCode !== 403) return
@@ -114,8 +116,8 @@ function hasBearer({ headers }: FastifyRequest): boolean {
 }
 
 /**
- * The message of a request, where it can be read: what cannot is the library's to refuse. But bytes that are no UTF-8 it would take as
- * another text, and a body with an encoding as one without.
+ * Parses the message of a request; the library refuses what cannot be parsed. Content encodings and invalid UTF-8 are
+ * refused here, because the library would misread them.
  */
 function readMessage({ body, headers }: FastifyRequest): unknown {
   const bytes = (body as Buffer | undefined) ?? Buffer.alloc(0)
@@ -133,7 +135,7 @@ function readMessage({ body, headers }: FastifyRequest): unknown {
   return message
 }
 
-/** Refuses a call of a tool for want of a scope before anything of it is done: as 403, so that clients can ask for more. */
+/** Throws 403 before a tool call starts if a scope is missing, so that clients can request more scopes. */
 async function requireScopes(call: McpCall, message: unknown): Promise<void> {
   if (!isObject(message)) return
   const { method, params } = message
@@ -153,7 +155,7 @@ function requireScopeOf(call: McpCall, scope: Requirement): void {
   throw insufficientScope([requiredScope(scope)], call.principal.scopes)
 }
 
-/** Takes the answer of a client's user to a question of a task; false where the message is none. */
+/** Handles a user's answer to a question of a task; returns false for any other message. */
 async function takeAnswer(call: McpCall, message: unknown): Promise<boolean> {
   return call.asked.take(call, message, async (task_id) => {
     requireScopeOf(call, 'tasks:write')
@@ -162,7 +164,7 @@ async function takeAnswer(call: McpCall, message: unknown): Promise<boolean> {
   })
 }
 
-/** Answers a request by the library, and writes what it answers to the connection as it comes. */
+/** Lets the library handle a request, and streams its response to the connection. */
 async function serve(handler: ReturnType<typeof mcpHandler>, call: McpCall): Promise<void> {
   const { request, reply, principal, context } = call
   const signal = untilClosed(reply)
@@ -176,7 +178,7 @@ async function serve(handler: ReturnType<typeof mcpHandler>, call: McpCall): Pro
     ...(body && body.length <= mcpBounds.body_bytes ? { body: new Uint8Array(body) } : {}),
   })
   const pushed: string[] = []
-  // A stream begins as soon as the task is known, whose id is a header, or there is something to tell.
+  // The headers are sent once the task id is known, which is a header, or there is something to send.
   const begun = Promise.withResolvers<unknown>()
   call.push = (message) => {
     pushed.push(frame(message))
@@ -194,7 +196,7 @@ async function serve(handler: ReturnType<typeof mcpHandler>, call: McpCall): Pro
   const stream = answer.headers.get('content-type')?.startsWith('text/event-stream')
     ? { 'cache-control': 'no-cache, no-transform', 'x-accel-buffering': 'no' }
     : {}
-  // A part that cannot be read is an error where it is read.
+  // A read error is handled where the part is read.
   first?.then(begun.resolve, begun.resolve)
   if (stream['cache-control'] && first) await begun.promise
   const ours = reply.getHeaders() as Record<string, string>
@@ -211,7 +213,7 @@ async function serve(handler: ReturnType<typeof mcpHandler>, call: McpCall): Pro
   })
   source.pipe(response)
   if (!stream['cache-control']) return
-  // The library writes whole frames, so one of ours between two of them breaks none.
+  // The library writes whole frames, so a frame between two of them is safe.
   for (const text of pushed) response.write(text)
   call.push = (message) => void response.write(frame(message))
 }

@@ -26,10 +26,10 @@ import { codeOf, taskState } from './tasks-extension.ts'
 import type { DoorTool } from './door-tool.ts'
 import { doorTools } from './tools.ts'
 
-/** Label of the key that signs what goes through a client between a question and its answer. */
+/** Label of the key that signs the state that a client sends back with an answer. */
 const stateLabel = 'mcp-request-state'
 
-/** Serves both revisions of the protocol; the request's `McpCall` comes as `extra.call` of its authentication. */
+/** The handler for both revisions of the protocol. The authentication info passes the `McpCall` as `extra.call`. */
 export function mcpHandler(context: Context): McpHttpHandler {
   return createMcpHandler((of) => serverOf(context, of), {
     legacy: 'stateless',
@@ -38,7 +38,7 @@ export function mcpHandler(context: Context): McpHttpHandler {
   })
 }
 
-/** The tools that a request's credential may call, in their order. */
+/** The tools that the credential may call, in their order. */
 export async function toolsOf(call: McpCall): Promise<DoorTool[]> {
   const { principal, only, sql, context } = call
   const agents = only ? [only] : await listPublished(sql, principal)
@@ -46,7 +46,7 @@ export async function toolsOf(call: McpCall): Promise<DoorTool[]> {
   return doorTools(agents, { isOne: only !== undefined, resolves, manages })
 }
 
-/** Whether a request's credential may call a tool. */
+/** Whether the credential may call a tool. */
 export function mayCall({ principal: { scopes, role } }: McpCall, { scope }: Pick<DoorTool, 'scope'>): boolean {
   return hasScope(scopes, scope) && roleAllows(role, scope)
 }
@@ -63,7 +63,7 @@ function serverOf(context: Context, { era, authInfo }: McpRequestContext): Serve
     {
       capabilities: { tools: {}, extensions: { [tasksExtension]: {} } },
       instructions:
-        'Agents are tools that begin with ask_. A long task answers with a task_id: call wait_task with it until the task has ended.',
+        'Agents are tools that begin with ask_. A long task returns a task_id: call wait_task with it until the task has ended.',
       requestState: { verify: codec.verify },
       cacheHints: { 'tools/list': { ttlMs: mcpBounds.list_ttl_ms, cacheScope: 'private' } },
     },
@@ -74,7 +74,7 @@ function serverOf(context: Context, { era, authInfo }: McpRequestContext): Serve
   server.setRequestHandler('tools/call', async ({ params }, protocol) => {
     const tool = (await toolsOf(call)).find(({ name }) => name === params.name)
     if (!tool)
-      throw new ProtocolError(ProtocolErrorCode.InvalidParams, `There is no tool ${params.name.slice(0, 100)}.`)
+      throw new ProtocolError(ProtocolErrorCode.InvalidParams, `The tool ${params.name.slice(0, 100)} is unknown.`)
     const args = params.arguments ?? {}
     try {
       return await callTool({ call, tool, args, protocol, codec, isModern: era === 'modern' })
@@ -88,12 +88,12 @@ function serverOf(context: Context, { era, authInfo }: McpRequestContext): Serve
   return server
 }
 
-/** Methods whose parameters the library itself refuses as an internal error. */
+/** Methods for which the library reports invalid parameters as an internal error. */
 const requestTypes = { initialize: 'InitializeRequest', 'tools/list': 'ListToolsRequest' } as const
 
 type WrappedHandler = Parameters<Server['_wrapHandler']>[1]
 
-/** Refuses parameters of wrong types as such, with `-32602` and the member at fault. */
+/** Refuses parameters of wrong types with `-32602` and the invalid member. */
 class StrictServer extends Server {
   protected override _wrapHandler(method: string, handler: WrappedHandler): WrappedHandler {
     const wrapped = super._wrapHandler(method, handler)
@@ -109,7 +109,7 @@ class StrictServer extends Server {
   }
 }
 
-/** Of a fault on our side a caller learns that there was one; the log has the rest. */
+/** Replaces an unexpected error by a general one for the caller, and logs it. */
 function hidden({ log }: Context, error: unknown): unknown {
   if (error instanceof ProtocolError) return error
   log.error({ err: error }, 'MCP call failed')
@@ -120,7 +120,7 @@ function listed({ scope: _scope, agent: _agent, ...tool }: DoorTool) {
   return tool
 }
 
-/** Anything that is an object: its members are read where they are used. */
+/** Accepts any object; its members are validated where they are used. */
 const anyObject: StandardSchemaV1<Record<string, unknown>> = {
   '~standard': {
     version: 1,
@@ -160,7 +160,7 @@ function taskMethods(server: Server, call: McpCall): void {
     schemas,
     answered(async ({ taskId }, { mcpReq }) => {
       const key = await requireKey(call, taskId)
-      // The library takes the answers out of the parameters.
+      // The library has moved the answers from the parameters to `inputResponses`.
       await takeAnswers(call, key, mcpReq.inputResponses ?? {})
       return {}
     }),

@@ -10,19 +10,19 @@ import { mayResolve } from '../open-segment.ts'
 import type { McpCall } from './mcp-call.ts'
 import { listQuestions } from './published.queries.ts'
 
-/** A question that a client may put to its user: an approval, or what the agent asks. */
+/** A question for the client's user: an approval, or a question of the agent. */
 export interface OpenQuestion {
-  /** The approval's id, or `input_` and the rest of the step's; never used again. */
+  /** The id of the approval, or `input_` and the id of the step. Unique. */
   key: string
   message: string
   schema: Record<string, unknown>
 }
 
-/** What a task asks this caller: nothing where it waits for another. */
+/** Open questions of a task that the caller may answer. */
 export async function openQuestions(call: McpCall, task: TaskRow): Promise<OpenQuestion[]> {
   const { wait } = task
   if (isFinished(task.status)) return []
-  // Between two answers a task is about to wait again: what it asks stays asked.
+  // Between two answers the task is briefly running, but its other questions are still open.
   if (!wait || wait.reason === 'input') {
     const questions = await listQuestions(call.sql, task.id)
     return questions.map(({ step_id, question }) => ({
@@ -40,7 +40,7 @@ export async function openQuestions(call: McpCall, task: TaskRow): Promise<OpenQ
       key: id,
       message:
         kind === 'recovery'
-          ? `What happened to the call of ${tool} with ${JSON.stringify(args)} is not known. Approve to make it again.`
+          ? `The outcome of the call of ${tool} with ${JSON.stringify(args)} is unknown. Approve to repeat the call.`
           : `The agent wants to call ${tool} with ${JSON.stringify(args)}.`,
       schema: {
         type: 'object',
@@ -57,15 +57,15 @@ function questionKey(step_id: string): string {
   return `input_${step_id.slice('step_'.length)}`
 }
 
-/** The question of a task, in words, where it asks one. */
+/** The text of a task's question; undefined if it asks none. */
 export async function questionOf(call: McpCall, task: TaskRow): Promise<string | undefined> {
   if (task.wait?.reason !== 'input') return undefined
   return (await listQuestions(call.sql, task.id)).map(({ question }) => question).join('\n')
 }
 
 /**
- * Takes what a client's user answered: those of its questions that are still open. A question that the user declined or left
- * stays open. Throws `insufficient_scope`, and what resolving an approval throws.
+ * Applies a user's answers to questions that are still open. A declined question stays open. Throws
+ * `insufficient_scope`, and the problems of resolving an approval.
  */
 export async function takeAnswers(call: McpCall, key: TaskKey, responses: Record<string, unknown>): Promise<void> {
   const task = await requireTask(call.sql, key)
@@ -81,7 +81,7 @@ export async function takeAnswers(call: McpCall, key: TaskKey, responses: Record
   }
 }
 
-/** Answers an approval as the caller's credential, with its place in the audit log. */
+/** Resolves an approval on behalf of the caller, and records it in the audit log. */
 export async function resolve(
   { sql, actor, principal, context }: McpCall,
   { approval_id: id, project_id }: { approval_id: string; project_id: number },
@@ -100,7 +100,10 @@ export async function resolve(
   })
 }
 
-/** Sends the answer to a question of a task, to the first where none is named; one that was answered meanwhile stays so. Throws `task_already_finished`. */
+/**
+ * Answers a question of a task, or its first one if none is named. A question that was answered in the meantime does
+ * not change. Throws `task_already_finished`.
+ */
 export async function answerTask(
   { sql, principal, context }: McpCall,
   { id }: TaskKey,
@@ -113,17 +116,17 @@ export async function answerTask(
     throw new Problem('task_already_finished', { resource_type: 'task', resource_id: id })
 }
 
-/** Whether a request's client can put questions to its user: it says so with every request of the current revision. */
+/** Whether the client can ask its user. In the current revision every request declares it. */
 export function mayElicit({ mcpReq: { envelope } }: ServerContext): boolean {
   return asksByForm(clientCapabilities(envelope)['elicitation'])
 }
 
-/** Whether a client can put forms to its user: what it says of elicitation without a mode means them. */
+/** Whether a client can show forms to its user. Elicitation without a mode means forms. */
 export function asksByForm(elicitation: unknown): boolean {
   return isObject(elicitation) && (isObject(elicitation['form']) || !('url' in elicitation))
 }
 
-/** Whether a request's client knows the Tasks extension. */
+/** Whether the client of a request supports the Tasks extension. */
 export function knowsTasks({ mcpReq: { envelope } }: ServerContext): boolean {
   const { extensions } = clientCapabilities(envelope)
   return isObject(extensions) && isObject(extensions[tasksExtension])
@@ -136,7 +139,7 @@ function clientCapabilities(envelope: object | undefined): Record<string, unknow
   return isObject(of) ? of : {}
 }
 
-/** Open questions as the protocol puts them to a client. */
+/** Open questions in the form of the protocol. */
 export function elicitations(questions: readonly OpenQuestion[]) {
   return Object.fromEntries(
     questions.map(({ key, message, schema }) => [

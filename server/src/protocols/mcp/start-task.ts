@@ -18,7 +18,7 @@ import { requireMade, type TaskKey } from '../../resources/tasks/tasks.queries.t
 import type { McpCall } from './mcp-call.ts'
 import type { PublishedAgent } from './published.queries.ts'
 
-/** What an agent is asked by a call. */
+/** The input of a call for an agent. */
 export interface AskedTask {
   agent: Pick<PublishedAgent, 'id' | 'project_id'>
   input: TaskInput
@@ -26,8 +26,8 @@ export interface AskedTask {
 }
 
 /**
- * Commits the task of a call, and gives where it is: once for each Idempotency-Key, where the call has one. Throws what creating a
- * task throws.
+ * Creates the task of a call and returns its location; once per Idempotency-Key if the call has one. Throws the
+ * problems of creating a task.
  */
 export async function startTask(call: McpCall, asked: AskedTask): Promise<TaskKey> {
   const { sql, principal, http, request } = call
@@ -57,7 +57,7 @@ export async function startTask(call: McpCall, asked: AskedTask): Promise<TaskKe
   return stored.body as TaskKey
 }
 
-/** A refusal that was kept for its Idempotency-Key. */
+/** The problem of a refusal that was stored for its Idempotency-Key. */
 function keptProblem(body: unknown): Problem {
   const error = isObject(body) && isObject(body['error']) ? body['error'] : {}
   const { message } = error

@@ -4,7 +4,7 @@ import { isFinished } from '#contract/tasks/task-lifecycle.ts'
 import type { TaskRow } from '../../engine/journal/stored-task.ts'
 import type { Context } from '../../context.ts'
 
-/** What a tool answers of a task. */
+/** Structured result of a tool about a task. */
 export interface TaskAnswer {
   task_id: string
   status: string
@@ -12,12 +12,12 @@ export interface TaskAnswer {
   data: unknown
   wait: { reason: string; approval_ids: string[] } | null
   console_url: string
-  /** What the task asks, where it asks something. */
+  /** The open question of the task. */
   question?: string | undefined
   [member: string]: unknown
 }
 
-/** JSON Schema of `TaskAnswer`; without lists of types, which clients that map schemas onto a dialect of one type each refuse. */
+/** JSON Schema of `TaskAnswer`. It has no lists of types, because some clients refuse them. */
 export const taskAnswerSchema = {
   type: 'object',
   properties: {
@@ -25,9 +25,9 @@ export const taskAnswerSchema = {
     status: { type: 'string', description: 'queued, running, waiting, completed, failed, canceled or expired.' },
     content: {
       anyOf: [{ type: 'string' }, { type: 'null' }],
-      description: 'The answer of the agent, as far as there is one.',
+      description: 'The answer of the agent so far.',
     },
-    data: { description: 'The answer as JSON, where the agent gives JSON.' },
+    data: { description: 'The answer as JSON, for an agent with an output schema.' },
     wait: {
       description: 'What the task waits for.',
       anyOf: [
@@ -38,7 +38,7 @@ export const taskAnswerSchema = {
         { type: 'null' },
       ],
     },
-    console_url: { type: 'string', description: 'Where a person sees the task.' },
+    console_url: { type: 'string', description: 'Page of the task in the console.' },
   },
   required: ['task_id', 'status'],
 }
@@ -65,7 +65,7 @@ export function answerOf(context: Pick<Context, 'public_url'>, task: TaskRow): T
   }
 }
 
-/** A task as the result of a tool: its answer where it has ended well, an error where it has not, else a handle. */
+/** A task as the result of a tool: its answer if it completed, an error if it ended otherwise, or else a handle. */
 export function toolAnswerOf(context: Pick<Context, 'public_url'>, task: TaskRow, more: object = {}): ToolAnswer {
   const answer = { ...answerOf(context, task), ...more }
   return {
@@ -88,12 +88,12 @@ function sentenceOf(answer: TaskAnswer, { id, status, output, error, wait }: Tas
   return `Task ${id} is still ${status}. Call wait_task with this id to get its answer.`
 }
 
-/** The text of a refusal as the result of a tool: the code of the problem, and what it says. */
+/** A refusal as the result of a tool: code and message of the problem. */
 export function refusal(code: string, message: string): ToolAnswer {
   return { content: [{ type: 'text', text: `${code}: ${message}` }], isError: true }
 }
 
-/** How long a client should wait between two looks at a task: longer, the older it is. */
+/** The poll interval for a task; it grows with the age of the task. */
 export function pollInterval(created_at: string, now: number): number {
   const age_ms = Math.max(0, now - Date.parse(created_at))
   return Math.min(mcpBounds.poll_max_ms, Math.max(mcpBounds.poll_min_ms, Math.round(age_ms / 10)))

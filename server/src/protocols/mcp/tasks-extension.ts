@@ -7,15 +7,16 @@ import { pollInterval, toolAnswerOf } from './task-answers.ts'
 
 const day_ms = 86_400_000
 
-/** A task as the answer of the call that made it, for clients that know the Tasks extension (SEP-2663). */
+/** A task in the response to the call that created it, for clients with the Tasks extension (SEP-2663). */
 export function taskHandle(call: McpCall, task: TaskRow): Record<string, unknown> {
   return { resultType: 'task', ...common(call, task), status: 'working' }
 }
 
 /**
- * A task as `tasks/get` gives it: with its result, what it asks, or why it failed. A client that cannot put a question to its user is
- * never asked one (SEP-2322). What the agent asks ends its call, with the question and the handle, so that its model can answer by
- * `answer_task`; for an approval it waits, because a person decides elsewhere.
+ * A task in the response to `tasks/get`: with its result, its questions, or its error. A client that cannot ask its
+ * user never gets a question (SEP-2322). Instead, a question of the agent ends the call with the question and the
+ * handle, so that the client's model can answer with `answer_task`. For an approval the call waits, because a person
+ * decides elsewhere.
  */
 export async function taskState(
   call: McpCall,
@@ -24,7 +25,7 @@ export async function taskState(
 ): Promise<Record<string, unknown>> {
   const of = common(call, task)
   if (task.status === 'canceled') return { ...of, status: 'cancelled' }
-  // A task that failed is a tool that ran and says so; `failed` is for calls that could not be made.
+  // A failed task is a completed tool call with an error result. `failed` is for calls that could not be made.
   if (isFinished(task.status)) return { ...of, status: 'completed', result: toolAnswerOf(call.context, task) }
   const questions = await openQuestions(call, task)
   const isAsked = questions.length > 0
@@ -45,7 +46,7 @@ function common({ context: { config } }: McpCall, task: TaskRow) {
   }
 }
 
-/** The code of a problem, as the API tells it. */
+/** The code of a problem in the agents' API. */
 export function codeOf(kind: keyof typeof problems): string {
   return problems[kind].agents
 }

@@ -7,14 +7,14 @@ import { manageTools } from './manage-tools.ts'
 import { taskAnswerSchema } from './task-answers.ts'
 
 const taskId = { type: 'string', description: 'The handle of a task: task_…' }
-const threadId = { type: 'string', description: 'A conversation to go on: thread_…' }
-const background = { type: 'boolean', description: 'Answer with the handle at once, without waiting.' }
-const input = { type: 'string', minLength: 1, description: 'What the agent is asked to do.' }
+const threadId = { type: 'string', description: 'A thread to continue: thread_…' }
+const background = { type: 'boolean', description: 'Return the handle immediately, without waiting.' }
+const input = { type: 'string', minLength: 1, description: 'The task for the agent.' }
 const limit = {
   type: 'integer',
   minimum: 1,
   maximum: mcpBounds.list,
-  description: 'Rows at most: 20 where nothing is said.',
+  description: 'Maximum number of rows. Default: 20.',
 }
 const reads = { readOnlyHint: true, openWorldHint: false }
 const object = (properties: Record<string, unknown>, required: string[] = []) => ({
@@ -27,7 +27,7 @@ const object = (properties: Record<string, unknown>, required: string[] = []) =>
 const taskTools: DoorTool[] = [
   {
     name: 'get_task',
-    description: 'Gives a task as it is now, with its answer where it has ended.',
+    description: 'Returns the current state of a task, with its answer if it has ended.',
     inputSchema: object({ task_id: taskId }, ['task_id']),
     outputSchema: taskAnswerSchema,
     annotations: { title: 'Read a task', ...reads },
@@ -35,7 +35,7 @@ const taskTools: DoorTool[] = [
   },
   {
     name: 'wait_task',
-    description: 'Waits for a task to end or to ask something, and gives it as it is then.',
+    description: 'Waits until a task ends or asks something, and returns its state.',
     inputSchema: object(
       {
         task_id: taskId,
@@ -43,7 +43,7 @@ const taskTools: DoorTool[] = [
           type: 'integer',
           minimum: 0,
           maximum: mcpBounds.wait_task_seconds,
-          description: `Seconds to wait at most: ${mcpBounds.wait_task_seconds} where nothing is said.`,
+          description: `Maximum number of seconds to wait. Default: ${mcpBounds.wait_task_seconds}.`,
         },
       },
       ['task_id'],
@@ -54,7 +54,7 @@ const taskTools: DoorTool[] = [
   },
   {
     name: 'cancel_task',
-    description: 'Cancels a task. The answer says which calls of tools had taken effect.',
+    description: 'Cancels a task. The result lists the tool calls that had taken effect.',
     inputSchema: object({ task_id: taskId, reason: { type: 'string', maxLength: 500 } }, ['task_id']),
     annotations: { title: 'Cancel a task', readOnlyHint: false, destructiveHint: true, idempotentHint: true },
     scope: 'tasks:write',
@@ -64,9 +64,9 @@ const taskTools: DoorTool[] = [
 const moreTools: DoorTool[] = [
   {
     name: 'list_agents',
-    description: 'Lists agents that can be run, with what they do.',
+    description: 'Lists agents with their descriptions.',
     inputSchema: object({
-      search: { type: 'string', maxLength: 100, description: 'A part of a name or description.' },
+      search: { type: 'string', maxLength: 100, description: 'Part of a name or description.' },
       limit,
     }),
     annotations: { title: 'List agents', ...reads },
@@ -74,19 +74,21 @@ const moreTools: DoorTool[] = [
   },
   {
     name: 'get_agent',
-    description: 'Gives an agent: what it does, its model and tools, and the input that it takes.',
-    inputSchema: object({ agent: { type: 'string', description: 'Its id, its name, or project/name.' } }, ['agent']),
+    description: 'Returns an agent with its description, model, tools and input schema.',
+    inputSchema: object({ agent: { type: 'string', description: 'Id or name of the agent, or project/name.' } }, [
+      'agent',
+    ]),
     annotations: { title: 'Read an agent', ...reads },
     scope: 'agents:read',
   },
   {
     name: 'run_agent',
-    description: 'Gives an agent a task and waits for its answer. A long task answers with a handle for wait_task.',
+    description: 'Gives an agent a task and waits for its answer. A long task returns a handle for wait_task.',
     inputSchema: object(
       {
-        agent: { type: 'string', description: 'Its id, its name, or project/name.' },
+        agent: { type: 'string', description: 'Id or name of the agent, or project/name.' },
         input: {
-          description: 'What it is asked: a text, or an object where it takes one.',
+          description: 'The input: a text, or an object for an agent with an input schema.',
           type: ['string', 'object'],
         },
         thread_id: threadId,
@@ -102,7 +104,7 @@ const moreTools: DoorTool[] = [
     name: 'list_tasks',
     description: 'Lists the newest tasks.',
     inputSchema: object({
-      agent: { type: 'string', description: 'Only those of this agent.' },
+      agent: { type: 'string', description: 'Only tasks of this agent.' },
       status: { type: 'string', enum: ['queued', 'running', 'waiting', 'completed', 'failed', 'canceled', 'expired'] },
       limit,
     }),
@@ -131,13 +133,13 @@ const moreTools: DoorTool[] = [
 
 const resolveTool: DoorTool = {
   name: 'resolve_approval',
-  description: 'Approves or rejects a call of a tool that waits for a person.',
+  description: 'Approves or rejects a tool call that waits for a person.',
   inputSchema: object(
     {
       approval_id: { type: 'string', description: 'appr_…' },
       decision: { type: 'string', enum: ['approve', 'reject'] },
       reason: { type: 'string', maxLength: 2000 },
-      arguments: { type: 'object', description: 'Arguments in the place of those that the agent chose.' },
+      arguments: { type: 'object', description: 'Arguments that replace those that the agent chose.' },
     },
     ['approval_id', 'decision'],
   ),
@@ -145,7 +147,7 @@ const resolveTool: DoorTool = {
   scope: 'approvals:write',
 }
 
-/** The tools of the door: of one agent, or of all that are published with those for tasks. */
+/** The tools that are served: those of one agent, or of all published agents, and those for tasks. */
 export function doorTools(
   agents: readonly PublishedAgent[],
   { isOne, resolves, manages }: { isOne: boolean; resolves: boolean; manages: boolean },
@@ -165,7 +167,7 @@ function askTools(agents: readonly PublishedAgent[]): DoorTool[] {
   })
 }
 
-/** An agent's name as a part of a tool's: lower case, everything but letters and digits as `_`. */
+/** An agent's name as part of a tool name: lowercase, with `_` for everything except letters and digits. */
 export function slugOf(name: string): string {
   return name
     .toLowerCase()
@@ -195,7 +197,7 @@ function askTool(agent: PublishedAgent, name: string): DoorTool {
   }
 }
 
-/** Whether a call may change something: not where all of the agent's tools only read. */
+/** Whether a call may change something: true unless all tools of the agent only read. */
 function isDestructive(tools: unknown): boolean {
   if (!Array.isArray(tools)) return false
   const safe = new Set<unknown>(
@@ -212,7 +214,10 @@ const open = (properties: Record<string, unknown>, required: string[] = []) => (
 const textArguments = [open({ thread_id: threadId, background, input }, ['input'])]
 const doorArguments = { thread_id: open({ thread_id: threadId }), background: open({ background }) }
 
-/** What the door itself takes as arguments of `ask_…`: all of them of an agent that takes a text. */
+/**
+ * The schemas of the arguments of `ask_…` that the service defines: all of them for an agent without an
+ * `input_schema`.
+ */
 export function askSchemas({ config }: PublishedAgent): object[] {
   const { input_schema } = config
   if (!isObject(input_schema)) return textArguments
@@ -220,7 +225,7 @@ export function askSchemas({ config }: PublishedAgent): object[] {
   return Object.entries(doorArguments).flatMap(([name, schema]) => (name in own ? [] : [schema]))
 }
 
-/** The arguments of `ask_…` as the input of a task: a text, or the object that the agent takes. */
+/** The arguments of `ask_…` as the input of a task: a text, or an object for an agent with an `input_schema`. */
 export function askedInput({ config }: PublishedAgent, args: Record<string, unknown>): unknown {
   const { input_schema } = config
   if (!isObject(input_schema)) return args['input']

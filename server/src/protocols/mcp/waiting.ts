@@ -8,13 +8,13 @@ export interface Waiting {
   seconds: number
   signal: AbortSignal
   progress?: Progress | undefined
-  /** The last event that the caller knows of: a task that rests since then is waited for. */
+  /** The last event that the caller knows. A wait of the task from before it does not end this wait. */
   after?: number
 }
 
 /**
- * Waits until a task has finished, waits for a person or a program, or the time is over, and gives it as it is then. Undefined
- * where it is gone. Holds no connection of the database meanwhile.
+ * Waits until a task has finished, waits for a person or a program, or the time is over, and returns the task in its
+ * state then; undefined if it was deleted. Holds no database connection while it waits.
  */
 export async function waitForTask(
   { context: { sql, engine } }: McpCall,
@@ -50,7 +50,7 @@ export async function waitForTask(
       wake = Promise.withResolvers<void>()
       row = await findTask(sql, key)
       const isOver = !row || (await isSettled(row))
-      // Up to the row that was read: so the client is notified of each step of a task that is over, and once.
+      // Up to the row that was read, so that the client is notified of every step of a finished task exactly once.
       if (progress && row) seen = await sendProgress(seen, row, progress)
       if (isOver) return row
       await wake.promise

@@ -1,7 +1,7 @@
 import { parseJson } from '../../platform/parse-json.ts'
 import type { Happening, SegmentEnd, SegmentFold } from '../segment-fold.ts'
 
-/** What every part of a completion says of its task. */
+/** Members of every chunk of a completion. */
 interface ChatTask {
   task_id: string
   agent_version: number
@@ -12,9 +12,9 @@ interface ChatTask {
 
 /** A segment as a chat completion of the OpenAI protocol, whole or in chunks. */
 export class ChatState {
-  /** Nothing may follow: it has ended, or what was sent cannot be taken back. */
+  /** Whether nothing may follow: the segment has ended, or text was sent that cannot be withdrawn. */
   over = false
-  /** Why there is no completion: its HTTP status and error. */
+  /** HTTP status and error if there is no completion. */
   failure: { status: number; error: { message: string; type: string; param: null; code: string } } | undefined
   readonly #of: ChatTask
   readonly #fold: SegmentFold
@@ -22,11 +22,11 @@ export class ChatState {
   readonly #calls: { id: string; type: 'function'; function: { name: string; arguments: string } }[] = []
   readonly #hasSchema: boolean
   #text = ''
-  /** With a schema: what the model wrote last, which is the answer only if nothing follows it. */
+  /** With an output schema: the last text of the model, which is the answer only if nothing follows. */
   #held = ''
   #reasoning = ''
   #finish: SegmentEnd | undefined
-  /** Another model call has written before. */
+  /** Number of earlier model calls with text. */
   #texts = 0
 
   constructor(of: ChatTask, fold: SegmentFold, { progress = false, hasSchema = false } = {}) {
@@ -36,7 +36,7 @@ export class ChatState {
     this.#hasSchema = hasSchema
   }
 
-  /** Takes over what has happened, and gives the deltas that tell it. */
+  /** Applies an event and returns its chunks. */
   take(happening: Happening): object[] {
     switch (happening.type) {
       case 'began':
@@ -52,13 +52,13 @@ export class ChatState {
         return []
       case 'text.void':
         this.#held = ''
-        // A chat cannot take text back. Where none was sent, nothing is lost.
+        // A chat cannot withdraw text, but none was sent.
         if (this.#text === '') return []
         this.#fail(
           500,
           'server_error',
           'stream_reset',
-          `The answer begins anew. Read it from task ${this.#of.task_id}.`,
+          `The model restarted its answer, and the text so far is void. Read the answer from task ${this.#of.task_id}.`,
         )
         return []
       case 'question':
@@ -149,7 +149,7 @@ export class ChatState {
     return { ...this.#common('chat.completion.chunk'), choices: [], usage: this.usage }
   }
 
-  /** The whole completion. A failure that comes too late for a status is its refusal. */
+  /** The whole completion. A failure after the status was sent becomes its `refusal`. */
   whole(): object {
     const message = {
       role: 'assistant',
@@ -167,7 +167,7 @@ export class ChatState {
   }
 }
 
-/** The answer of a task with a schema as JSON alone: models put it in a block of code now and then. */
+/** The answer of a task with an output schema as plain JSON, because models sometimes wrap it in a code block. */
 function jsonOf(text: string, data: unknown): string {
   return data === null || data === undefined || parseJson(text) !== undefined ? text : JSON.stringify(data)
 }

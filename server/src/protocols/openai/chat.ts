@@ -23,7 +23,7 @@ import {
 import { readChatMessages } from './read-input.ts'
 import { doorConfig, openWebUiHeaders, readOptions } from './read-options.ts'
 
-/** Chat completions: stateless in the protocol, tasks behind it. */
+/** Routes of Chat Completions. The protocol is stateless; each request creates or continues a task. */
 export function chatRoutes(app: FastifyInstance, http: HttpContext, door: OpenAiDoor): void {
   const { models, doorFiles, sourceOf } = door
   handle(app, http, createChatCompletion, {
@@ -68,7 +68,7 @@ export function chatRoutes(app: FastifyInstance, http: HttpContext, door: OpenAi
   })
 }
 
-/** An answer that does not meet its schema is an answer all the same. */
+/** Whether the answer violates its schema; it is returned anyway. */
 function isInvalid({ failure }: ChatState): boolean {
   return failure?.error.code === 'output_invalid'
 }

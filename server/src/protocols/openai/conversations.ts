@@ -23,7 +23,7 @@ import { readInput } from './read-input.ts'
 import { requireMetadata } from './read-options.ts'
 import { readState } from './responses.ts'
 
-/** Conversations: threads that get their agent by their first response. */
+/** Routes of conversations: threads whose first response assigns their agent. */
 export function conversationRoutes(app: FastifyInstance, http: HttpContext, { sql }: Context): void {
   handle(app, http, operations.createConversation, {
     run: async (handling) => {
@@ -81,7 +81,7 @@ export function conversationRoutes(app: FastifyInstance, http: HttpContext, { sq
       await requireItem(sql, loaded, item_id, principal)
       throw badParameter(
         'item_id',
-        'A response has read or written this item, and keeps it. Delete the conversation instead.',
+        'The item belongs to a response and cannot be deleted. Delete the conversation instead.',
       )
     },
   })
@@ -108,7 +108,10 @@ async function requireItem(sql: Sql, of: ConversationRow, item_id: string, princ
   return item
 }
 
-/** The items of a conversation in their order: what each response was given and wrote, and what none has read yet. */
+/**
+ * The items of a conversation in their order: input and output of each response, then items that no response has
+ * read.
+ */
 async function listItems(sql: Sql, { id, items }: ConversationRow, principal: Loading['principal']) {
   const all: { id: string }[] = []
   for (const { id: response_id } of await listConversationResponses(sql, id)) {

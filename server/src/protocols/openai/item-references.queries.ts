@@ -3,7 +3,7 @@ import type { AskedAgent } from '../../resources/tasks/asked-agents.ts'
 
 type OfAgent = Pick<AskedAgent, 'id' | 'project_id'>
 
-/** A call of a tool, as an item tells it. */
+/** A tool call for an item. */
 export interface CalledStep {
   id: string
   name: string
@@ -12,19 +12,19 @@ export interface CalledStep {
   error: { code: string; message: string } | null
 }
 
-/** Only what a response has that may be retrieved. */
+/** Only items of responses that may be retrieved. */
 const isStored = (sql: Sql) => sql.fragment`
   exists (select from door_response r where r.task_id = s.task_id and r.store and r.deleted_at is null)`
 
 /**
- * When the row of an identifier was written: identifiers begin with the moment of their making, and `(agent_id, started_at)` is
- * an index. A call of a tool that is repeated after a crash keeps its identifier, so it may be younger.
+ * Limits the time of a row by its identifier, which begins with its time of creation, so that the index `(agent_id,
+ * started_at)` is used. A tool call that is repeated after a crash keeps its identifier, so its row may be later.
  */
 const isNear = (sql: Sql, { id }: OfAgent, made_ms: number, later_minutes: number) => sql.fragment`
   s.agent_id = ${id} and s.started_at between to_timestamp(${made_ms}::bigint / 1000.0) - interval '2 minutes'
     and to_timestamp(${made_ms}::bigint / 1000.0) + make_interval(mins => ${later_minutes})`
 
-/** The text of a message that a model wrote, or of a question of the agent; undefined where there is none of that identifier. */
+/** The text of a message of the model or of a question of the agent; undefined if the id is unknown. */
 export async function findWritten(sql: Sql, agent: OfAgent, id: string, made_ms: number): Promise<string | undefined> {
   const [row] = await sql.run<{ text: string | null }>(sql.fragment`
     select case s.type when 'wait' then s.input->'arguments'->>'question' else s.output->>'text' end as text from task_step s
@@ -35,7 +35,7 @@ export async function findWritten(sql: Sql, agent: OfAgent, id: string, made_ms:
   return row?.text ?? undefined
 }
 
-/** A call of one of the agent's own tools that has ended. */
+/** A finished call of one of the agent's own tools. */
 export async function findOwnCall(
   sql: Sql,
   agent: OfAgent,
@@ -48,7 +48,7 @@ export async function findOwnCall(
   return row
 }
 
-/** A call of a tool of the caller. */
+/** A call of a caller-defined tool. */
 export async function findCallersCall(sql: Sql, agent: OfAgent, call_id: string): Promise<CalledStep | undefined> {
   const [row] = await sql.run<CalledStep>(sql.fragment`
     select c.id, s.name, s.input->'arguments' as arguments, s.output->>'content' as output, s.error
@@ -57,7 +57,7 @@ export async function findCallersCall(sql: Sql, agent: OfAgent, call_id: string)
   return row
 }
 
-/** An item that a response of an agent was given; those get their identifiers just before the response does. */
+/** An input item of a response of the agent. Its id is created just before that of the response. */
 export async function findGiven(
   sql: Sql,
   agent: OfAgent,

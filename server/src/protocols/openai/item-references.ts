@@ -9,8 +9,8 @@ import { nameOf } from './response-state.ts'
 type Item = Record<string, unknown>
 
 /**
- * Items of an input with those in the place of references that they stand for: what responses of this agent were given and have
- * written. What only repeats a question of the journal stays out, like reasoning. Throws 400 `item_not_found` for another.
+ * Replaces item references of an input by the items of this agent's responses. Items that only repeat a question of
+ * the journal, and reasoning, are dropped. Throws 400 `item_not_found` for an unknown id.
  */
 export async function withReferences(
   sql: Sql,
@@ -25,16 +25,12 @@ export async function withReferences(
       continue
     }
     const { id } = item
-    // Reasoning is not kept in items, so none of its identifiers is ours; clients send them along.
+    // Reasoning items are not stored; clients send their ids anyway.
     if (/^(rs|mcpr|mcpl)_/.test(id)) continue
     const found = await findItem(sql, agent, id)
     if (!found) {
       const param = `input[${i}].id`
-      throw badParameter(
-        param,
-        `There is no item ${id.slice(0, 100)} of a stored response of this agent.`,
-        'item_not_found',
-      )
+      throw badParameter(param, `No stored response of this agent has an item ${id.slice(0, 100)}.`, 'item_not_found')
     }
     items.push(found)
   }

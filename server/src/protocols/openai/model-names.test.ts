@@ -10,7 +10,7 @@ before(async () => {
 after(() => service.stop())
 
 // 150 ms.
-it('models are found by the names that agents and projects have now, however often they were asked before', async () => {
+it('models are found by the current names of agents and projects, also after earlier lookups', async () => {
   const create = async (path: string, body: object) => (await service.send('POST', path, { body })).body
   const change = async (method: string, path: string, body?: object) => {
     const { status } = await service.send(method, path, body === undefined ? {} : { body })

@@ -17,27 +17,27 @@ export interface ModelRow {
 
 const columns = (sql: Sql) => sql.fragment`a.id, a.project_id, a.name, p.name as project, a.created_at`
 
-/** Agents that closed this door to themselves are not there. */
+/** Excludes agents that are not served by the OpenAI protocol. */
 const isOpen = (sql: Sql): Fragment => sql.fragment`a.config->'doors'->>'openai' is distinct from 'false'`
 
-/** The same of a configuration that was read. */
+/** Whether a configuration allows the OpenAI protocol. */
 export function opensDoor(config: Record<string, unknown>): boolean {
   return !isObject(config['doors']) || String(config['doors']['openai']) !== 'false'
 }
 
-/** The agents of a project, as models: what is at one place of the lists belongs together. */
+/** The agents of a project as parallel arrays. */
 export interface ProjectModels {
   project_id: number
   project: string
   ids: string[]
   names: string[]
-  /** Seconds since 1970. */
+  /** Unix times in seconds. */
   created: number[]
 }
 
 /**
- * The agents of an organization in the order of their projects and names. A row for each project, and from an index alone: a front end
- * asks for thousands of them whenever it starts.
+ * The agents of an organization, ordered by project and name. One row per project, read from an index only, because
+ * front ends list thousands of them at every start.
  */
 export async function listModels(sql: Sql, { org_id }: Principal): Promise<ProjectModels[]> {
   return sql.run<ProjectModels>(sql.fragment`
@@ -50,18 +50,18 @@ export async function listModels(sql: Sql, { org_id }: Principal): Promise<Proje
     where p.org_id = ${org_id} and of.ids is not null order by p.name`)
 }
 
-/** A name of a model as one of the ways to understand it. */
+/** One interpretation of a model name. */
 interface AskedModel {
   org_id: string
-  /** The project that the answer must be of; null where any will do. */
+  /** The project that the agent must belong to; null for any. */
   within: number | null
   /** `agent_…`, or an agent's name. */
   agent: string
-  /** The project's name, or its number as text; null where none is named. */
+  /** Name of the project, or its number as text; null if the model name has none. */
   project: string | null
 }
 
-/** Ways to understand a name, each with how it finds agents `a` of projects `p` for what was `asked`. */
+/** Interpretations of a name, each with its condition on agents `a`, projects `p` and the `asked` name. */
 const ways = {
   id: (sql: Sql) => sql.fragment`a.id = asked.agent`,
   project_number: (sql: Sql) => sql.fragment`p.id = asked.project::bigint and a.name = asked.agent`,
@@ -70,17 +70,20 @@ const ways = {
 }
 type Way = keyof typeof ways
 
-/** Names that are looked for by one statement at most, and such statements at a time. */
+/** Maximum number of names per statement, and of concurrent statements. */
 const groupMax = 100
 const concurrency = 2
 
-/** A model that a name stands for. */
+/** The model that a name refers to. */
 export interface FoundModel extends ModelRow {
-  /** The name means no other agent as long as this agent and its project are called so, and it has not closed this door. */
+  /**
+   * Whether the name cannot refer to another agent while this agent and its project keep their names and the protocol
+   * serves it.
+   */
   isLasting: boolean
 }
 
-/** Finds models on connections of the process: names that come at the same time share a statement. */
+/** Finds models; concurrent lookups share a statement. */
 export type FindModel = (
   principal: Pick<Principal, 'org_id'>,
   name: string,
@@ -99,9 +102,8 @@ export function makeFindModel(sql: Sql): FindModel {
 }
 
 /**
- * The agent that a model's name stands for: `agent_…`, `project/agent-name`, `proj_N/agent-name`, or an agent's name where
- * it is the only one of that name, in the project that `OpenAI-Project` names where it names one. Undefined where there is
- * none.
+ * The agent that a model name refers to: `agent_…`, `project/agent-name`, `proj_N/agent-name`, or the name of an
+ * agent if it is unique. `OpenAI-Project` restricts it to a project. Undefined if there is none.
  */
 export async function findModel(
   sql: Sql,
@@ -132,13 +134,13 @@ async function findWith(
   asked.push(['name', { agent: name, project: null }])
   for (const [at, [way, one]] of asked.entries()) {
     const found = await find(way, { org_id, within, ...one })
-    // Another project may get an agent of the same name, and a way that comes first may find one.
+    // Another project may get an agent with the same name, and an earlier interpretation may match later.
     if (found) return { ...found, isLasting: at === 0 && way !== 'name' }
   }
   return undefined
 }
 
-/** Of each name the agent that it finds by a way, where it finds exactly one. */
+/** For each name the agent that matches this interpretation, if exactly one does. */
 async function findByWay(sql: Sql, way: Way, all: readonly AskedModel[]): Promise<(ModelRow | undefined)[]> {
   const { fragment } = sql
   const rows = await sql.run<ModelRow & { nth: number }>(fragment`

@@ -7,7 +7,7 @@ import type { HttpContext } from '../../http/http-context.ts'
 import { modelNotFound } from './problems.ts'
 import { findModel, listModels } from './models.queries.ts'
 
-/** Agents as models of the OpenAI protocol. */
+/** Routes of models: each agent is a model. */
 export function modelRoutes(app: FastifyInstance, http: HttpContext, { config }: Context): void {
   handle(app, http, listModelsOperation, {
     run: async ({ sql, principal }) => {
@@ -17,14 +17,14 @@ export function modelRoutes(app: FastifyInstance, http: HttpContext, { config }:
           ...modelOf(project_id, name, created[at]!),
         })),
       )
-      // Codex reads `models`, and fails without it.
+      // Codex requires the member `models`.
       return { object: 'list', data: data.slice(0, openaiBounds.models), models: [] }
     },
   })
   handle(app, http, getModel, {
     run: async ({ sql, principal, request, params }) => {
       const name = params['*'] ?? ''
-      // No agent has such a name, and PostgreSQL takes no text with one.
+      // No name contains NUL, and PostgreSQL refuses it in texts.
       const found = name.includes('\0') ? undefined : await findModel(sql, principal, name, projectOf({ request }))
       if (!found) throw modelNotFound(name)
       const created = Math.floor(Date.parse(found.created_at) / 1000)
@@ -37,7 +37,7 @@ function modelOf(project_id: number, name: string, created: number) {
   return { object: 'model', created, owned_by: projectId(project_id), name }
 }
 
-/** The project that a request is about, by the header of the OpenAI clients. */
+/** The project in the header `OpenAI-Project` of the request. */
 export function projectOf({ request }: Pick<Loading, 'request'>): string | undefined {
   const header = request.headers['openai-project']
   return typeof header === 'string' && header !== '' ? header : undefined

@@ -21,16 +21,16 @@ import { badParameter, modelNotFound } from './problems.ts'
 import { readInput, type AskedInput } from './read-input.ts'
 import type { Options } from './read-options.ts'
 
-/** What a creating request leaves: its segment, and its record where it has one. */
+/** Result of a creating request: its segment, and its record for retries. */
 export interface Opened extends SegmentPointer {
   record: RequestRecord | null
-  /** The segment as its creation left it, where this request created it. */
+  /** The new segment, if this request created it. */
   made?: FoundResponse
-  /** All that has happened to it since, until this is called; then it must be watched. Called once, and `forget` where it is not. */
+  /** Events since the creation. Call `take` once, and watch the task from then on; call `forget` otherwise. */
   fresh?: { take: FreshTask['take']; forget: () => void }
 }
 
-/** Answers a request from what it has opened; what was noted of a new task is forgotten at the end. */
+/** Answers a request from its opened segment, and releases the recorded events of a new task at the end. */
 export async function finishOpened<Result>(
   opened: Opened,
   finish: (opened: Opened) => Promise<Result>,
@@ -42,14 +42,14 @@ export async function finishOpened<Result>(
   }
 }
 
-/** How the agents of requests are found. */
+/** Lookup of the agents of requests. */
 export interface AskedModels {
   loadAsked: (loading: Loading, repeated?: AskedRequest) => Promise<AskedAgent>
   findModel: FindModel
   known: KnownModels
 }
 
-/** What completions and responses of a process share: what their requests look for at the same time is one group for both. */
+/** Shared parts of Chat Completions and Responses, so that their lookups are batched together. */
 export interface OpenAiDoor extends Context {
   models: AskedModels
   doorFiles: DoorFiles
@@ -69,17 +69,17 @@ export function makeOpenAiDoor(context: Context): OpenAiDoor {
 }
 
 /**
- * What names of models stood for last, by organization, project and name. It is only where to look: the agent that is found there is used
- * where it still has the names that it had.
+ * The last agent of each model name, by organization, project and name. Only a hint: the agent is used if it still
+ * has the same names.
  */
 export type KnownModels = Map<string, FoundModel>
 
-/** Names that a process remembers; one more takes the place of the oldest. */
+/** Maximum number of remembered names; the oldest is dropped. */
 const knownModelsMax = 10_000
 
 /**
- * The agent that a body names as its model; with `repeated` the statement that finds it also looks for an earlier equal request. Throws
- * 404 `model_not_found`, 400 where it names none.
+ * The agent that a body names as its model. With `repeated`, the same statement also looks for an earlier equal
+ * request. Throws 404 `model_not_found`, or 400 if `model` is missing.
  */
 export async function requireModel(
   loading: Loading,
@@ -117,8 +117,8 @@ function unlessMissing(error: unknown): undefined {
 }
 
 /**
- * Opens the segment of a request: once for each, also where its client repeats it without a key after a broken connection.
- * A request with an Idempotency-Key is repeated by that alone.
+ * Opens the segment of a request exactly once, also if the client repeats it without a key after a broken connection.
+ * For a request with an Idempotency-Key, only the key detects a repetition.
  */
 export async function openOnce(
   { engine, database, ends }: Pick<OpenAiDoor, 'engine' | 'database' | 'ends'>,
@@ -141,7 +141,8 @@ export async function openOnce(
   const again = Number(request.headers['x-stainless-retry-count'] ?? 0) >= 1
   await (again ? ends.flush() : ends.written())
   const equal = { credential_id, hash, again }
-  // An earlier request was answered even where this one could not be: its agent may be gone.
+  // A retry of an earlier request is answered even if this request is invalid now, for example because its agent was
+  // deleted.
   const [read] = await Promise.allSettled([asked(equal)])
   const mayClaim = read.status === 'rejected' || read.value.agent.is_repeated !== false
   const claimed = mayClaim && (await claimRequest(database.indexed, { ...equal, process_id }))
@@ -161,10 +162,10 @@ export async function openOnce(
   })
 }
 
-/** What a body has that comes with files: looked for before it is read a second time. */
+/** Member names in bodies with files; a cheap check before the body is parsed again. */
 const marks = ['image_url', 'file_data', 'file_url'].map((mark) => Buffer.from(mark))
 
-/** Stores the files that come with a request, or with the conversation that it continues, for its agent's project. */
+/** Stores the files of a request, or of the conversation that it continues, in the agent's project. */
 export async function receiveAsked(
   doorFiles: DoorFiles,
   loading: Loading,
@@ -183,7 +184,7 @@ export async function receiveAsked(
   return doorFiles.receive(request, { project_id, created_by: principal.user_id }, urls)
 }
 
-/** What a response shows again of its request. */
+/** The parts of a request that its response shows again. */
 export function echoOf(body: Record<string, unknown>, options: Options, agent: AskedAgent): Record<string, unknown> {
   const { caller } = options
   const { metadata, tool_choice, text, safety_identifier, prompt_cache_key, user, service_tier } = body

@@ -31,7 +31,7 @@ const schema = { type: 'object', properties: { answer: { type: 'integer' } }, re
 const messages = [{ role: 'user' as const, content: 'How much?' }]
 
 describe('an answer that must meet a schema', () => {
-  it('a chat completion with a schema is the JSON alone that met it, without what was written before', async () => {
+  it('a chat completion with a schema contains only the valid JSON, not earlier text', async () => {
     const response_format = { type: 'json_schema' as const, json_schema: { name: 'answer', schema } }
     const asked = { model: 'answers/repairing', messages, response_format }
     const [whole] = (await client.chat.completions.create(asked)).choices
@@ -41,7 +41,7 @@ describe('an answer that must meet a schema', () => {
     assert.equal(streamed!.finish_reason, 'stop')
   })
 
-  it('a response with a schema holds at its end the one message that met it', async () => {
+  it('a finished response with a schema contains only the message that matches it', async () => {
     const system_prompt = script({ text: '{"answer": "much"}' }, { end: 'stop' }, { text: '{"answer": 42}' })
     const config = { model: 'builtin/script', system_prompt }
     await createAgent(service.send, project, { name: 'learning', config })
@@ -50,7 +50,7 @@ describe('an answer that must meet a schema', () => {
     const asked = { model: 'answers/learning', input: 'How much?', text: { format } }
     const streamed = await client.responses.stream(asked).finalResponse()
     assert.deepEqual(JSON.parse(streamed.output_text), { answer: 42 })
-    // Also where the schema is the agent's, and the request has none.
+    // Also if the schema is the agent's.
     const plain = await client.responses.create({ model: 'answers/schooled', input: 'How much?' })
     assert.deepEqual(JSON.parse(plain.output_text), { answer: 42 })
     const read = await client.responses.retrieve(plain.id)
@@ -59,7 +59,7 @@ describe('an answer that must meet a schema', () => {
 })
 
 describe('what a request says beside its input', () => {
-  it('a member of a wrong type is refused by its name, in both dialects', async () => {
+  it('a member of a wrong type is refused with its name in chats and responses', async () => {
     const wrong = {
       ...{ stream: 'yes', store: 'no', background: 1, instructions: 5, previous_response_id: 5, user: {} },
       ...{ temperature: 'warm', top_p: '1', text: 'x', reasoning: 'low', stream_options: 5, include: 'x', metadata: 5 },
@@ -73,7 +73,7 @@ describe('what a request says beside its input', () => {
       }
   })
 
-  it('a type that is an object, whatever its members are, is refused by its name', async () => {
+  it('an object in place of a type is refused with the name of the parameter, whatever its members are', async () => {
     const type = { toString: 1, length: 3 }
     const bodies: [string, object, string][] = [
       ['responses', { input: [{ type, role: 'user', content: 'x' }] }, 'input[0].type'],
@@ -89,7 +89,7 @@ describe('what a request says beside its input', () => {
     }
   })
 
-  it('max_tool_calls only lowers the bound of the task', async () => {
+  it('max_tool_calls can only lower the limit of the task', async () => {
     for (const [max_tool_calls, kept] of [
       [5, 2],
       [1, 1],
@@ -102,7 +102,7 @@ describe('what a request says beside its input', () => {
     }
   })
 
-  it('a response makes no more calls than max_tool_calls, and its model answers without the rest', async () => {
+  it('a response makes at most max_tool_calls calls, and then the model answers without more', async () => {
     const config = { model: 'builtin/script', tools: ['current_time'] }
     await createAgent(service.send, project, { name: 'busy', config })
     const call = { name: 'current_time', arguments: {} }
@@ -118,7 +118,7 @@ describe('what a request says beside its input', () => {
     assert.match(body.output.at(-1).content[0].text, /^Done: The caller of this task set max_tool_calls to 1/)
   })
 
-  it('a response that goes on in its task keeps its max_tool_calls', async () => {
+  it('a response that continues a task keeps its max_tool_calls', async () => {
     const model = 'answers/busy'
     const tools = [{ type: 'function', name: 'pick', parameters: { type: 'object', properties: {} } }]
     const calls = ['pick', 'current_time'].map((name) => ({ tool_calls: [{ name, arguments: {} }] }))
@@ -141,12 +141,12 @@ describe('what a request says beside its input', () => {
     )
   })
 
-  it('a bare name that is not found says how agents are named that share one', async () => {
+  it('the error for an unknown bare name explains how to name agents with the same name', async () => {
     const { body } = await service.send('POST', '/v1/responses', { body: { model: 'unknown', input: 'x' } })
     assert.match(body.error.message, /no agent named unknown .* project\/agent-name\.$/)
   })
 
-  it('a response has every member that Open Responses requires, with the value that holds where none was given', async () => {
+  it('a response has every member that Open Responses requires, with defaults for absent ones', async () => {
     const { body } = await service.send('POST', '/v1/responses', { body: { model: 'answers/echo', input: 'x' } })
     const required = {
       ...{ truncation: 'disabled', service_tier: 'default', tool_choice: 'auto', text: { format: { type: 'text' } } },
@@ -163,7 +163,7 @@ describe('what a request says beside its input', () => {
     assert.equal(cool.body.temperature, 0.2)
   })
 
-  it('what only concerns the client is kept with the task, and shown again by a response', async () => {
+  it('members that only concern the client are stored with the task and shown by a response', async () => {
     const said = { service_tier: 'flex', user: 'u-1', client_metadata: { session: 's-1', depth: 3 } }
     const headers = { 'X-OpenWebUI-User-Id': 'u-7', 'X-OpenWebUI-Chat-Id': 'x'.repeat(600) }
     const { body } = await service.send('POST', '/v1/responses', {
@@ -180,7 +180,7 @@ describe('what a request says beside its input', () => {
 })
 
 describe('items of a conversation', () => {
-  it('items of a conversation are read by their id, and deleted where no response has read them', async () => {
+  it('items of a conversation are read by id, and can be deleted until a response has read them', async () => {
     const conversation = await client.conversations.create({
       items: [
         { role: 'user', content: 'first' },

@@ -50,7 +50,7 @@ describe('models', () => {
     assert.deepEqual(raw.body.models, [])
   })
 
-  it('models that are not there are answered model_not_found', async () => {
+  it('unknown models give model_not_found', async () => {
     await assert.rejects(client.models.retrieve('door/missing'), (error: any) => {
       assert.deepEqual([error.status, error.code, error.type], [404, 'model_not_found', 'invalid_request_error'])
       return true
@@ -61,7 +61,7 @@ describe('models', () => {
 })
 
 describe('errors of the door', () => {
-  it('errors of the door have the form of the protocol', async () => {
+  it('errors have the form of the OpenAI protocol', async () => {
     const bad = new OpenAI({ apiKey: `cadre_${'0'.repeat(32)}`, baseURL: `${service.url}/v1`, maxRetries: 0 })
     await assert.rejects(bad.models.list(), (error: any) => {
       assert.deepEqual([error.status, error.code, error.type], [401, 'invalid_api_key', 'invalid_request_error'])
@@ -73,7 +73,7 @@ describe('errors of the door', () => {
     assert.equal(unknown.headers.get('x-should-retry'), 'false')
   })
 
-  it('name the parameter at fault', async () => {
+  it('errors name the invalid parameter', async () => {
     const cases: [object, string, string][] = [
       [{ model: 'echo', messages: [] }, 'messages', 'invalid_value'],
       [{ messages: [{ role: 'user', content: 'x' }] }, 'model', 'missing_required_parameter'],
@@ -90,7 +90,7 @@ describe('errors of the door', () => {
     }
   })
 
-  it('errors of the door of a missing scope are 403 insufficient_scope', async () => {
+  it('a missing scope gives 403 insufficient_scope', async () => {
     const { body } = await service.send('POST', '/api/v1/auth/api-keys', {
       body: { name: 'reader', scopes: ['agents:read'] },
     })
@@ -116,7 +116,7 @@ describe('chat completions', () => {
     assert.match(task.metadata.door.client, /^OpenAI\/JS/)
   })
 
-  it('chat completions are found by the protocol that they came by', async () => {
+  it('tasks of chat completions are found by their protocol', async () => {
     const { response } = await client.chat.completions
       .create({ model: 'door/echo', messages: [{ role: 'user', content: 'By chat' }] })
       .withResponse()
@@ -131,7 +131,7 @@ describe('chat completions', () => {
     assert.equal((await list('/tasks?door=mcp')).pagination.total, 0)
   })
 
-  it('stream their text, and usage where it is asked for', async () => {
+  it('chat completions stream their text, and the usage if requested', async () => {
     const stream = await client.chat.completions.create({
       ...{ model: 'script', stream: true, stream_options: { include_usage: true } },
       messages: [{ role: 'user', content: script({ text: 'One two three four.' }) }],
@@ -148,7 +148,7 @@ describe('chat completions', () => {
     assert.equal((usage as { completion_tokens: number }).completion_tokens, 4)
   })
 
-  it('chat completions ask for tools of the caller and go on in the same task with their results', async () => {
+  it("chat completions request calls of the caller's tools, and the results continue the same task", async () => {
     const messages: OpenAI.ChatCompletionMessageParam[] = [{ role: 'user', content: asksWeather }]
     const before = (await tasksOf()).length
     const first = await client.chat.completions.create({ model: 'script', messages, tools: [chatWeather] })
@@ -197,7 +197,7 @@ describe('chat completions', () => {
     assert.deepEqual(JSON.parse(choices[0]!.message.content!), { answer: 42 })
   })
 
-  it('chat completions that fail tell the error of their task', async () => {
+  it('failed chat completions have the error of their task', async () => {
     const messages = [{ role: 'user' as const, content: script({ error: { code: 'provider_refused_request' } }) }]
     await assert.rejects(
       client.chat.completions.create({ model: 'script', messages }),
@@ -205,7 +205,7 @@ describe('chat completions', () => {
     )
   })
 
-  it('chat completions are refused names of tools that the agent has itself', async () => {
+  it('chat completions refuse caller tools with the name of a tool of the agent', async () => {
     const tools = [{ type: 'function' as const, function: { name: 'current_time' } }]
     await assert.rejects(
       client.chat.completions.create({ model: 'script', messages: [{ role: 'user', content: 'x' }], tools }),
@@ -222,7 +222,7 @@ describe('responses', () => {
     assert.deepEqual(await client.responses.retrieve(response.id), response)
   })
 
-  it('stream, and a replay from any number has the same frames', async () => {
+  it('responses stream, and a replay from any number has the same frames', async () => {
     const input = script({ text: 'One two three four five six seven eight.' })
     const stream = await client.responses.create({ model: 'script', input, stream: true })
     const events = await Array.fromAsync(stream)
@@ -244,13 +244,13 @@ describe('responses', () => {
     }
   })
 
-  it('responses are read by the helper of the client while they are written', async () => {
+  it('the client library reads a response while it is written', async () => {
     const input = script({ text: 'Slowly ' }, { delay_ms: 50 }, { text: 'written.' })
     const final = await client.responses.stream({ model: 'script', input }).finalResponse()
     assert.equal(final.output_text, 'Slowly written.')
   })
 
-  it('responses ask for tools of the caller, and go on with their results', async () => {
+  it("responses request calls of the caller's tools and continue with the results", async () => {
     const first = await client.responses.create({ model: 'script', input: asksWeather, tools: [weather] })
     const [call] = first.output
     assert.ok(call?.type === 'function_call' && call.call_id.startsWith('call_'))
@@ -263,7 +263,7 @@ describe('responses', () => {
     assert.deepEqual(await client.responses.retrieve(first.id), first)
   })
 
-  it('responses show calls of tools on the server with their results', async () => {
+  it("responses show calls of the agent's tools with their results", async () => {
     const input = script({ tool_calls: [{ name: 'current_time', arguments: {} }] }, { text: 'Now.' })
     const response = await client.responses.create({ model: 'script', input })
     const [call, message] = response.output
@@ -285,7 +285,7 @@ describe('responses', () => {
     assert.deepEqual(await client.responses.retrieve(response.id), response)
   })
 
-  it('responses end with an approval that their caller may answer', async () => {
+  it('a response ends with an approval that its caller may resolve', async () => {
     const input = script({ tool_calls: [{ name: 'current_time', arguments: {} }] }, { text: 'Now.' })
     const first = await client.responses.create({ model: 'careful', input })
     const [asked] = first.output
@@ -306,7 +306,7 @@ describe('responses', () => {
     )
   })
 
-  it('responses with tasks:write alone do not answer approvals', async () => {
+  it('responses with only tasks:write cannot resolve approvals', async () => {
     const { body } = await service.send('POST', '/api/v1/auth/api-keys', {
       body: { name: 'runner', scopes: ['tasks:write'] },
     })
@@ -330,7 +330,7 @@ describe('responses', () => {
     assert.deepEqual([waiting.status, waiting.output.length], ['in_progress', 0])
   })
 
-  it('responses ask a question as their text, and the next one answers it', async () => {
+  it('a response has a question as its text, and the next response answers it', async () => {
     const input = script(
       { tool_calls: [{ name: 'request_input', arguments: { question: 'Which colour?' } }] },
       { text: 'You said {{tool_result}}.' },
@@ -342,12 +342,12 @@ describe('responses', () => {
     assert.equal((second as any).cadre.task_id, (first as any).cadre.task_id)
   })
 
-  it('responses go on from the last one, and from the middle of a chain', async () => {
+  it('responses continue from the last one, and from the middle of a chain', async () => {
     const first = await client.responses.create({ model: 'echo', input: 'one' })
     const second = await client.responses.create({ model: 'echo', input: 'two', previous_response_id: first.id })
     const fork = await client.responses.create({ model: 'echo', input: 'three', previous_response_id: first.id })
     assert.deepEqual([second.output_text, fork.output_text], ['two', 'three'])
-    // The words of the whole conversation, as the model counted them.
+    // The number of words of the whole conversation, as the model received it.
     assert.deepEqual(
       [first, second, fork].map(({ usage }) => usage!.input_tokens),
       [1, 3, 3],
@@ -369,7 +369,7 @@ describe('responses', () => {
     assert.equal((await client.responses.cancel(open.id)).status, 'cancelled')
   })
 
-  it('responses are hidden by deletion, and not retrievable with store: false', async () => {
+  it('deleted responses, and those with store: false, cannot be retrieved', async () => {
     const { id } = await client.responses.create({ model: 'echo', input: 'x' })
     await client.responses.delete(id)
     await assert.rejects(client.responses.retrieve(id), (error: any) => error.status === 404)
@@ -377,7 +377,7 @@ describe('responses', () => {
     await assert.rejects(client.responses.retrieve(unstored.id), (error: any) => error.status === 404)
   })
 
-  it('list what they were given', async () => {
+  it('responses list their input items', async () => {
     const { id } = await client.responses.create({
       model: 'echo',
       input: ['a', 'b', 'c'].map((content) => ({ role: 'user' as const, content })),
@@ -391,13 +391,13 @@ describe('responses', () => {
     )
   })
 
-  it('responses of a failed task have its error', async () => {
+  it('a response of a failed task has its error', async () => {
     const input = script({ error: { code: 'provider_refused_request' } })
     const response = await client.responses.create({ model: 'script', input })
     assert.deepEqual([response.status, response.error?.code], ['failed', 'provider_refused_request'])
   })
 
-  it('responses belong to their organization alone', async () => {
+  it('responses are not visible to other organizations', async () => {
     const { id } = await client.responses.create({ model: 'echo', input: 'x' })
     const [other] = await service.sql<{
       id: string
@@ -414,7 +414,7 @@ describe('responses', () => {
 })
 
 describe('conversations', () => {
-  it('conversations remember what was said, and belong to their first agent', async () => {
+  it('conversations keep their messages and belong to their first agent', async () => {
     const conversation = await client.conversations.create({
       metadata: { topic: 'test' },
       items: [{ role: 'user', content: 'before' }],

@@ -35,7 +35,7 @@ const reportOf = ({ status, body, headers }: Reply) => {
 const invalid = 'invalid_request_error'
 
 describe('a request to the OpenAI door is refused', () => {
-  it('a body of another type is refused with the type that was sent, and names no member', async () => {
+  it('a body with a wrong content type is refused with that type and without a parameter', async () => {
     for (const [type, end] of [
       ['text/plain', ', not text/plain.'],
       [undefined, ', and is missing.'],
@@ -51,7 +51,7 @@ describe('a request to the OpenAI door is refused', () => {
     }
   })
 
-  it('a request to the OpenAI door is refused as the protocol says, where it cannot be served', async () => {
+  it('the OpenAI protocol refuses requests that it cannot serve with the status and code of the protocol', async () => {
     const stopped = await makeAgent()
     await service.send('POST', `${project}/agents/${stopped.id}/stop`)
     const halted = await respond({ model: stopped.id })
@@ -71,7 +71,7 @@ describe('a request to the OpenAI door is refused', () => {
     assert.deepEqual(reportOf(reused), [422, invalid, 'idempotency_key_reused', null, 'false'])
   })
 
-  it('a request to the OpenAI door is refused for the parameter that cannot be served', async () => {
+  it('the OpenAI protocol refuses unsupported parameters by name', async () => {
     for (const type of ['mcp', 'file_search', 'code_interpreter', 'computer_use_preview'])
       assert.deepEqual(reportOf(await respond({ tools: [{ type: 'function', name: 'f' }, { type }] })), [
         ...[400, invalid, 'unsupported_parameter', 'tools[1]', 'false'],
@@ -86,7 +86,7 @@ describe('a request to the OpenAI door is refused', () => {
       )
   })
 
-  it('a request to the OpenAI door is refused with 404 unknown_url, where the protocol has something that is not served', async () => {
+  it('unsupported endpoints of the OpenAI protocol give 404 unknown_url', async () => {
     const paths = [
       ...['/responses/compact', '/responses/input_tokens', '/embeddings', '/files', '/assistants', '/threads'],
       ...['/realtime', '/chat/completions/chatcmpl-x/messages'],
@@ -101,7 +101,7 @@ describe('a request to the OpenAI door is refused', () => {
     assert.deepEqual(reportOf(stored), [404, invalid, 'unknown_url', null, 'false'])
   })
 
-  it('a request to the OpenAI door is refused with 413 that also a client reads that was still sending, and takes what is as large as it may be', async () => {
+  it('an oversized body gives 413 that a still sending client can read, and the largest allowed body is accepted', async () => {
     const body = JSON.stringify({ model, input: 'x'.repeat(openaiBounds.body_bytes) })
     for (const chunked of [false, true]) {
       const reply = await fetch(`${service.url}/v1/responses`, {
@@ -116,7 +116,7 @@ describe('a request to the OpenAI door is refused', () => {
   })
 })
 
-it('every answer of the OpenAI door tells the request, the task and what is left of the rate', async () => {
+it('every response of the OpenAI protocol has headers with request id, task id and rate limit', async () => {
   const reply = await respond({})
   assert.equal(reply.headers.get('cadre-task-id'), reply.body.cadre.task_id)
   assert.match(reply.headers.get('x-request-id')!, /^req_/)
@@ -124,5 +124,5 @@ it('every answer of the OpenAI door tells the request, the task and what is left
     assert.match(reply.headers.get(`x-ratelimit-${name}-requests`) ?? '', /^\d+$/)
   assert.match(reply.headers.get('ratelimit') ?? '', /^"burst";r=\d+;t=\d+$/)
   const reset = /^(\d+)s$/.exec(reply.headers.get('x-ratelimit-reset-requests') ?? '')
-  assert.ok(reset && Number(reset[1]) <= 3600, 'the reset is no number of seconds')
+  assert.ok(reset && Number(reset[1]) <= 3600, 'the reset is not a number of seconds')
 })

@@ -58,7 +58,7 @@ async function upload(bytes: Buffer, name: string, key = test.owner.api_key, at 
   assert.equal(response.status, 201)
   return id
 }
-/** Everything in base64 that the model was sent since a request. */
+/** All base64 data in requests to the model after the first `count` ones. */
 const sentSince = (count: number): string[] =>
   [...JSON.stringify(models.requests.slice(count).map(({ body }) => body)).matchAll(/;base64,([A-Za-z0-9+/=]+)"/g)].map(
     ([, encoded]) => Buffer.from(encoded!, 'base64').toString('hex'),
@@ -67,7 +67,7 @@ const taskOf = async (id: string) => (await test.send('GET', `${project}/tasks/$
 const unfinished = async (): Promise<number> => (await test.sql`select 1 from file where sha256 is null`).length
 
 describe('pictures and files of OpenAI clients', () => {
-  it('pictures and files of OpenAI clients reach the model byte by byte from a chat', async () => {
+  it('images and files of a chat reach the model byte for byte', async () => {
     const before = models.requests.length
     const file_id = await upload(pdf, 'stored.pdf')
     const { response } = await client.chat.completions
@@ -101,7 +101,7 @@ describe('pictures and files of OpenAI clients', () => {
     assert.deepEqual([parts[3].file_id, await unfinished()], [file_id, 0])
   })
 
-  it('pictures and files of OpenAI clients reach the model from a response, and are shown by their identifier', async () => {
+  it('images and files of a response reach the model and are shown by their id', async () => {
     const before = models.requests.length
     const response = await client.responses.create({
       model: 'sees',
@@ -125,13 +125,13 @@ describe('pictures and files of OpenAI clients', () => {
     const [, image, file] = (data[0] as any).content
     assert.match(image.file_id, /^file_/)
     assert.deepEqual([image.image_url, file.file_data, file.filename], [undefined, undefined, 'plain.pdf'])
-    // Sent again by that identifier, as items of a history are.
+    // The client sends the id with its history.
     const again = models.requests.length
     await client.responses.create({ model: 'sees', input: data as any })
     assert.deepEqual(sentSince(again).length, 2)
   })
 
-  it('pictures and files of OpenAI clients of a conversation are read by its first response', async () => {
+  it('the first response of a conversation reads its images and files', async () => {
     const before = models.requests.length
     const conversation = await client.conversations.create({
       items: [{ role: 'user', content: [{ type: 'input_image', image_url: picture, detail: 'auto' }] }],
@@ -141,7 +141,7 @@ describe('pictures and files of OpenAI clients', () => {
     assert.deepEqual(sentSince(before), [png.toString('hex')])
   })
 
-  it('pictures and files of OpenAI clients answer a question that the previous response asked', async () => {
+  it('images and files can answer a question of the previous response', async () => {
     const steps = [{ tool_calls: [{ name: 'request_input', arguments: { question: 'Which?' } }] }, { text: 'Thanks.' }]
     const asked = await client.responses.create({ model: 'script', input: JSON.stringify(steps) })
     const answered = await client.responses.create({
@@ -154,7 +154,7 @@ describe('pictures and files of OpenAI clients', () => {
     assert.deepEqual([body.files.length, body.files[0].bytes, await unfinished()], [1, png.length, 0])
   })
 
-  it('pictures and files of OpenAI clients of another organization, and such as are no good, are refused with their parameter', async () => {
+  it('invalid files, and files of another organization, are refused with their parameter', async () => {
     const stranger = await makePerson(test)
     const { key } = await makeKey(test, stranger, ['agents:write', 'tasks:write', 'projects:write'])
     const { body: theirs } = await test.send('POST', '/api/v1/projects', { key, body: { name: 'theirs' } })
@@ -186,7 +186,7 @@ describe('pictures and files of OpenAI clients', () => {
     assert.equal(await unfinished(), 0)
   })
 
-  it('pictures and files of OpenAI clients are one file for an Idempotency-Key, and nothing of a refused request is left', async () => {
+  it('an Idempotency-Key stores one file, and a refused request stores none', async () => {
     const body = {
       model: 'echo',
       messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url: picture } }] }],
@@ -211,7 +211,7 @@ describe('files of A2A clients', () => {
       body: { message: { messageId: crypto.randomUUID(), role: 'ROLE_USER', parts } },
     })
 
-  it('files of A2A clients reach the model byte by byte, and the history has their address in the place of their bytes', async () => {
+  it('files of A2A clients reach the model byte for byte, and the history has their URL in place of their bytes', async () => {
     const before = models.requests.length
     const raw = png.toString('base64')
     const { status, body } = await send('sees', [
@@ -234,7 +234,7 @@ describe('files of A2A clients', () => {
     assert.equal(await unfinished(), 0)
   })
 
-  it('files of A2A clients are taken from the client of the protocol by JSON-RPC', async () => {
+  it('files of the A2A client library are accepted by JSON-RPC', async () => {
     const before = models.requests.length
     const a2a = await a2aClient(card('sees'), test.owner.api_key)
     const message = a2aMessage('See:')
@@ -243,7 +243,7 @@ describe('files of A2A clients', () => {
     assert.deepEqual(sentSince(before), [png.toString('hex')])
   })
 
-  it('files of A2A clients that are no good, and such as an agent of objects does not take, are refused', async () => {
+  it('invalid files of A2A clients, and any files for an agent with an input schema, are refused', async () => {
     const cases: [string, object, string][] = [
       ['echo', { url: 'http://example.com/a.png' }, 'message.parts[0].url'],
       ['echo', { url: 'https://10.0.0.1/a.png' }, 'message.parts[0].url'],

@@ -32,7 +32,7 @@ const inputOf = async (response: OpenAI.Responses.Response) =>
   (await test.send('GET', `${project}/tasks/${(response as any).cadre.task_id}`)).body.input
 
 describe('references to items', () => {
-  it('references to items stand for what responses of the agent were given and have written', async () => {
+  it("item references resolve to input and output items of the agent's responses", async () => {
     const said = script({ tool_calls: [{ name: 'current_time', arguments: {} }] }, { text: 'It is late.' })
     const first = await client.responses.create({ model: 'script', input: said })
     const [call, message] = first.output as any[]
@@ -42,7 +42,7 @@ describe('references to items', () => {
       input: [
         { type: 'item_reference', id: data[0]!.id },
         { type: 'item_reference', id: call.id },
-        // The type may be left out; reasoning is not kept, and its references are as good as it.
+        // The type may be omitted. Reasoning is not stored, and references to it are dropped.
         { id: message.id },
         { type: 'item_reference', id: 'rs_of_another_provider' },
         { role: 'user', content: script({ text: 'Yes.' }) },
@@ -67,7 +67,7 @@ describe('references to items', () => {
     )
   })
 
-  it('references to a call that waits, and to its output, continue the task', async () => {
+  it('item references to a waiting call and its output continue the task', async () => {
     const asks = script(
       { tool_calls: [{ name: 'get_weather', arguments: { city: 'Bern' } }] },
       { text: '{{tool_result}}.' },
@@ -100,7 +100,7 @@ describe('references to items', () => {
     assert.equal((await inputOf(again))[0].content, 'Which?')
   })
 
-  it("references to what is not there, was deleted or not stored, or is another agent's are refused by their parameter", async () => {
+  it("item references to unknown, deleted, unstored or other agents' items are refused with their parameter", async () => {
     const of = async (options: object) =>
       client.responses.create({ model: 'script', input: script({ text: 'Here.' }), ...options }) as any
     const [mine, unstored, deleted] = [await of({}), await of({ store: false }), await of({})]
@@ -134,7 +134,7 @@ describe('allowed tools', () => {
     tools: names.map((name) => ({ type: 'function', name })),
   })
 
-  it('allowed tools are the only ones that the model may call, in both dialects', async () => {
+  it('the model may call only the allowed tools in chats and responses', async () => {
     const refused = await client.responses.create({
       ...{ model: 'script', input: calls('current_time'), tools: [weather] },
       tool_choice: allowed('get_weather'),
@@ -159,7 +159,7 @@ describe('allowed tools', () => {
     assert.deepEqual([row!.caller.tool_choice, row!.caller.allowed_tools], ['required', ['get_weather']])
   })
 
-  it('allowed tools must be a list of tools that there are', async () => {
+  it('allowed tools must be a list of existing tools', async () => {
     const cases: [object, string][] = [
       [{ ...allowed('missing') }, 'tool_choice.tools[0]'],
       [{ ...allowed() }, 'tool_choice.tools'],
@@ -174,7 +174,7 @@ describe('allowed tools', () => {
 })
 
 describe('the door of a task', () => {
-  it('the door of a task is said by the service, whatever its caller says', async () => {
+  it('the service sets the protocol of a task whatever its caller sends', async () => {
     const { body: agents } = await test.send('GET', `${project}/agents`)
     const agent = agents.agents.find(({ name }: any) => name === 'echo').id
     const metadata = { ticket: 1, door: { kind: 'mcp', client: 'me' } }

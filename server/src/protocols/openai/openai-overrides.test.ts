@@ -34,7 +34,7 @@ describe('what a request of an OpenAI client sets instead of the agent', () => {
 
   const sent = () => models.requests.at(-1)!.body as { reasoning?: { effort: string }; parallel_tool_calls?: boolean }
 
-  it('what a request of an OpenAI client sets instead of the agent is the effort of reasoning where the agent allows it, and the response shows the effort that was used', async () => {
+  it('a request overrides the reasoning effort if the agent allows it, and the response shows the used effort', async () => {
     for (const [model, effort] of [
       ['open', 'high'],
       ['closed', 'low'],
@@ -51,7 +51,7 @@ describe('what a request of an OpenAI client sets instead of the agent', () => {
     }
   })
 
-  it('what a request of an OpenAI client sets instead of the agent is refused with the name of the parameter where it is no effort', async () => {
+  it('an invalid reasoning effort is refused with the name of the parameter', async () => {
     const reasoning = { effort: 'huge' as 'high' }
     await assert.rejects(client.responses.create({ model: 'open', input: 'Hello', reasoning }), (error: any) => {
       assert.deepEqual([error.status, error.param], [400, 'reasoning.effort'])
@@ -59,7 +59,7 @@ describe('what a request of an OpenAI client sets instead of the agent', () => {
     })
   })
 
-  it('what a request of an OpenAI client sets instead of the agent is whether the model may call several tools in one answer', async () => {
+  it('a request can forbid parallel tool calls of the model', async () => {
     const one = await client.responses.create({ model: 'closed', input: 'Hello', parallel_tool_calls: false })
     assert.deepEqual([sent().parallel_tool_calls, one.parallel_tool_calls], [false, false])
     const several = await client.responses.create({ model: 'closed', input: 'Hello' })

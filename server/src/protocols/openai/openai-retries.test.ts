@@ -40,7 +40,7 @@ const post = (
     body: JSON.stringify({ model: 'script', input }),
     signal,
   })
-/** Sends a request and cuts its connection once its task is there. */
+/** Sends a request and cuts its connection once its task exists. */
 async function cut(input: string, mark: string): Promise<void> {
   const closed = new AbortController()
   const sent = post(input, {}, closed.signal)
@@ -51,7 +51,7 @@ async function cut(input: string, mark: string): Promise<void> {
 }
 
 describe('a request that is repeated without a key', () => {
-  it('after its connection broke goes on with its task, with and without a count', async () => {
+  it('a request without a key that is repeated after its connection broke continues its task, with and without a retry count', async () => {
     for (const headers of [{}, { 'x-stainless-retry-count': '1' }] as Record<string, string>[]) {
       const mark = `cut ${JSON.stringify(headers).length}`
       const input = script({ delay_ms: 500 }, { text: mark })
@@ -59,13 +59,13 @@ describe('a request that is repeated without a key', () => {
       const { output } = (await (await post(input, headers)).json()) as any
       assert.equal(output[0].content[0].text, mark)
       assert.equal(await countTasks(mark), 1)
-      // That answer was written to its end: without a count the next one is a new task.
+      // That response was complete, so without a retry count the next request is a new task.
       await post(input)
       assert.equal(await countTasks(mark), 2)
     }
   })
 
-  it('a request that is repeated without a key is another task while the first one is being answered, and also after it was', async () => {
+  it('an equal request without a key is a new task while the first one is being answered and after it was', async () => {
     const input = script({ delay_ms: 100 }, { text: 'at once' })
     await Promise.all([post(input), post(input, { 'x-stainless-retry-count': '1' })])
     assert.equal(await countTasks('at once'), 2)
@@ -73,7 +73,7 @@ describe('a request that is repeated without a key', () => {
     assert.equal(await countTasks('at once'), 3)
   })
 
-  it('a request that is repeated without a key with a count gets an answer that was written before, once', async () => {
+  it('an equal request with a retry count gets the earlier response once', async () => {
     const input = script({ text: 'answered' })
     const first = (await (await post(input)).json()) as { id: string }
     await eventually(async () => (await states()).at(-1) === 'answered')
@@ -91,7 +91,7 @@ describe('a request that is repeated without a key', () => {
     assert.equal(output[0].content[0].text, mark)
   })
 
-  it('a request that is repeated to another process without a key goes on with its task as well', async () => {
+  it('an equal request to another process after a broken connection continues the task', async () => {
     const other = await startAnother(service)
     try {
       const input = script({ delay_ms: 500 }, { text: 'elsewhere' })
@@ -105,7 +105,7 @@ describe('a request that is repeated without a key', () => {
   })
 })
 
-it('the same Idempotency-Key is one task, also while that still runs', async () => {
+it('the same Idempotency-Key is one task, also while the task runs', async () => {
   const input = script({ text: 'keyed' })
   const key = { 'idempotency-key': 'one' }
   const first = (await (await post(input, key)).json()) as { id: string }
@@ -145,14 +145,14 @@ it('a stream that is dropped at any frame is resumed with every delta once', asy
 
 describe('every operation of the door', () => {
   const path = (of: string): string => of.replaceAll(/\{\w+\}/g, 'x').replace('*', 'x')
-  it('every operation of the door refuses callers without credentials, and cookies', async () => {
+  it('every OpenAI operation refuses callers without credentials, and cookies', async () => {
     for (const { method, path: of } of openaiOperations) {
       const reply = await service.send(method, path(of), { key: null })
       assert.deepEqual([reply.status, reply.body.error.code], [401, 'invalid_api_key'], `${method} ${of}`)
     }
   })
 
-  it('every operation of the door refuses a scope that is not enough', async () => {
+  it('every OpenAI operation refuses an insufficient scope', async () => {
     const { body } = await service.send('POST', '/api/v1/auth/api-keys', {
       body: { name: 'projects', scopes: ['projects:read'] },
     })

@@ -1,13 +1,13 @@
 import { badParameter } from './problems.ts'
 
-/** A page of a list that is known whole, by the cursor of the OpenAI protocol. The newest come first unless asked otherwise. */
+/** A page of a complete list, with the cursor of the OpenAI protocol; newest first by default. */
 export function pageOf<Item extends { id: string }>(
   items: readonly Item[],
   { after, limit = 20, order = 'desc' }: { after?: string; limit?: number; order?: 'asc' | 'desc' },
 ) {
   const sorted = order === 'asc' ? [...items] : items.toReversed()
   const at = after === undefined ? -1 : sorted.findIndex(({ id }) => id === after)
-  if (after !== undefined && at < 0) throw badParameter('after', 'after names no item of this list.')
+  if (after !== undefined && at < 0) throw badParameter('after', 'after must be the id of an item of this list.')
   const data = sorted.slice(at + 1, at + 1 + limit)
   return {
     object: 'list',

@@ -6,28 +6,28 @@ import { dataUrl, type AskedFiles } from '../door-files.ts'
 import { badParameter, shown, unsupported } from './problems.ts'
 import { approvalOfItem } from './response-state.ts'
 
-/** The result of a call of a caller's tool, and where it stands in the request. */
+/** The result of a call of a caller-defined tool, with its position in the request. */
 export interface CallResult {
   call_id: string
   output: string
-  /** How many messages of the history come before it. */
+  /** Number of messages of the history before it. */
   at: number
 }
 
-/** An answer to an approval. */
+/** A decision on an approval. */
 export interface ApprovalAnswer {
   approval_id: string
   approve: boolean
   reason: string | null
 }
 
-/** What a request gives a task, in our words. */
+/** The validated input of a request. */
 export interface AskedInput extends AskedFiles {
-  /** All of it, as a history that stands alone. */
+  /** The whole input as a history. */
   messages: InputMessage[]
   results: CallResult[]
   approvals: ApprovalAnswer[]
-  /** As the protocol says it, each with an id. */
+  /** The items in the form of the protocol, each with an id. */
   items: Record<string, unknown>[]
 }
 
@@ -49,14 +49,14 @@ function noInput(): AskedInput {
   return { messages: [], results: [], approvals: [], items: [], urls: [], named: [] }
 }
 
-/** Whether an item stands for another that a response has; clients may leave its type out. */
+/** Whether an item is a reference to an item of a response. Clients may omit its type. */
 export function isReference(item: unknown): item is { id: string } {
   if (!isObject(item) || typeof item['id'] !== 'string') return false
   const { type, role } = item
   return type === 'item_reference' || ((type === undefined || type === null) && role === undefined)
 }
 
-/** References are resolved before: see `withReferences`. */
+/** Validates an item. References are resolved before: see `withReferences`. */
 function readItem(asked: AskedInput, item: unknown, param: string): void {
   if (!isObject(item)) throw badParameter(param, `${param} must be an object.`)
   if (isReference(item)) return
@@ -64,7 +64,8 @@ function readItem(asked: AskedInput, item: unknown, param: string): void {
   switch (type) {
     case 'message': {
       const role = roleOf(item['role'], `${param}.role`)
-      if (role === 'tool') throw badParameter(`${param}.role`, 'A result of a tool is an item function_call_output.')
+      if (role === 'tool')
+        throw badParameter(`${param}.role`, 'Send the result of a tool as an item of type function_call_output.')
       asked.messages.push({ role, content: contentOf(asked, role, item['content'], `${param}.content`) })
       break
     }
@@ -101,7 +102,7 @@ function readItem(asked: AskedInput, item: unknown, param: string): void {
       })
       break
     }
-    // What only the model that wrote it could read, and what repeats a question that is in the journal.
+    // Reasoning is readable only for the model that wrote it, and the others repeat a question of the journal.
     case 'reasoning':
     case 'mcp_approval_request':
     case 'mcp_list_tools':
@@ -140,7 +141,7 @@ export function readChatMessages(messages: unknown): AskedInput {
     const content = hasNone && calls.length > 0 ? '' : contentOf(asked, role, message['content'], `${param}.content`)
     asked.messages.push({ role, content, ...(calls.length > 0 && { tool_calls: calls }) })
   })
-  // Only results at the end answer calls that wait; earlier ones are history.
+  // Only results at the end resolve waiting calls; earlier ones are history.
   const end = asked.messages.findLastIndex(({ role }) => role !== 'tool')
   asked.results = asked.results.filter(({ at }) => at > end)
   return asked
@@ -178,7 +179,7 @@ const textTypes = new Set<unknown>(['text', 'input_text', 'output_text'])
 
 const fileTypes = new Set<unknown>(['input_image', 'image_url', 'input_file', 'file'])
 
-/** What a message says: a text, or parts where pictures or files are among them, which only the user's may have. */
+/** The content of a message: a text, or parts if it has images or files, which only messages of the user may have. */
 function contentOf(asked: AskedInput, role: string, content: unknown, param: string): MessageContent {
   const hasFiles = Array.isArray(content) && content.some((part) => isObject(part) && fileTypes.has(part['type']))
   if (role !== 'user' || !hasFiles) return textOf(content, param)
@@ -192,7 +193,7 @@ function contentOf(asked: AskedInput, role: string, content: unknown, param: str
   })
 }
 
-/** A picture or a file: one of the project, or one that comes as data or by address. */
+/** An image or file part: by file id, as data, or by URL. */
 function filePart(asked: AskedInput, part: Record<string, unknown>, place: string): MessagePart {
   const { type } = part
   const isImage = type === 'input_image' || type === 'image_url'
@@ -214,22 +215,22 @@ function filePart(asked: AskedInput, part: Record<string, unknown>, place: strin
   return { type: kind, file_id: url }
 }
 
-/** `image_url`: of a response a text, of a chat an object with one. */
+/** `image_url` is a text in Responses and an object with `url` in chats. */
 function imageUrl({ image_url }: Record<string, unknown>, at: string): { url: string; field: string } {
   const field = isObject(image_url) ? `${at}.image_url.url` : `${at}.image_url`
   const url = isObject(image_url) ? image_url['url'] : image_url
   if (typeof url !== 'string' || !/^(data:image\/|https:\/\/)/.test(url))
-    throw badParameter(field, `${field} must be a data: URL of a picture, or an https: address.`)
+    throw badParameter(field, `${field} must be a data: URL of an image, or an https: URL.`)
   return { url, field }
 }
 
 function fileUrl({ file_data, file_url }: Record<string, unknown>, at: string): { url: string; field: string } {
   if (typeof file_data === 'string' && file_data !== '') return { url: dataUrl(file_data), field: `${at}.file_data` }
   if (typeof file_url === 'string' && file_url.startsWith('https://')) return { url: file_url, field: `${at}.file_url` }
-  throw badParameter(at, `${at} must have a file_id, file_data in base64, or a file_url with an https: address.`)
+  throw badParameter(at, `${at} must have a file_id, file_data in base64, or a file_url with an https: URL.`)
 }
 
-/** Items as they are kept: what came as data is a file by then, and named by its identifier. */
+/** Items for storage: data is replaced by the id of the file that it became. */
 export function keptItems(
   items: readonly Record<string, unknown>[],
   fileOf: (url: string) => string | undefined,
@@ -251,7 +252,7 @@ function keptPart(
   return { ...part, ...(image_url !== undefined && { image_url }), ...(file_data !== undefined && { file_data }) }
 }
 
-/** What a message says: a text, or the texts of its parts. Images and files are refused, not left out. */
+/** The text of a message or of its parts. Images and files are refused, not dropped. */
 function textOf(content: unknown, param: string): string {
   if (typeof content === 'string') return content
   if (!Array.isArray(content)) throw badParameter(param, `${param} must be a text or a list of parts.`)

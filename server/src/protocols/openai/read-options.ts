@@ -8,7 +8,7 @@ import { schemaIssues } from '../../engine/tools/data-schema.ts'
 import { settingsOf } from '../settings-of.ts'
 import { badParameter, shown, unsupported } from './problems.ts'
 
-/** What `config.doors.openai` of an agent says. */
+/** The settings in `config.doors.openai` of an agent. */
 export interface DoorConfig {
   instructions: boolean
   overrides: readonly string[]
@@ -26,11 +26,11 @@ export function doorConfig(config: Record<string, unknown>): DoorConfig {
   }
 }
 
-/** What a request asks for beside its input, in our words. */
+/** The validated options of a request. */
 export interface Options {
   caller: Caller
   output_schema: Record<string, unknown> | undefined
-  /** Tools that were left out, for the header `Cadre-Ignored`. */
+  /** Ignored tools, for the header `Cadre-Ignored`. */
   ignored: string[]
   metadata: Record<string, unknown>
   stream: boolean
@@ -38,7 +38,7 @@ export interface Options {
   task: TaskOptions
 }
 
-/** The members of `cadre`, our extension. */
+/** Members of the extension `cadre`. */
 export interface TaskOptions {
   priority?: number
   timeout_seconds?: number
@@ -47,7 +47,7 @@ export interface TaskOptions {
   on_disconnect?: 'continue' | 'cancel'
 }
 
-/** Tools that clients send with every request, whether or not they are there. */
+/** Built-in tools of other servers that some clients send with every request; they are ignored. */
 const ignoredTools = new Set([
   'custom',
   'namespace',
@@ -60,8 +60,8 @@ const ignoredTools = new Set([
 const refusedTools = /^(mcp|file_search|code_interpreter|computer.*)$/
 
 /**
- * The options that both dialects share. Throws 400 with `param` for what would fake a capability; what is unknown is
- * ignored.
+ * The options that Chat Completions and Responses share. Throws 400 with `param` for a known but unsupported option;
+ * unknown options are ignored.
  */
 export function readOptions(body: Record<string, unknown>, config: Record<string, unknown>): Options {
   const { instructions: mayInstruct, overrides } = doorConfig(config)
@@ -79,7 +79,8 @@ export function readOptions(body: Record<string, unknown>, config: Record<string
   }
   const { instructions, temperature } = body
   if (typeof instructions === 'string' && instructions !== '') {
-    if (!mayInstruct) throw badParameter('instructions', 'This agent takes no instructions.', 'unsupported_parameter')
+    if (!mayInstruct)
+      throw badParameter('instructions', 'This agent does not accept instructions.', 'unsupported_parameter')
     caller.instructions = instructions
   }
   if (overrides.includes('temperature') && typeof temperature === 'number') {
@@ -98,7 +99,7 @@ export function readOptions(body: Record<string, unknown>, config: Record<string
   }
 }
 
-/** What members have to be, beside null: a wrong one would be taken for one that was left out. */
+/** Types of members, which may also be null. Without this check, a member of a wrong type would count as absent. */
 const types: Readonly<Record<string, readonly string[]>> = {
   'true or false': ['stream', 'store', 'background'],
   'a text': ['instructions', 'previous_response_id', 'user', 'safety_identifier', 'prompt_cache_key', 'service_tier'],
@@ -146,9 +147,9 @@ function readTools(given: unknown, config: Record<string, unknown>): { tools: Ca
     const { name, description } = of
     if (typeof name !== 'string' || !/^[A-Za-z0-9_.:/-]{1,64}$/.test(name))
       throw badParameter(`${place}.name`, `${place}.name must be 1 to 64 letters, digits, _ or -.`)
-    if (own.has(name)) throw badParameter(`${place}.name`, `The agent has a tool named ${name} itself.`)
+    if (own.has(name)) throw badParameter(`${place}.name`, `The agent already has a tool named ${name}.`)
     if (tools.some((other) => other.name === name))
-      throw badParameter(`${place}.name`, `There are two tools named ${name}.`)
+      throw badParameter(`${place}.name`, `tools has two tools named ${name}.`)
     const parameters = isObject(of['parameters']) ? of['parameters'] : { type: 'object', properties: {} }
     const fault = schemaError(parameters)
     if (fault !== undefined) throw badParameter(`${place}.parameters`, `${place}.parameters ${fault}.`)
@@ -172,7 +173,7 @@ function readChoice(
   return { tool_choice: { name } }
 }
 
-/** `allowed_tools`: of a response beside its type, of a chat in a member of that name. */
+/** `allowed_tools`. Responses have its members next to `type`, chats in a member of that name. */
 function readAllowed(
   choice: Record<string, unknown>,
   tools: readonly CallerTool[],
@@ -199,7 +200,7 @@ function readAllowed(
   return { allowed_tools, ...(mode === 'required' && { tool_choice: mode }) }
 }
 
-/** The agent's own tools are shown as those of MCP servers: `cadre` has those that come from none. */
+/** The agent's own tools appear as tools of MCP servers. Those without a server have the label `cadre`. */
 function ownNames({ server_label, name }: Record<string, unknown>): string[] {
   if (typeof server_label !== 'string') return []
   if (typeof name !== 'string') return [server_label]
@@ -227,13 +228,13 @@ function readParallel(parallel: unknown): Pick<Caller, 'parallel_tool_calls'> {
   return { parallel_tool_calls: false }
 }
 
-/** `reasoning.effort` of a response, `reasoning_effort` of a chat. */
+/** `reasoning.effort` of Responses, or `reasoning_effort` of chats. */
 function readEffort(body: Record<string, unknown>): Pick<Caller, 'effort'> {
   const { reasoning, reasoning_effort } = body
   const isChat = reasoning_effort !== undefined
   const given = isChat ? reasoning_effort : isObject(reasoning) ? reasoning['effort'] : undefined
   if (given === undefined || given === null) return {}
-  // The protocol's greatest effort is `xhigh`, ours is `max`.
+  // The highest effort is `xhigh` in the protocol and `max` here.
   const effort = given === 'xhigh' ? 'max' : efforts.find((one) => one === given)
   if (effort === undefined) {
     const param = isChat ? 'reasoning_effort' : 'reasoning.effort'
@@ -261,7 +262,7 @@ function readFormat(body: Record<string, unknown>): Record<string, unknown> | un
   return schema as Record<string, unknown>
 }
 
-/** What only concerns the client, kept with the task within bounds. */
+/** Members that only concern the client; stored with the task within bounds. */
 function readMetadata(body: Record<string, unknown>): Record<string, unknown> {
   const kept: Record<string, unknown> = {}
   for (const name of ['user', 'safety_identifier', 'prompt_cache_key', 'service_tier']) {
@@ -283,7 +284,7 @@ function readMetadata(body: Record<string, unknown>): Record<string, unknown> {
   return { ...kept, metadata: requireMetadata(metadata) }
 }
 
-/** The headers in which Open WebUI says who asks in which chat, as they are kept with the task within bounds. */
+/** The headers with user and chat of Open WebUI; stored with the task within bounds. */
 export function openWebUiHeaders(headers: IncomingHttpHeaders): Record<string, string> {
   return Object.fromEntries(
     Object.entries(headers)
@@ -336,7 +337,7 @@ function readTaskOptions(cadre: unknown): TaskOptions {
     const isValid =
       isObject(budget) &&
       Object.entries(budget).every(([name, value]) => names.has(name) && typeof value === 'number' && value >= 0)
-    if (!isValid) throw badParameter('cadre.budget', 'cadre.budget must hold limits that are numbers.')
+    if (!isValid) throw badParameter('cadre.budget', 'cadre.budget must contain only limits, as numbers.')
     options.budget = budget as Record<string, number>
   }
   if (on_disconnect !== undefined) {

@@ -11,13 +11,16 @@ export interface ResponseFrame {
 type Item = Record<string, unknown> & { id: string; type: string }
 type Status = 'queued' | 'in_progress' | 'completed' | 'failed' | 'incomplete' | 'cancelled'
 
-/** Numbers of one durable event: the frames made from it, and then the pieces of text of the model call that it began. */
+/**
+ * Numbers reserved per stored event: first for the frames made from it, then for the text deltas of the model call
+ * that it started.
+ */
 const numbersPerEvent = 2 ** 17
 const framesPerEvent = 16
 
 /**
- * Members that Open Responses requires, as numbers and texts that may not be null: what they are where neither the request nor the agent
- * sets them, because then the model's provider is sent none of them.
+ * Required numbers and texts of Open Responses that may not be null: their values if neither the request nor the
+ * agent sets them. The provider of the model then gets none of them.
  */
 const unset = {
   ...{ temperature: 1, top_p: 1, presence_penalty: 0, frequency_penalty: 0, top_logprobs: 0 },
@@ -26,7 +29,7 @@ const unset = {
 
 type ShownResponse = DoorResponse & { agent_version: number; has_schema: boolean }
 
-/** A segment as a response of the OpenAI protocol: what has happened so far, and the frames that tell it. */
+/** The state of a segment as a response of the OpenAI protocol, and the frames of its stream. */
 export class ResponseState {
   readonly output: Item[] = []
   status: Status
@@ -46,7 +49,7 @@ export class ResponseState {
     this.status = of.request['background'] === true && of.ordinal === 1 ? 'queued' : 'in_progress'
   }
 
-  /** The response object as it is now. */
+  /** The current response object. */
   view(): Record<string, unknown> {
     const { id, created_at, request, previous, conversation, task_id, agent_version, store } = this.#of
     const end = this.#end
@@ -95,7 +98,7 @@ export class ResponseState {
     return { reason: this.#end?.finish_reason === 'content_filter' ? 'content_filter' : 'max_output_tokens' }
   }
 
-  /** Takes over what has happened, and gives its frames. */
+  /** Applies an event and returns its frames. */
   take(happening: Happening): ResponseFrame[] {
     const { sequence } = happening
     switch (happening.type) {
@@ -170,14 +173,14 @@ export class ResponseState {
     ]
   }
 
-  /** A void message is done without its text, which no replay has. */
+  /** Ends a void message without its text, which a replay would not have. */
   #voidText(sequence: number, id: string): ResponseFrame[] {
     const frames = this.#doneText(sequence, id, '', 'incomplete')
     this.#voided.add(id)
     return frames
   }
   readonly #voided = new Set<string>()
-  /** Messages of the model that are whole. */
+  /** Complete messages of the model. */
   readonly #texts: string[] = []
 
   #startedCall({ sequence, step_id, tool, approval_id, ...call }: Extract<Happening, { type: 'server_call.started' }>) {
@@ -247,9 +250,9 @@ export class ResponseState {
     if (end.how === 'canceled') this.status = 'cancelled'
     else if (end.how === 'failed' || end.how === 'expired') this.status = 'failed'
     else this.status = end.how === 'completed' && wasCut ? 'incomplete' : 'completed'
-    // With a schema the last text is the answer: clients read all texts together as JSON.
+    // With an output schema only the last text is the answer, because clients parse all texts together as JSON.
     if (this.#of.has_schema && end.how !== 'waiting') for (const id of this.#texts.slice(0, -1)) this.#voided.add(id)
-    // What only a stream shows: the final object holds what counts.
+    // Void messages appear only in the stream, not in the final object.
     const counted = this.output.filter(({ id }) => !this.#voided.has(id))
     this.output.splice(0, this.output.length, ...counted)
     const type = this.status === 'completed' || this.status === 'failed' ? this.status : 'incomplete'
@@ -300,7 +303,7 @@ function seconds(at: string): number {
   return Math.floor(Date.parse(at) / 1000)
 }
 
-/** The name of a tool in two: what it comes from, and which of that. */
+/** Splits the name of a tool into its server or document and the tool of it. */
 export function nameOf(tool: string): { label: string; name: string } {
   const slash = tool.indexOf('/')
   return slash < 0 ? { label: 'cadre', name: tool } : { label: tool.slice(0, slash), name: tool.slice(slash + 1) }
@@ -314,7 +317,7 @@ function approvalItemId(approval_id: string): string {
   return `mcpr_${approval_id.slice('appr_'.length)}`
 }
 
-/** The approval that an item's identifier names. */
+/** The approval id in the id of an item. */
 export function approvalOfItem(id: string): string {
   return `appr_${id.replace(/^mcpr_/, '')}`
 }

@@ -31,10 +31,10 @@ import { readInput } from './read-input.ts'
 import { doorConfig, openWebUiHeaders, readOptions } from './read-options.ts'
 import { ResponseState, type ResponseFrame } from './response-state.ts'
 
-/** A cancellation is answered when it has taken effect, or after this. */
+/** The response to a cancellation waits for its effect, up to this time. */
 const cancelWait_ms = 5000
 
-/** Responses: segments of tasks. */
+/** Routes of responses: each is a segment of a task. */
 export function responseRoutes(app: FastifyInstance, http: HttpContext, door: OpenAiDoor): void {
   const { models, doorFiles, sourceOf } = door
 
@@ -99,7 +99,7 @@ export function responseRoutes(app: FastifyInstance, http: HttpContext, door: Op
       await cancelSegment(door.sql, door, handling, loaded)
       return {}
     },
-    // Its worker confirms a cancellation in a moment, unless a call of a tool has to end first.
+    // The worker usually confirms a cancellation at once, unless a tool call has to end first.
     finish: async ({ loaded, principal }, _answer, reply) => {
       const found = (await findResponse(door.sql, loaded.id, principal)) ?? loaded
       const { fold, state } = stateOf(found)
@@ -139,7 +139,7 @@ async function requireResponse(
   return found
 }
 
-/** What a request asks for. Throws 400 with `param`, 404 for its model or its conversation. */
+/** Validates a request. Throws 400 with `param`, or 404 for its model or conversation. */
 async function askedOf(
   loading: Loading,
   body: Record<string, unknown>,
@@ -173,10 +173,10 @@ async function askedOf(
   }
 }
 
-/** The id of a request's conversation, given as a text or in an object; undefined where there is none. */
+/** The conversation id of a request, given as a text or in an object; undefined if there is none. */
 function conversationOf({ conversation, previous_response_id }: Record<string, unknown>): string | undefined {
   if (previous_response_id && conversation)
-    throw badParameter('conversation', 'previous_response_id and conversation exclude each other.')
+    throw badParameter('conversation', 'previous_response_id and conversation cannot be combined.')
   const id = isObject(conversation) ? conversation['id'] : conversation
   if (id === undefined || id === null) return undefined
   if (typeof id === 'string') return id
@@ -197,7 +197,7 @@ function stateOf(found: FoundResponse): { fold: SegmentFold; state: ResponseStat
   return { fold, state: new ResponseState(found, fold, { showsToolOutput }) }
 }
 
-/** A response as the journal has it now. */
+/** The current state of a response from the journal. */
 export async function readState(sql: Sql, found: FoundResponse): Promise<ResponseState> {
   const { fold, state } = stateOf(found)
   const { task_id, first_sequence, before_sequence } = found
@@ -207,7 +207,10 @@ export async function readState(sql: Sql, found: FoundResponse): Promise<Respons
   return state
 }
 
-/** What a request in the background is answered at once: queued, as its stream begins, until there is more to tell. */
+/**
+ * The immediate response to a background request: queued, like the start of its stream, unless there is progress
+ * already.
+ */
 async function stateInBackground(sql: Sql, found: FoundResponse): Promise<ResponseState> {
   const state = await readState(sql, found)
   return state.status === 'in_progress' && state.output.length === 0 ? stateOf(found).state : state
@@ -237,7 +240,7 @@ async function streamResponse(
   return streamSegment(reply, context.sourceOf(found, fresh), fold, telling)
 }
 
-/** A frame of a response's stream: its event is its type, and it has no id. */
+/** Encodes a frame of a response's stream. The SSE event is its type, and there is no id. */
 export function encodeFrame(frame: ResponseFrame): string {
   return `event: ${frame.type}\ndata: ${JSON.stringify(frame)}\n\n`
 }

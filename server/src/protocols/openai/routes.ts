@@ -7,7 +7,7 @@ import { modelRoutes } from './models.ts'
 import { makeOpenAiDoor } from './open.ts'
 import { responseRoutes } from './responses.ts'
 
-/** The OpenAI protocol at `/v1`, in front of the same tasks. */
+/** Serves the OpenAI protocol at `/v1`: agents are models, and requests are tasks. */
 export function openaiRoutes(app: FastifyInstance, http: HttpContext, context: Context): void {
   const door = makeOpenAiDoor(context)
   app.addHook('onClose', () => door.ends.flush())

@@ -4,7 +4,7 @@ import type { FilteredReason } from '#contract/doors/trigger-sources.ts'
 import { jsonb, type Sql } from '../../platform/postgres/database.ts'
 import { isId } from '../../platform/ids.ts'
 
-/** A delivery as lists show it. */
+/** A delivery in a list. */
 export interface DeliveryRow {
   id: string
   status: 'accepted' | 'filtered'
@@ -19,7 +19,7 @@ export interface DeliveryRow {
   created_at: string
 }
 
-/** The same with what was sent. */
+/** A delivery with its headers and body. */
 export interface WholeDelivery extends DeliveryRow {
   headers: Record<string, string>
   body: Buffer
@@ -28,7 +28,7 @@ export interface WholeDelivery extends DeliveryRow {
 const columns = (sql: Sql) => sql.fragment`
   id, status, reason, task_id, thread_id, sender_id, duplicates, octet_length(body) as bytes, is_test, replay_of, created_at`
 
-/** A page of a trigger's deliveries, the newest first, and how many there are. */
+/** A page of a trigger's deliveries, newest first, and their total number. */
 export async function listDeliveries(
   sql: Sql,
   filter: { trigger_id: string; status?: DeliveryRow['status'] | undefined; limit: number; offset: number },
@@ -46,7 +46,7 @@ export async function listDeliveries(
   return { deliveries, total: count?.total ?? 0 }
 }
 
-/** A delivery of a trigger; throws 404 for a missing one. */
+/** A delivery of a trigger; throws 404 if it does not exist. */
 export async function requireDelivery(sql: Sql, { id, trigger_id }: { id: string; trigger_id: string }) {
   const [row] = isId('tdlv', id)
     ? await sql.run<WholeDelivery>(sql.fragment`
@@ -80,15 +80,15 @@ export async function insertDelivery(tx: Sql, delivery: NewDelivery): Promise<vo
       ${jsonb(headers)}, ${body})`
 }
 
-/** What a key stands for, where it was taken before. */
+/** The earlier delivery with the same key. */
 export interface EarlierDelivery {
   id: string
   task_id: string | null
 }
 
 /**
- * Takes the key of a delivery for so many seconds. Undefined where it was free; else the delivery that has it, whose repetition is
- * counted. Of two at once the second waits for the first to commit.
+ * Claims the key of a delivery for so many seconds. Returns undefined if it was free; otherwise counts a duplicate
+ * and returns the earlier delivery. Of two concurrent claims, the second waits for the first to commit.
  */
 export async function takeKey(
   tx: Sql,
@@ -111,10 +111,7 @@ export async function takeKey(
   return { id: known!.id, task_id: null }
 }
 
-/**
- * The thread that a key of a trigger stands for; undefined where there is none. Where there is, it is not removed before the end of
- * the transaction.
- */
+/** The thread of a key; undefined if there is none. The thread cannot be deleted until the transaction ends. */
 export async function findThread(tx: Sql, trigger_id: string, key: string): Promise<string | undefined> {
   const [row] = await tx<{ thread_id: string }>`
     select k.thread_id from trigger_thread k join thread h on h.id = k.thread_id
@@ -122,7 +119,7 @@ export async function findThread(tx: Sql, trigger_id: string, key: string): Prom
   return row?.thread_id
 }
 
-/** Binds a key to a thread, unless it is bound to another one; returns the thread that it is bound to. */
+/** Assigns a key to a thread unless it is assigned already. Returns the thread that it is assigned to. */
 export async function nameThread(tx: Sql, named: { trigger_id: string; key: string; thread_id: string }) {
   const { trigger_id, key, thread_id } = named
   const [row] = await tx<{ thread_id: string }>`

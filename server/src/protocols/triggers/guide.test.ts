@@ -33,7 +33,7 @@ it('the examples of the guide to triggers do what it says', async (t) => {
     AGENT: agent.id as string,
   }
   const script = ['set -eo pipefail', ...examples.flatMap((text) => [text, `printf '%s' '${mark}'`])].join('\n')
-  // The second example is run twice: the sender sends again.
+  // The second example runs twice, because the sender repeats the delivery.
   const again = script.replace(`printf '%s' '${mark}'\n${examples[2]}`, () =>
     [`printf '%s' '${mark}'`, examples[1], `printf '%s' '${mark}'`, examples[2]].join('\n'),
   )
@@ -51,7 +51,7 @@ it('the examples of the guide to triggers do what it says', async (t) => {
   assert.match(JSON.parse(rotated!).url, /\/hooks\/[A-Za-z0-9_-]{43}$/)
 })
 
-it('the guide to triggers names what there is', () => {
+it('the guide to triggers has the current limits', () => {
   const text = guide.replaceAll(/\s+/g, ' ')
   for (const name of [...triggerSources, ...filterOperators, ...filteredReasons])
     assert.ok(text.includes(`\`${name}\``), name)

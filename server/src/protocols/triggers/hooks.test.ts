@@ -26,7 +26,7 @@ const tasksOf: TriggerWorld['tasksOf'] = (...given) => world.tasksOf(...given)
 const errorOf = ({ status, body }: Reply) => [status, body.error?.code]
 
 describe('a genuine delivery', () => {
-  it('a genuine delivery is answered after its task is stored, which runs as one of the owner with the payload as data of the user', async () => {
+  it('an authentic delivery is answered after its task is stored, and the task of the owner has the payload as user data', async () => {
     const trigger = await make({
       name: 'New issues',
       input: 'Sort this: {{body.issue.title}}',
@@ -39,7 +39,7 @@ describe('a genuine delivery', () => {
     assert.equal(body.status, 'accepted')
     assert.match(body.delivery_id, /^tdlv_/)
     assert.match(headers.get('x-request-id') ?? '', /^req_/)
-    // The answer came after the commit: the task is there, on every connection.
+    // The response came after the commit, so the task is visible on every connection.
     const task = await taskOf(body.task_id)
     assert.deepEqual(
       [task.agent_id, task.created_by, task.priority, task.budget],
@@ -78,7 +78,7 @@ describe('a genuine delivery', () => {
     assert.deepEqual([whole.headers['user-agent'], 'x-signature' in whole.headers], ['a-sender/1.0', false])
   })
 
-  it('a genuine delivery reaches the model as data in a message of the user, never in the system prompt', async (t) => {
+  it('a delivery reaches the model as data in a user message and never in the system prompt', async (t) => {
     const models = await startFakeModelServer()
     t.after(() => models.close())
     const own = await startTestService({ OPENAI_BASE_URL: models.base_url, OPENAI_API_KEY: 'sk-test' })
@@ -119,14 +119,14 @@ describe('a genuine delivery', () => {
     ['text', 'text/plain', 'plain text', 'plain text'],
     ['nothing', 'application/octet-stream', '', ''],
   ] as const)
-    it(`a genuine delivery may be ${what}`, async () => {
+    it(`a delivery may be ${what}`, async () => {
       const trigger = await make({ input: 'Look: {{body}}' })
       const { status, body } = await post(trigger.url, signed(secret, text, { 'content-type': content_type }))
       assert.equal(status, 202, JSON.stringify(body))
       assert.match((await taskOf(body.task_id)).input, new RegExp(`>${expected.replaceAll(/[{}+]/g, '\\$&')}</data-`))
     })
 
-  it('a genuine delivery that cannot be read is refused and not kept, and may be as large as it says', async () => {
+  it('a delivery that cannot be parsed is refused and not stored, and one of the maximum size is accepted', async () => {
     const trigger = await make({ input: 'Look: {{body.a}}' })
     assert.deepEqual(errorOf(await post(trigger.url, signed(secret, '{"a":'))), [400, 'invalid_json'])
     const deep = `${'['.repeat(100)}${']'.repeat(100)}`
@@ -139,7 +139,7 @@ describe('a genuine delivery', () => {
     assert.equal((await deliveriesOf(trigger.id)).length, 1)
   })
 
-  it('a genuine delivery that a filter leaves out is kept, and starts nothing', async () => {
+  it('a delivery that the filter excludes is stored and starts no task', async () => {
     const trigger = await make({ filter: [{ path: 'body.action', op: 'in', value: ['opened', 'reopened'] }] })
     const closed = await post(trigger.url, signed(secret, { action: 'closed' }))
     assert.deepEqual([closed.status, closed.body.status, closed.body.task_id], [202, 'filtered', null])
@@ -153,7 +153,7 @@ describe('a genuine delivery', () => {
 })
 
 describe('a delivery that comes again', () => {
-  it('a delivery that comes again starts one task, though it comes 50 times at once', async () => {
+  it('50 concurrent repetitions of a delivery start one task', async () => {
     const trigger = await make({ dedupe: 'body.id' })
     const sent = signed(secret, { id: 'evt_1' })
     const replies = await Promise.all(Array.from({ length: 50 }, () => post(trigger.url, sent)))
@@ -167,13 +167,13 @@ describe('a delivery that comes again', () => {
     const [row, ...others] = await deliveriesOf(trigger.id)
     assert.deepEqual([row.duplicates, row.sender_id, others.length], [49, 'evt_1', 0])
     assert.equal((await read(trigger.id)).duplicates, 49)
-    // Another identifier is another delivery, and so is the same one to another trigger.
+    // A different id is a different delivery, and so is the same id at another trigger.
     assert.equal((await post(trigger.url, signed(secret, { id: 'evt_2' }))).body.status, 'accepted')
     const other = await make({ dedupe: 'body.id' })
     assert.equal((await post(other.url, sent)).body.status, 'accepted')
   })
 
-  it('a delivery that comes again is known by its bytes where it has no identifier, for a day', async () => {
+  it('a repeated delivery without an id is recognized by its bytes for a day', async () => {
     const trigger = await make()
     const first = await post(trigger.url, signed(secret, { n: 1 }))
     const again = await post(trigger.url, signed(secret, { n: 1 }, { 'user-agent': 'another' }))
@@ -187,7 +187,7 @@ describe('a delivery that comes again', () => {
     assert.equal((await post(trigger.url, signed(secret, { n: 1 }))).body.status, 'duplicate')
   })
 
-  it('a delivery that comes again is taken when the first one could not be', async () => {
+  it('a repeated delivery is accepted if the first one could not be', async () => {
     const stopped = await makeAgent()
     const trigger = await make({ agent_id: stopped })
     await test.send('POST', `${project}/agents/${stopped}/stop`)
@@ -199,7 +199,7 @@ describe('a delivery that comes again', () => {
 })
 
 describe('a delivery that is not genuine', () => {
-  it('a delivery that is not genuine is 401 and counted, leaves no row, and is written into the audit log once an hour', async () => {
+  it('an unauthentic delivery gives 401, is counted, is not stored, and is in the audit log once an hour', async () => {
     const trigger = await make()
     const forged: [string, Sent][] = [
       ['another secret', signed('a-secret-of-a-stranger', { n: 1 })],
@@ -228,7 +228,7 @@ describe('a delivery that is not genuine', () => {
     assert.equal((await entries()).length, 2)
   })
 
-  it('a delivery that is not genuine names no trigger by an address that is unknown, malformed, or an identifier', async () => {
+  it('an unknown or malformed address, and a trigger id, give 404', async () => {
     const { id, url } = await make()
     const replies = await Promise.all(
       [
@@ -248,7 +248,7 @@ describe('a delivery that is not genuine', () => {
 })
 
 describe('who a trigger acts for', () => {
-  it('a trigger acts for its owner, for as long as the owner may give tasks', async () => {
+  it('a trigger acts for its owner as long as the owner may create tasks', async () => {
     const trigger = await make()
     const role = (name: string) =>
       test.sql`update member set role = ${name} where org_id = ${test.owner.org_id} and user_id = ${test.owner.user_id}`
@@ -264,7 +264,7 @@ describe('who a trigger acts for', () => {
 })
 
 describe('the agent of a trigger', () => {
-  it('the agent of a trigger that is stopped has the sender come again, and one that is paused keeps the task', async () => {
+  it('a stopped agent makes the sender retry, and a paused agent queues the task', async () => {
     const own = await makeAgent()
     const trigger = await make({ agent_id: own })
     await test.send('POST', `${project}/agents/${own}/stop`)
@@ -273,7 +273,7 @@ describe('the agent of a trigger', () => {
     assert.equal(refused.headers.get('retry-after'), '60')
     assert.equal((await read(trigger.id)).last_error.code, 'agent_not_running')
     assert.deepEqual(await deliveriesOf(trigger.id), [])
-    // A person gets the same error as from every request for a task.
+    // A test of the trigger gives the same error as creating a task.
     assert.deepEqual(errorOf(await act(trigger.id, 'test', { sample: {} })), [409, 'agent_not_running'])
     await test.send('POST', `${project}/agents/${own}/start`)
     await test.send('POST', `${project}/agents/${own}/pause`)
@@ -284,7 +284,7 @@ describe('the agent of a trigger', () => {
 })
 
 describe('the rate of a trigger', () => {
-  it('the rate of a trigger is 60 deliveries a minute, which forged ones do not use up, and none of them is written into the log with its address', async (t) => {
+  it('a trigger accepts 60 deliveries per minute, forged ones do not count, and no log line has its address', async (t) => {
     const lines: string[] = []
     const log = pino({ level: 'trace' }, { write: (line: string) => void lines.push(line) })
     const own = await startTestService({ CADRE_RATE_LIMITS_SCALE: '1', CADRE_LOG_LEVEL: 'trace' }, { log })
@@ -303,7 +303,7 @@ describe('the rate of a trigger', () => {
       return (await own.send('POST', `${path}/triggers`, { body })).body
     }
     const [trigger, other] = [await makeOne(), await makeOne()]
-    // Both windows begin anew with a minute, so they are set into the next one.
+    // Both windows reset with the minute, so the counts are set for the next one.
     const count = async (subject: string, used: number) => {
       await own.sql`
         insert into rate_window (subject, bucket, hour_start, hour_used, minute_start, minute_used, admitted)

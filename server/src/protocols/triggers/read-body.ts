@@ -5,12 +5,12 @@ import { cleanText } from '../../platform/clean-text.ts'
 import { readEmail } from './read-email.ts'
 import type { Received } from './verify.ts'
 
-/** Levels of nesting that a body may have: what is read of it recurs. */
+/** Maximum nesting of a body, because recursive functions process it. */
 const nestingMax = 64
 
 /**
- * The body of a delivery that is known to be genuine: JSON, the fields of a form (with `payload` of it parsed where it is JSON, as
- * GitHub and Slack send it), an e-mail, or else text. Throws `invalid_json` and `validation_error`.
+ * Parses the body of an authenticated delivery: JSON, form fields (with JSON in `payload` parsed, as GitHub and Slack
+ * send it), an e-mail, or else text. Throws `invalid_json` and `validation_error`.
  */
 export async function readBody(source: TriggerSource, { headers, body }: Received): Promise<unknown> {
   const [type = ''] = (headers['content-type'] ?? '').split(';', 1)
@@ -54,7 +54,7 @@ function parseIfJson(text: string): unknown {
   }
 }
 
-/** Walks without recursion: `JSON.parse` accepts more levels than anything that recurs. */
+/** Does not recurse, because `JSON.parse` accepts more levels than recursive code can process. */
 function isDeeper(value: unknown, max: number): boolean {
   const open = [{ value, depth: 0 }]
   for (let next = open.pop(); next; next = open.pop()) {

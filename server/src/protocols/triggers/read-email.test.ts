@@ -11,7 +11,7 @@ const head = [
   'Message-ID: <m3@example.com>',
 ]
 
-it('an e-mail is read with its text, addresses, conversation and the names of what it attaches', async () => {
+it('an e-mail is parsed with its text, addresses, conversation and names of attachments', async () => {
   const mail = await readEmail(
     lines(
       ...head,
@@ -46,7 +46,7 @@ it('an e-mail is read with its text, addresses, conversation and the names of wh
   })
 })
 
-it('an e-mail of HTML alone has it as text, and begins its own conversation', async () => {
+it('an e-mail with only HTML is converted to text, and starts its own conversation', async () => {
   const mail = await readEmail(
     lines(...head, 'Subject: x', 'Content-Type: text/html', '', '<p>The <b>door</b><script>steal()</script></p>'),
   )
@@ -54,7 +54,7 @@ it('an e-mail of HTML alone has it as text, and begins its own conversation', as
   assert.equal(mail.conversation_id, '<m3@example.com>')
 })
 
-it('an automatic e-mail is known by its header', async () => {
+it('an automatic e-mail is recognized by its header', async () => {
   for (const [value, expected] of [
     ['auto-replied', true],
     ['Auto-Generated', true],
@@ -63,7 +63,7 @@ it('an automatic e-mail is known by its header', async () => {
     assert.equal((await readEmail(lines(...head, `Auto-Submitted: ${value}`, '', 'x'))).is_automatic, expected, value)
 })
 
-it('anything at all is read as an e-mail with what there is', async () => {
+it('any bytes are parsed as an e-mail without an error', async () => {
   for (const text of [
     '',
     'no header',

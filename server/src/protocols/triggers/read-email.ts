@@ -1,10 +1,10 @@
 import type { AddressObject } from 'mailparser'
 import { cleanValue } from '../../platform/clean-text.ts'
 
-/** An e-mail as templates and filters see it. Addresses are in lower case. */
+/** An e-mail for templates and filters. Addresses are lowercase. */
 export interface Email {
   message_id: string | null
-  /** The first message of the conversation: the same for every answer to it. */
+  /** The id of the first message of the conversation; the same for all replies. */
   conversation_id: string | null
   in_reply_to: string | null
   from: string | null
@@ -13,19 +13,22 @@ export interface Email {
   cc: string[]
   subject: string
   date: string | null
-  /** The text, made of the HTML where there is no other. */
+  /** The text; converted from the HTML if there is no text part. */
   text: string
   attachments: { name: string; media_type: string; bytes: number }[]
-  /** Whether a program wrote it in answer to another message (RFC 3834 §5): answering it may never end. */
+  /** Whether it is an automatic reply (RFC 3834 §5). Answering it could cause a mail loop. */
   is_automatic: boolean
 }
 
-/** Characters of HTML that are made a text; more take long, and are left out. */
+/**
+ * Maximum number of characters of HTML that are converted to text; the rest is dropped, because the conversion is
+ * slow.
+ */
 const htmlMax = 200_000
 
-/** Reads a message as it came (RFC 5322, MIME). What it attaches is only named. */
+/** Parses a raw message (RFC 5322, MIME). Attachments are only listed by name. */
 export async function readEmail(message: Buffer): Promise<Email> {
-  // A quarter of a second to load, which only services need that get e-mails.
+  // Loading takes a quarter of a second, so it happens only when an e-mail arrives.
   const { simpleParser } = await import('mailparser')
   const mail = await simpleParser(message, {
     ...{ skipTextToHtml: true, skipImageLinks: true, skipTextLinks: true },
@@ -55,7 +58,7 @@ export async function readEmail(message: Buffer): Promise<Email> {
   }) as Email
 }
 
-/** Read here: of a date that is none the library makes the time at which it was read. */
+/** The date of a message; null if it is invalid. The library would return the current time. */
 function dateOf(line: string | undefined): string | null {
   const time = Date.parse(line?.slice(line.indexOf(':') + 1) ?? '')
   return Number.isNaN(time) ? null : new Date(time).toISOString()

@@ -7,9 +7,9 @@ import { cleanText, cleanValue, cutText } from '../../platform/clean-text.ts'
 import { asText, fill, hasPlace, onlyPlace, valueAt, type DeliveryView } from './paths.ts'
 
 /**
- * What an agent is asked about a delivery. A text becomes one message of the user in which everything that came from outside stands
- * between marks that the sender cannot know, and which says that it is data. An object, for an agent with an `input_schema`, has
- * the values as they are: its form says what is data.
+ * The input of the task for a delivery. A text becomes one message of the user, in which all external data stands
+ * between marks that the sender cannot guess, with a note that it is data. An object, for an agent with an
+ * `input_schema`, has the values unchanged, because its structure shows what is data.
  */
 export function renderInput(
   template: string | Record<string, unknown> | null,
@@ -27,7 +27,7 @@ export function renderInput(
   return cutText(`${note}\n\n${filled}`, taskBounds.input - 100)
 }
 
-/** The mark of a delivery: no sender can know it. */
+/** The mark of a delivery, which a sender cannot guess. */
 export function markOf(delivery_id: string): string {
   return createHash('sha256').update(`mark ${delivery_id}`).digest('hex').slice(0, 8)
 }
@@ -40,7 +40,10 @@ function bounded(text: string): string {
   return cutText(cleanText(text), triggerBounds.value)
 }
 
-/** A text that is one place gets the value as it is, with its type; in others it is put as text. */
+/**
+ * A text that consists of one placeholder becomes the value with its type; in other texts the value is inserted as
+ * text.
+ */
 function renderObject(template: Record<string, unknown>, view: DeliveryView): Record<string, unknown> {
   const render = (value: unknown): unknown => {
     if (typeof value === 'string') {
@@ -59,7 +62,7 @@ function boundedValue(value: unknown): unknown {
   return typeof value === 'string' ? bounded(value) : cleanValue(value)
 }
 
-/** Without members for which a delivery has nothing. */
+/** Renders the members, and drops those without a value. */
 function members(of: Record<string, unknown>, render: (value: unknown) => unknown): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(of).flatMap(([name, value]) => {
@@ -69,10 +72,10 @@ function members(of: Record<string, unknown>, render: (value: unknown) => unknow
   )
 }
 
-/** The key of the thread of a delivery; null where it has none. A long one stands as its hash. */
+/** The thread key of a delivery; null if it has none. A long key is replaced by its hash. */
 export function renderThreadKey(template: string | null, view: DeliveryView): string | null {
   if (template === null) return null
-  // A key of which every part is missing is none: deliveries that have nothing in common share no thread.
+  // Without any value there is no key, so that unrelated deliveries do not share a thread.
   let isEmpty = hasPlace(template)
   const key = fill(template, view, (value) => {
     const text = asText(value)
@@ -82,7 +85,7 @@ export function renderThreadKey(template: string | null, view: DeliveryView): st
   return isEmpty ? null : shortened(key)
 }
 
-/** An identifier of a delivery or a thread that is short enough to be a key. */
+/** An identifier as a key; a long one is replaced by its hash. */
 export function shortened(text: string): string {
   const clean = cleanText(text).trim()
   if (clean.length <= triggerBounds.thread_key) return clean

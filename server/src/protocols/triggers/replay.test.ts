@@ -20,7 +20,7 @@ const taskOf: TriggerWorld['taskOf'] = (...given) => world.taskOf(...given)
 const tasksOf: TriggerWorld['tasksOf'] = (...given) => world.tasksOf(...given)
 
 describe('a paused trigger', () => {
-  it('a paused trigger keeps what comes and starts nothing, until it is replayed', async () => {
+  it('a paused trigger stores deliveries and starts tasks only when they are replayed', async () => {
     const trigger = await make()
     await act(trigger.id, 'pause')
     const { status, body } = await post(trigger.url, signed(secret, { n: 1 }))
@@ -33,7 +33,7 @@ describe('a paused trigger', () => {
 })
 
 describe('a replay', () => {
-  it('a replay is another delivery with the same bytes and headers, by what the trigger says now, as a task of who asks', async () => {
+  it('a replay is a new delivery of the same bytes with the current trigger settings, as a task of the calling user', async () => {
     const filter = [{ path: 'headers.x-kind', op: 'eq', value: 'a' }]
     const trigger = await make({ filter, input: 'First: {{body.n}}', dedupe: 'body.n' })
     const sent = signed(secret, { n: 1 }, { 'x-kind': 'b' })
@@ -48,7 +48,7 @@ describe('a replay', () => {
     const task = await taskOf(body.task_id)
     assert.match(task.input, /Now: <data-\w{8}>1<\/data-\w{8}> <data-\w{8}>b</)
     assert.equal(task.created_by, test.owner.user_id)
-    // It takes no key, so it repeats nothing.
+    // A replay claims no key, so it is never a duplicate.
     const twice = await act(trigger.id, `deliveries/${first.delivery_id}/replay`)
     assert.equal(twice.body.status, 'accepted')
     assert.equal((await post(trigger.url, sent)).body.status, 'duplicate')
@@ -88,7 +88,7 @@ describe('a replay', () => {
 })
 
 describe('a test', () => {
-  it('a test tells what would become of a sample, and starts a real task where that is asked for', async () => {
+  it('a test of a trigger previews a sample, and starts a real task without preview', async () => {
     const trigger = await make({
       filter: [{ path: 'body.action', op: 'eq', value: 'opened' }],
       ...{ input: 'Sort {{body.title}}', thread_key: '{{body.title}}' },
@@ -109,7 +109,7 @@ describe('a test', () => {
     assert.deepEqual([row.id, row.is_test], [real.delivery_id, true])
     const whole = await world.deliveryOf(trigger.id, row.id)
     assert.deepEqual(JSON.parse(whole.payload), sample)
-    // A sample takes no key: the real one is not its repetition.
+    // A sample claims no key, so the real delivery is not a duplicate.
     assert.equal((await post(trigger.url, signed(secret, JSON.stringify(sample)))).body.status, 'accepted')
   })
 })

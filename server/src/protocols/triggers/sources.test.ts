@@ -28,7 +28,7 @@ describe('a source', () => {
   }
   const makeFor = (source: string, more: object = {}) => make({ source, hmac: undefined, ...more })
 
-  it('github signs with SHA-256, and its deliveries have identifiers; a ping is no news', async () => {
+  it('GitHub deliveries are signed with SHA-256 and have ids, and a ping starts no task', async () => {
     const trigger = await makeFor('github')
     const body = '{"action":"opened"}'
     const headers = {
@@ -47,7 +47,7 @@ describe('a source', () => {
     assert.equal((await post(trigger.url, { body, headers: bad })).status, 401)
   })
 
-  it('slack is answered 200 with the challenge, starts a task for an event, and none for what its own bot said', async () => {
+  it('Slack gets the challenge with status 200, and its events start tasks, except those of its own bot', async () => {
     const trigger = await makeFor('slack', { input: '{{body.event.text}}', thread_key: '{{body.event.channel}}' })
     const challenge = await post(trigger.url, slack({ type: 'url_verification', challenge: 'abc' }))
     assert.deepEqual([challenge.status, challenge.body], [200, { challenge: 'abc' }])
@@ -72,7 +72,7 @@ describe('a source', () => {
       assert.deepEqual([reply.status, reply.body.status], [200, 'filtered'], event_id)
     }
     assert.equal((await deliveriesOf(trigger.id))[0].reason, 'own_message')
-    // What another bot says is news.
+    // Messages of other bots start tasks.
     const other = { ...event, bot_id: 'B2', app_id: 'A2' }
     assert.equal(
       (await post(trigger.url, slack({ ...content, event_id: 'Ev5', event: other }))).body.status,
@@ -81,7 +81,7 @@ describe('a source', () => {
     assert.equal((await post(trigger.url, slack({ ...content, event_id: 'Ev6' }, now() - 301))).status, 401)
   })
 
-  it('stripe, linear, gitlab, a token and Standard Webhooks recognize a repeated delivery', async () => {
+  it('repeated deliveries of Stripe, Linear, GitLab, a token source and Standard Webhooks are recognized', async () => {
     const body = JSON.stringify({ id: 'evt_1', webhookTimestamp: Date.now() })
     const at = now()
     const when = new Date()
@@ -122,7 +122,7 @@ describe('a source', () => {
     }
   })
 
-  it('email is a message as it came: a task in the thread of its conversation, and none for an automatic reply', async () => {
+  it('an e-mail starts a task in the thread of its conversation, and an automatic reply starts none', async () => {
     const trigger = await makeFor('email', {
       ...{ input: '{{body.from}} wrote about {{body.subject}}: {{body.text}}', thread_key: '{{body.conversation_id}}' },
     })
@@ -149,14 +149,14 @@ describe('a source', () => {
     assert.equal((await deliveriesOf(trigger.id))[0].reason, 'automatic_reply')
     const forged = { ...mail('4@example.com'), headers: { 'content-type': 'message/rfc822' } }
     assert.equal((await post(trigger.url, forged)).status, 401)
-    // A sample may be a whole message too, and a replay reads it again.
+    // A sample may be a whole message too, and a replay parses it again.
     const { body: tested } = await act(trigger.id, 'test', { sample: mail('5@example.com').body, preview: true })
     assert.match(tested.input, />It squeaks\.</)
     const replayed = await act(trigger.id, `deliveries/${first.body.delivery_id}/replay`)
     assert.equal((await taskOf(replayed.body.task_id)).thread_id, task.thread_id)
   })
 
-  it('linear is refused when its body was signed long ago, or says no time', async () => {
+  it('a Linear delivery with an old or missing timestamp is refused', async () => {
     const trigger = await makeFor('linear')
     for (const content of [{ webhookTimestamp: Date.now() - 301_000 }, { webhookTimestamp: 'now' }, {}, 'text']) {
       const body = JSON.stringify(content)

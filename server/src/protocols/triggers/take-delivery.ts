@@ -28,45 +28,45 @@ import {
 } from './triggers.queries.ts'
 import type { Received } from './verify.ts'
 
-/** On behalf of whom a delivery is taken. */
+/** On whose behalf a delivery is accepted. */
 export interface TakenBy {
   user_id: string
-  /** The credential whose budgets its task spends: the trigger itself, or that of the person who replays. */
+  /** The credential whose budgets the task uses: the trigger, or the credential of the person who replays. */
   credential_id: string
   request_id: string
-  /** As the sender names itself. */
+  /** Name of the sender's client. */
   client: string
 }
 
-/** A genuine delivery, parsed. */
+/** An authenticated and parsed delivery. */
 export interface Delivery extends Received {
   id: string
   parsed: unknown
 }
 
-/** What is special about this taking. */
+/** Options of accepting a delivery. */
 export interface Taking {
-  /** Whether one that came before is taken once more, also while the trigger is paused. */
+  /** Whether to accept a delivery even if it is a duplicate or the trigger is paused. */
   isAgain: boolean
   is_test?: boolean
   replay_of?: string
 }
 
-/** What became of a delivery. */
+/** Result of a delivery. */
 export interface Taken {
   delivery_id: string
   task_id: string | null
   status: (typeof triggerOutcomes)[number]
 }
 
-/** What a trigger makes of a delivery, before anything is stored. */
+/** The decision on a delivery before anything is stored. */
 export interface Decided {
   reason: FilteredReason | null
   view: DeliveryView
   thread_key: string | null
 }
 
-/** Whether a delivery is for the agent, and what of it counts. Reads nothing but the two. */
+/** Decides whether a delivery starts a task, and with what input. Pure. */
 export function decide(trigger: TriggerRow, delivery: Delivery, { isAgain }: Pick<Taking, 'isAgain'>): Decided {
   const { id, name, source } = trigger
   const view: DeliveryView = {
@@ -82,7 +82,9 @@ export function decide(trigger: TriggerRow, delivery: Delivery, { isAgain }: Pic
   return { reason, view, thread_key: renderThreadKey(trigger.thread_key, view) }
 }
 
-/** Deliveries of a source that are no news: that of a sender that tries the address, or what the agent itself has said. */
+/**
+ * Why the source's deliveries are ignored: tests of the address, messages of the agent itself, and automatic replies.
+ */
 function reasonOfSource({ source }: TriggerRow, view: DeliveryView): FilteredReason | null {
   const { body, headers } = view
   if (source === 'github' && headers['x-github-event'] === 'ping') return 'ping'
@@ -91,7 +93,7 @@ function reasonOfSource({ source }: TriggerRow, view: DeliveryView): FilteredRea
   return null
 }
 
-/** Whether an event of Slack is about what the app itself did: by its identifier, or as the user that its bot is. */
+/** Whether a Slack event is about an action of the app itself, by app id or by the user of its bot. */
 function isOwnMessage(body: unknown): boolean {
   if (!isObject(body) || !isObject(body['event'])) return false
   const { event, api_app_id, authorizations } = body
@@ -104,7 +106,7 @@ function isOwnMessage(body: unknown): boolean {
   return typeof event['user'] === 'string' && bots.some((one) => isObject(one) && one['user_id'] === event['user'])
 }
 
-/** The key that tells a repetition of a delivery, and for how long. */
+/** The key that detects duplicates of a delivery, and how long it is valid. */
 export function keyOf(trigger: TriggerRow, { body }: Received, view: DeliveryView) {
   const path = trigger.dedupe ?? sourceDefinitions[trigger.source].dedupe
   const sender_id = path === null ? '' : shortened(asText(valueAt(view, path)))
@@ -115,8 +117,8 @@ export function keyOf(trigger: TriggerRow, { body }: Received, view: DeliveryVie
 }
 
 /**
- * Lets the thread for schemas judge the object that a delivery becomes by the schema of its agent: before its transaction, because it
- * may take its time.
+ * Validates the input object of a delivery in the schema thread, before the transaction, because validation may be
+ * slow.
  */
 export async function judgeDelivery(sql: Sql, trigger: TriggerRow, delivery: Delivery, taking: Taking): Promise<void> {
   if (!isObject(trigger.input)) return
@@ -128,10 +130,10 @@ export async function judgeDelivery(sql: Sql, trigger: TriggerRow, delivery: Del
 }
 
 /**
- * Takes a delivery in the caller's transaction: what it started or answered, and that it came, are stored together. One that came
- * before is known by its key and starts nothing. Throws 404 where the trigger is gone, 409 `agent_not_running` where its agent takes no
- * tasks, 429 where too many wait, and 400 where the agent does not take such an input; then nothing is stored, so that the sender may
- * try again.
+ * Accepts a delivery in the caller's transaction, which stores the delivery together with its task or message. A
+ * duplicate is recognized by its key and starts nothing. Throws 404 if the trigger was deleted, 409
+ * `agent_not_running` if the agent accepts no tasks, 429 if too many tasks are queued, and 400 if the input is
+ * invalid for the agent. Then nothing is stored, so that the sender can retry.
  */
 export async function takeDelivery(
   tx: Sql,
@@ -174,7 +176,10 @@ interface Given {
   by: TakenBy
 }
 
-/** Answers the task that waits in the delivery's thread, where the trigger does that; else starts one. */
+/**
+ * Sends a message to the task that waits in the delivery's thread, if the trigger has the action `message`; otherwise
+ * starts a task.
+ */
 async function give(
   tx: Sql,
   engine: Context['engine'],
@@ -185,7 +190,7 @@ async function give(
   if (trigger.action === 'message' && thread_id !== null && typeof input === 'string') {
     const waiting = await findWaiting(tx, thread_id, ['input'])
     const sent = waiting && (await engine.sendMessage(tx, waiting.id, { content: input, user_id: by.user_id }))
-    // One that has ended meanwhile does not read it.
+    // A task that has ended in the meantime cannot read the message.
     if (sent?.outcome === 'sent') return { task_id: waiting!.id, thread_id }
   }
   requireInput(agent.config, input)
@@ -200,7 +205,7 @@ async function give(
   return { task_id: id, thread_id }
 }
 
-/** The thread of a key, made on first use. */
+/** The thread of a key; created on first use. */
 async function threadOf(tx: Sql, trigger: TriggerRow, key: string, by: TakenBy): Promise<string> {
   const { id: trigger_id, project_id, agent_id } = trigger
   const known = await findThread(tx, trigger_id, key)
@@ -208,15 +213,15 @@ async function threadOf(tx: Sql, trigger: TriggerRow, key: string, by: TakenBy):
   const id = newId('thread')
   await insertDoorThread(tx, { id, project_id, agent_id, created_by: by.user_id })
   const thread_id = await nameThread(tx, { trigger_id, key, thread_id: id })
-  // Another delivery made it at the same time.
+  // Another delivery created it at the same time.
   if (thread_id !== id) await deleteDoorThread(tx, id)
   return thread_id
 }
 
-/** Headers that prove or authenticate a request: a reader of a delivery must not be able to send one. */
+/** Headers that authenticate a request. They are not stored, so that a reader of a delivery cannot forge one. */
 const provingHeaders = ['authorization', 'proxy-authorization', 'cookie', 'webhook-signature', 'x-hub-signature']
 
-/** What is kept of the headers: all but those that prove something. */
+/** The headers for storage, without those that authenticate. */
 export function keptHeaders(
   { source, hmac }: Pick<TriggerRow, 'source' | 'hmac'>,
   headers: Readonly<Record<string, string>>,

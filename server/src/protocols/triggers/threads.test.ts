@@ -18,7 +18,7 @@ const taskOf: TriggerWorld['taskOf'] = (...given) => world.taskOf(...given)
 const tasksOf: TriggerWorld['tasksOf'] = (...given) => world.tasksOf(...given)
 
 describe('deliveries of one key', () => {
-  it('deliveries of one key go on in one thread, made once however many come at once', async () => {
+  it('concurrent deliveries with one key create one thread and continue it', async () => {
     const own = await makeAgent()
     const trigger = await make({ agent_id: own, thread_key: '{{body.repo}}#{{body.issue}}' })
     const replies = await Promise.all(
@@ -34,7 +34,7 @@ describe('deliveries of one key', () => {
     const [count] = await test.sql<{ threads: number }>`
       select count(*) as threads from thread where agent_id = ${own}`
     assert.equal(count!.threads, 2)
-    // A thread that is deleted is made anew.
+    // A deleted thread is created again.
     await eventually(async () =>
       (await Promise.all(replies.map(({ body }) => taskOf(body.task_id)))).every(
         ({ status }) => status === 'completed',
@@ -45,7 +45,7 @@ describe('deliveries of one key', () => {
     assert.notEqual((await taskOf(anew.task_id)).thread_id, threads[0])
   })
 
-  it('deliveries of one key answer the task that waits for input there, and start one where none waits', async () => {
+  it('a delivery answers the task of its thread that waits for input, or starts one if none waits', async () => {
     const steps = [
       { tool_calls: [{ name: 'request_input', arguments: { question: 'Which door?' } }] },
       { text: 'So: {{tool_result}}' },
@@ -60,7 +60,7 @@ describe('deliveries of one key', () => {
       (await post(trigger.url, signed(secret, { channel, text }))).body
     const first = await say('a', 'Fix the door.')
     await eventually(async () => (await taskOf(first.task_id)).wait?.reason === 'input')
-    // Another channel is another conversation.
+    // Another channel is another thread.
     const other = await say('b', 'Fix the window.')
     assert.notEqual(other.task_id, first.task_id)
     const answered = await say('a', 'The green one.')
@@ -71,13 +71,13 @@ describe('deliveries of one key', () => {
     })
     assert.match(done.output.content, /untrusted data.*The green one\./s)
     assert.equal((await tasksOf(trigger.id)).length, 2)
-    // Nothing waits there any more.
+    // No task of the thread waits now.
     const third = await say('a', 'And another one.')
     assert.ok(![first.task_id, other.task_id].includes(third.task_id))
     assert.equal((await taskOf(third.task_id)).thread_id, done.thread_id)
   })
 
-  it('deliveries of one key approve nothing: a task that waits for an approval goes on waiting, and what came is another task behind it', async () => {
+  it('a delivery does not resolve an approval, and its task waits behind the waiting one', async () => {
     const steps = [{ tool_calls: [{ name: 'current_time', arguments: {} }] }, { text: 'Done.' }]
     const asks = await makeAgent({
       ...{ model: 'builtin/script', tools: ['current_time'], tool_policies: { current_time: 'ask' } },

@@ -8,7 +8,7 @@ import { jsonb, type Sql } from '../../platform/postgres/database.ts'
 import { isId } from '../../platform/ids.ts'
 import type { HmacSettings } from './verify.ts'
 
-/** A trigger as it is kept, without its secrets. */
+/** The row of a trigger, without its secrets. */
 export interface TriggerRow {
   id: string
   project_id: number
@@ -41,7 +41,7 @@ export interface TriggerRow {
   updated_at: string
 }
 
-/** What its owner says of a trigger. */
+/** The members of a trigger that users set. */
 export type TriggerContent = Pick<
   TriggerRow,
   | 'name'
@@ -57,7 +57,7 @@ export type TriggerContent = Pick<
   | 'metadata'
 >
 
-/** Names a trigger by its own and its project's identifier: another project's does not exist. */
+/** Key of a trigger within its project. */
 export interface TriggerKey {
   id: string
   project_id: number
@@ -71,12 +71,14 @@ const columns = (sql: Sql) => sql.fragment`
   case when t.previous_address_until > now() then t.previous_address_until end as previous_url_expires_at,
   t.created_by, t.created_at, t.updated_at`
 
-/** A trigger as it is answered. */
+/** A trigger in a response. */
 export function triggerView(row: TriggerRow) {
   return { ...row, project_id: projectId(row.project_id) }
 }
 
-/** A trigger of a project; throws 404 for a missing one. With `lock` it cannot change for the rest of the transaction. */
+/**
+ * A trigger of a project; throws 404 if it does not exist. With `lock` its row is locked until the transaction ends.
+ */
 export async function requireTrigger(sql: Sql, key: TriggerKey, { lock = false } = {}): Promise<TriggerRow> {
   const [row] = isId('trig', key.id)
     ? await sql.run<TriggerRow>(sql.fragment`
@@ -91,7 +93,7 @@ export function triggerNotFound(id: string): Problem {
   return notFound('trigger_not_found', 'trigger', id)
 }
 
-/** A page of a project's triggers, the newest first, and how many there are. */
+/** A page of a project's triggers, newest first, and their total number. */
 export async function listTriggers(
   sql: Sql,
   filter: {
@@ -113,13 +115,13 @@ export async function listTriggers(
   return { triggers, total: count?.total ?? 0 }
 }
 
-/** What proves deliveries to a trigger, as it is kept: a hash and an encrypted text. */
+/** Stored secrets of a trigger: the hash of its address and its encrypted secret. */
 export interface StoredProof {
   address_hash: Buffer
   secret: Buffer
 }
 
-/** Keeps a new trigger, active. One more than a project may have is `resource_conflict`. */
+/** Inserts an active trigger. Throws `resource_conflict` if the project has too many. */
 export async function insertTrigger(
   sql: Sql,
   trigger: TriggerContent & TriggerKey & Pick<TriggerRow, 'agent_id' | 'source' | 'created_by'> & StoredProof,
@@ -135,7 +137,7 @@ export async function insertTrigger(
       ${jsonb(metadata)}::jsonb, ${address_hash}::bytea, ${secret}::bytea, ${created_by}
     where (select count(*) from trigger where project_id = ${project_id}) < ${triggersMax}
     returning ${columns(sql)}`
-  // Removed since it was looked up.
+  // The project or agent was deleted since it was looked up.
   const missingParents: ConstraintAnswers = {
     trigger_agent_id_fkey: () => notFound('agent_not_found', 'agent', agent_id),
   }
@@ -144,7 +146,7 @@ export async function insertTrigger(
   throw new Problem(
     'resource_conflict',
     { resource_type: 'project', resource_id: projectId(project_id) },
-    { message: `A project has ${triggersMax} triggers at most.` },
+    { message: `A project may have at most ${triggersMax} triggers.` },
   )
 }
 
@@ -158,7 +160,7 @@ export async function updateTrigger(tx: Sql, { id }: TriggerKey, content: Trigge
     where id = ${id}`
 }
 
-/** Replaces the secret of a locked trigger; the one before is good too for a while. */
+/** Replaces the secret of a locked trigger; the previous one stays valid for a while. */
 export async function replaceSecret(
   tx: Sql,
   { id }: TriggerKey,
@@ -172,7 +174,7 @@ export async function replaceSecret(
     where id = ${id}`
 }
 
-/** Replaces the address of a locked trigger; the one before is good too for a while. */
+/** Replaces the address of a locked trigger; the previous one stays valid for a while. */
 export async function replaceAddress(
   tx: Sql,
   { id }: TriggerKey,
@@ -186,7 +188,7 @@ export async function replaceAddress(
     where id = ${id}`
 }
 
-/** Moves a locked trigger into a state. */
+/** Sets the state of a locked trigger. */
 export async function moveTrigger(tx: Sql, { id }: TriggerKey, status: TriggerRow['status']): Promise<void> {
   await tx`
     update trigger set status = ${status}, updated_at = greatest(now(), updated_at + interval '1 millisecond') where id = ${id}`
@@ -196,17 +198,17 @@ export async function deleteTrigger(sql: Sql, { id }: TriggerKey): Promise<boole
   return (await sql`delete from trigger where id = ${id} returning id`).length > 0
 }
 
-/** A trigger as a request to its address finds it. */
+/** A trigger that was found by its address. */
 export interface FoundTrigger extends TriggerRow {
   org_id: string
-  /** What its owner may do in the organization now; null where the owner is no member any more. */
+  /** Current role of its owner in the organization; null if the owner is no longer a member. */
   role: Role | null
   secret: Buffer
-  /** Null where none is good any more. */
+  /** The previous secret; null if it is no longer valid. */
   previous_secret: Buffer | null
 }
 
-/** The trigger of an address that is good, by the hash of its secret part. */
+/** The trigger of a valid address, by the hash of its secret part. */
 export async function findByAddress(sql: Sql, hash: Buffer): Promise<FoundTrigger | undefined> {
   const [row] = await sql.run<FoundTrigger>(sql.fragment`
     select ${columns(sql)}, p.org_id, m.role, t.secret,
@@ -218,7 +220,10 @@ export async function findByAddress(sql: Sql, hash: Buffer): Promise<FoundTrigge
   return row
 }
 
-/** The agent of a trigger as creating a task needs it; it cannot be moved or removed for the rest of the transaction. */
+/**
+ * Locks the agent of a trigger, so that it cannot change its state or be deleted until the transaction ends, and
+ * returns what creating a task needs.
+ */
 export async function lockAgent(
   tx: Sql,
   agent_id: string,
@@ -231,7 +236,7 @@ export async function lockAgent(
   return row
 }
 
-/** What the agent of a trigger takes, and whose it is. */
+/** Configuration and organization of a trigger's agent. */
 export async function findAgentOf(
   sql: Sql,
   { agent_id }: Pick<TriggerRow, 'agent_id'>,
@@ -242,12 +247,12 @@ export async function findAgentOf(
   return row
 }
 
-/** Keeps a trigger from being deleted until the end of the transaction; false where it is gone. */
+/** Prevents the deletion of a trigger until the transaction ends. Returns false if it was deleted. */
 export async function holdTrigger(tx: Sql, id: string): Promise<boolean> {
   return (await tx`select 1 from trigger where id = ${id} for key share`).length > 0
 }
 
-/** Notes what became of a delivery. */
+/** Counts the result of a delivery on its trigger. */
 export async function noteDelivery(
   tx: Sql,
   id: string,
@@ -260,7 +265,7 @@ export async function noteDelivery(
     where id = ${id}`
 }
 
-/** Notes why a genuine delivery could not be taken. */
+/** Stores why an authenticated delivery could not be accepted. */
 export async function noteError(sql: Sql, id: string, { code, message }: { code: string; message: string }) {
   await sql`
     update trigger set last_error = jsonb_build_object('code', ${code}::text, 'message', ${message}::text,
@@ -268,10 +273,10 @@ export async function noteError(sql: Sql, id: string, { code, message }: { code:
     where id = ${id}`
 }
 
-/** Hours between two entries of the audit log about refused requests. */
+/** Minimum interval between audit log entries about refused requests. */
 const recordEvery_hours = 1
 
-/** Counts a request that did not prove itself. Tells whether it is to be written into the audit log: once an hour. */
+/** Counts a request that failed authentication. Returns whether to write an audit log entry: once an hour. */
 export async function noteRefusal(tx: Sql, id: string): Promise<boolean> {
   const [row] = await tx<{ is_due: boolean }>`
     update trigger t set refused = t.refused + 1, last_refused_at = now(),

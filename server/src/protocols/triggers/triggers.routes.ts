@@ -33,7 +33,7 @@ import {
   type TriggerRow,
 } from './triggers.queries.ts'
 
-/** Triggers: what people decide about them. */
+/** Routes that create, read and change triggers. */
 export function triggerRoutes(app: FastifyInstance, http: HttpContext, context: Context): void {
   const { secrets } = context
 
@@ -119,7 +119,7 @@ export function triggerRoutes(app: FastifyInstance, http: HttpContext, context: 
     run: ({ sql, loaded, actor }) =>
       sql.begin(async (tx) => {
         const deleted = await deleteTrigger(tx, loaded)
-        // Of two that delete it one finds nothing any more.
+        // A concurrent request may have deleted it.
         if (!deleted) await requireTrigger(tx, loaded)
         else await recordAudit(tx, actor, { action: 'trigger.deleted', ...auditKey(loaded), before: audited(loaded) })
         return { message: 'Trigger deleted', trigger_id: loaded.id }
@@ -166,7 +166,7 @@ async function move(tx: Sql, key: TriggerRow, status: TriggerRow['status'], acto
   return { message: status === 'paused' ? 'Trigger paused' : 'Trigger resumed', trigger_id: row.id, status }
 }
 
-/** A trigger as the audit log compares it: what people decide about it, without what became of its deliveries. */
+/** The members of a trigger for the audit log: those that users set, without counts of deliveries. */
 function audited(row: TriggerRow) {
   const { id, agent_id, name, status, source, hmac, filter, input, thread_key, action, dedupe } = row
   const { priority, timeout_seconds, budget, metadata, created_by, created_at } = row
@@ -186,7 +186,7 @@ type Change = { [Key in keyof TriggerContent]?: TriggerContent[Key] | undefined 
 
 const merged = Type.Object({ budget: TaskBudget, metadata: MetadataInput })
 
-/** A trigger with what a body changes; what is merged must keep its bounds as a whole. */
+/** The content of a trigger after a change. Merged members must respect their bounds as a whole. */
 function changed(before: TriggerRow, body: Change): TriggerContent {
   const given = Object.fromEntries(Object.entries(body).filter(([, value]) => value !== undefined)) as Change
   const content = {
@@ -201,7 +201,7 @@ function changed(before: TriggerRow, body: Change): TriggerContent {
   return content
 }
 
-/** Throws 400 where members of a trigger do not go together. `config` is the agent's, where the input has to suit it. */
+/** Throws 400 if members of a trigger are inconsistent. With the agent's `config`, the input must also match it. */
 function requireContent(
   source: TriggerSource,
   content: TriggerContent,
@@ -212,15 +212,16 @@ function requireContent(
   const add = (field: string, message: string, code: Issue['code'] = 'invalid_format') =>
     void issues.push({ field, message, code })
   if (source === 'hmac' && !hmac) add('hmac', 'is required for this source', 'required')
-  if (hmac && source !== 'hmac' && source !== 'email') add('hmac', `is decided by the source ${source}`)
+  if (hmac && source !== 'hmac' && source !== 'email')
+    add('hmac', `is not allowed, because the source ${source} defines it`)
   if (action === 'message' && thread_key === null)
-    add('thread_key', 'is required for the action message: it names the thread whose task is answered', 'required')
+    add('thread_key', 'is required for the action message, because it selects the thread', 'required')
   const bad = (thread_key === null ? undefined : badPlace(thread_key)) ?? undefined
-  if (bad !== undefined) add('thread_key', `has a place that names nothing of a delivery: ${bad}`)
+  if (bad !== undefined) add('thread_key', `has an invalid placeholder: ${bad}`)
   const badInput = textsOf(input)
     .map(badPlace)
     .find((found) => found !== undefined)
-  if (badInput !== undefined) add('input', `has a place that names nothing of a delivery: ${badInput}`)
+  if (badInput !== undefined) add('input', `has an invalid placeholder: ${badInput}`)
   filter.forEach((condition, at) => {
     const fault = conditionFault(condition)
     if (fault !== undefined) add(`filter[${at}].value`, fault, condition.value === undefined ? 'required' : undefined)
@@ -234,21 +235,24 @@ function requireContent(
   if (first) throw invalid(first, ...others)
 }
 
-/** Every text within a template. */
+/** All texts in a template. */
 function textsOf(template: unknown): string[] {
   if (typeof template === 'string') return [template]
   return typeof template === 'object' && template !== null ? Object.values(template).flatMap(textsOf) : []
 }
 
-/** Returns a new secret where none is given and the source lets us make it. Throws 400 where it has to be given, or cannot be used. */
+/**
+ * Returns a new secret if none is given and the service may generate it. Throws 400 if it must be given, or is
+ * invalid.
+ */
 function requireSecret(source: TriggerSource, given: string | undefined): string | undefined {
   if (given === undefined) {
     if (!sourceDefinitions[source].secret_given) return newSecret(source)
-    const message = `is required: ${sourceDefinitions[source].sender} makes it and shows it in its settings`
+    const message = `is required: ${sourceDefinitions[source].sender} creates it and shows it in its settings`
     throw invalid({ field: 'secret', message, code: 'required' })
   }
   if (source === 'standard_webhooks' && !isStandardSecret(given))
-    throw invalid({ field: 'secret', message: 'must be whsec_ and base64', code: 'invalid_format' })
+    throw invalid({ field: 'secret', message: 'must be whsec_ followed by base64', code: 'invalid_format' })
   return undefined
 }
 
@@ -264,7 +268,7 @@ function loadProject({ sql, params, principal }: Loading) {
   return requireProject(sql, params.project_id!, principal)
 }
 
-/** The trigger that a path names. */
+/** The trigger of a path; throws 404 if it does not exist. */
 export async function loadTrigger(loading: Loading): Promise<TriggerRow> {
   const project = await loadProject(loading)
   return requireTrigger(loading.sql, { id: loading.params.trigger_id!, project_id: project.id })

@@ -38,7 +38,7 @@ const entriesOf = (target: string) =>
     select action, before, after, detail from audit where target = ${target} order by id`
 
 describe('a trigger', () => {
-  it('a trigger is created with an address of 256 bits, read, listed, and gone', async () => {
+  it('a trigger is created with an address of 256 bits, read, listed and deleted', async () => {
     const { url, id, created_at, updated_at, ...rest } = await make({ name: 'Cafe\u0301', secret })
     assert.match(id, /^trig_/)
     assert.match(url, new RegExp(`^${test.url}/hooks/[A-Za-z0-9_-]{43}$`))
@@ -65,7 +65,7 @@ describe('a trigger', () => {
     assert.equal((await post(url, signed(secret, {}))).status, 404)
   })
 
-  it('a trigger shows its address once, and its secret only where it was made here, also not in the audit log', async () => {
+  it('a trigger shows its address and generated secret once, and the audit log shows neither', async () => {
     const given = await make()
     assert.equal('secret' in given, false)
     const made = await make({ secret: undefined })
@@ -88,7 +88,7 @@ describe('a trigger', () => {
     }
   })
 
-  it('a trigger is answered again, with its address, to the same Idempotency-Key', async () => {
+  it('a repeated Idempotency-Key returns the trigger with its address again', async () => {
     const headers = { 'idempotency-key': 'once' }
     const body = { agent_id, name: 'twice', source: 'bearer' }
     const once = () => test.send('POST', `${project}/triggers`, { body, headers })
@@ -96,7 +96,7 @@ describe('a trigger', () => {
     assert.deepEqual([two.status, two.body], [201, one.body])
   })
 
-  it('a trigger is changed, member by member, and its budget and metadata are merged', async () => {
+  it('an update of a trigger changes given members and merges budget and metadata', async () => {
     const { id, updated_at } = await make({ metadata: { a: 1, b: 2 }, budget: { max_cost_usd: 2 } })
     const change = { name: 'other', filter: [{ path: 'body.a', op: 'exists' }], input: 'Look: {{body.a}}' }
     const { status, body } = await send('PUT', `/${id}`, {
@@ -117,7 +117,7 @@ describe('a trigger', () => {
     ])
   })
 
-  it('a trigger is paused and resumed, and answers the same where it is already', async () => {
+  it('pausing and resuming a trigger are idempotent', async () => {
     const { id } = await make()
     for (const [verb, state] of [
       ['pause', 'paused'],
@@ -136,7 +136,7 @@ describe('a trigger', () => {
     )
   })
 
-  it('a trigger has its changes in the audit log, with what was and what is', async () => {
+  it('changes of a trigger are in the audit log with old and new values', async () => {
     const { id } = await make({ name: 'before' })
     await send('PUT', `/${id}`, { name: 'after', secret: 'canary-another-secret' })
     await send('POST', `/${id}/rotate`, {})
@@ -151,7 +151,7 @@ describe('a trigger', () => {
     assert.equal(JSON.stringify(entries).includes('canary'), false)
   })
 
-  it('a trigger is another one than those of other projects and organizations', async () => {
+  it('triggers of other projects and organizations do not exist', async () => {
     const { id } = await make()
     const other = await test.send('POST', '/api/v1/projects', { body: { name: 'not-theirs' } })
     const stranger = (await makeKey(test, await makePerson(test), ['admin'])).key
@@ -177,7 +177,7 @@ describe('a trigger', () => {
     assert.deepEqual([wanted.status, wanted.body.error.code], [404, 'agent_not_found'])
   })
 
-  it('a trigger is for those who may change agents', async () => {
+  it('triggers require the permission to change agents', async () => {
     const { id } = await make()
     const { key } = await makeKey(test, ownerOf(test), ['tasks:write', 'agents:read'])
     for (const path of ['', `/${id}/pause`, `/${id}/rotate`, `/${id}/test`])
@@ -185,7 +185,7 @@ describe('a trigger', () => {
     assert.equal((await test.send('GET', `${project}/triggers/${id}`, { key })).status, 200)
   })
 
-  it('a trigger goes with its agent', async () => {
+  it('a trigger is deleted with its agent', async () => {
     const doomed = await makeAgent()
     const { id, url } = await make({ agent_id: doomed })
     assert.equal((await test.send('DELETE', `${project}/agents/${doomed}`)).status, 200)
@@ -199,31 +199,31 @@ describe('a trigger is refused', () => {
     ['an unknown source', { source: 'carrier_pigeon' }, 'source'],
     ['a short secret', { secret: 'too short' }, 'secret'],
     [
-      'a source whose sender makes the secret, without one',
+      'a missing secret of a source whose sender creates it',
       { source: 'slack', hmac: undefined, secret: undefined },
       'secret',
     ],
     [
-      'a secret that Standard Webhooks cannot have',
+      'an invalid secret for Standard Webhooks',
       { source: 'standard_webhooks', hmac: undefined, secret: 'not base64, at all' },
       'secret',
     ],
-    ['the source hmac without its form', { hmac: undefined }, 'hmac'],
-    ['a form for a source that has one', { source: 'github' }, 'hmac'],
-    ['a header that cannot be', { hmac: { header: 'no header' } }, 'hmac.header'],
+    ['the source hmac without hmac settings', { hmac: undefined }, 'hmac'],
+    ['hmac settings for a source that defines them', { source: 'github' }, 'hmac'],
+    ['an invalid header name', { hmac: { header: 'no header' } }, 'hmac.header'],
     ['an algorithm that is too weak', { hmac: { header: 'x', algorithm: 'md5' } }, 'hmac.algorithm'],
-    ['a place that names nothing', { input: 'Look: {{payload.a}}' }, 'input'],
-    ['a place that does not end', { input: 'Look: {{body.a' }, 'input'],
-    ['a key with such a place', { thread_key: '{{issue}}' }, 'thread_key'],
-    ['an object for an agent that takes texts', { input: { a: '{{body.a}}' } }, 'input'],
-    ['a message without a thread', { action: 'message' }, 'thread_key'],
-    ['a condition of another kind', { filter: [{ path: 'body.a', op: 'matches', value: '.*' }] }, 'filter[0].op'],
-    ['a list that is none', { filter: [{ path: 'body.a', op: 'in', value: 'opened' }] }, 'filter[0].value'],
+    ['an invalid placeholder', { input: 'Look: {{payload.a}}' }, 'input'],
+    ['an unterminated placeholder', { input: 'Look: {{body.a' }, 'input'],
+    ['an invalid placeholder in the thread key', { thread_key: '{{issue}}' }, 'thread_key'],
+    ['an object for an agent without an input schema', { input: { a: '{{body.a}}' } }, 'input'],
+    ['the action message without a thread key', { action: 'message' }, 'thread_key'],
+    ['an unknown operator', { filter: [{ path: 'body.a', op: 'matches', value: '.*' }] }, 'filter[0].op'],
+    ['a text in place of a list', { filter: [{ path: 'body.a', op: 'in', value: 'opened' }] }, 'filter[0].value'],
     ['a condition without a value', { filter: [{ path: 'body.a', op: 'eq' }] }, 'filter[0].value'],
-    ['an existence that is a text', { filter: [{ path: 'body.a', op: 'exists', value: 'no' }] }, 'filter[0].value'],
-    ['a condition on nothing of a delivery', { filter: [{ path: 'query.a', op: 'exists' }] }, 'filter[0].path'],
+    ['a text as the value of exists', { filter: [{ path: 'body.a', op: 'exists', value: 'no' }] }, 'filter[0].value'],
+    ['an invalid path of a condition', { filter: [{ path: 'query.a', op: 'exists' }] }, 'filter[0].path'],
     ['too many conditions', { filter: Array.from({ length: 21 }, () => ({ path: 'body.a', op: 'exists' })) }, 'filter'],
-    ['a path that is none', { dedupe: 'id' }, 'dedupe'],
+    ['an invalid path of dedupe', { dedupe: 'id' }, 'dedupe'],
   ] as const)
     it(`a trigger is refused for ${what}`, async () => {
       const reply = await create(more)
@@ -231,7 +231,7 @@ describe('a trigger is refused', () => {
       assert.equal(JSON.stringify(reply.body).includes('canary'), false)
     })
 
-  it('a trigger is refused for a text where its agent takes an object, and takes an object there', async () => {
+  it('a trigger of an agent with an input schema needs an object as input', async () => {
     const schema = { type: 'object', properties: { title: { type: 'string' } }, required: ['title'] }
     const typed = await makeAgent({ input_schema: schema })
     assert.deepEqual(errorOf(await create({ agent_id: typed })), [400, 'validation_error', 'input'])
@@ -240,14 +240,14 @@ describe('a trigger is refused', () => {
     const { body } = await post(url, signed(secret, { title: 'The door squeaks' }))
     const task = await test.send('GET', `${project}/tasks/${body.task_id}`)
     assert.deepEqual(task.body.input, { title: 'The door squeaks' })
-    // The sender and the owner of the trigger see what the agent does not take.
+    // Sender and owner of the trigger see the schema error.
     assert.deepEqual(errorOf(await post(url, signed(secret, { title: 7 }))), [400, 'validation_error', 'input.title'])
     assert.equal((await send('GET', `/${id}`)).body.last_error.code, 'validation_error')
   })
 })
 
 describe('a rotation', () => {
-  it('a rotation gives another address and secret, and leaves the ones before good for a while', async () => {
+  it('a rotation creates a new address and secret, and the previous ones stay valid for a while', async () => {
     const { id, url } = await make()
     const rotated = await send('POST', `/${id}/rotate`, { overlap_seconds: 3600 })
     assert.equal(rotated.status, 200, JSON.stringify(rotated.body))
@@ -269,7 +269,7 @@ describe('a rotation', () => {
     assert.deepEqual([body.previous_secret_expires_at, body.previous_url_expires_at], [null, null])
   })
 
-  it('a rotation without an overlap ends the ones before at once, and a second one those before the first', async () => {
+  it('a rotation without an overlap ends the previous ones immediately, and a second rotation ends the oldest ones', async () => {
     const { id, url } = await make()
     const once = (await send('POST', `/${id}/rotate`, { overlap_seconds: 0 })).body
     assert.equal((await post(url, signed(secret, {}))).status, 404)
@@ -282,7 +282,7 @@ describe('a rotation', () => {
     assert.equal((await post(twice.url, signed(thrice.secret, { n: 3 }))).status, 202)
   })
 
-  it('a rotation leaves the secret of a sender that makes it, unless another one is given', async () => {
+  it('a rotation keeps a secret that the sender created, unless a new one is given', async () => {
     const { id } = await make({ source: 'linear', hmac: undefined })
     const kept = (await send('POST', `/${id}/rotate`)).body
     assert.deepEqual(['secret' in kept, kept.previous_secret_expires_at], [false, null])
@@ -291,7 +291,7 @@ describe('a rotation', () => {
     assert.notEqual(given.previous_secret_expires_at, null)
   })
 
-  it('a rotation of the secret alone is a change of the trigger', async () => {
+  it('a new secret of a trigger is a change of the trigger', async () => {
     const { id, url } = await make()
     const { status } = await send('PUT', `/${id}`, { secret: 'canary-another-secret' })
     assert.equal(status, 200)

@@ -13,7 +13,7 @@ const seconds = Math.floor(now / 1000)
 const mac = (key: string, text: string | Buffer, algorithm = 'sha256') => createHmac(algorithm, key).update(text)
 const over = (lead: string, of = body) => Buffer.concat([Buffer.from(lead), of])
 
-/** How a source signs, by its own documentation: with a secret, at a time in seconds. */
+/** Signs like each source, according to its documentation: with a secret, at a time in seconds. */
 const sign: Record<string, (key: string, at: number, of?: Buffer) => Record<string, string>> = {
   github: (key, _at, of = body) => ({ 'x-hub-signature-256': `sha256=${mac(key, of).digest('hex')}` }),
   slack: (key, at, of = body) => ({
@@ -41,12 +41,12 @@ const ask = (
 
 for (const [source, signed] of Object.entries(sign))
   describe(`a delivery of ${source}`, () => {
-    it(`a delivery of ${source} is genuine with the secret, and with the one before it`, () => {
+    it(`a delivery of ${source} is authentic with the current and with the previous secret`, () => {
       assert.equal(ask(source, signed(secret, seconds)), undefined)
       assert.equal(ask(source, signed(other, seconds), { secrets: [secret, other] }), undefined)
     })
 
-    it(`a delivery of ${source} is refused with another secret, without a proof, and with half of one`, () => {
+    it(`a delivery of ${source} is refused with another secret, without a signature, and with a partial one`, () => {
       assert.match(ask(source, signed(other, seconds))!, /not match|is not the secret/)
       assert.match(ask(source, {})!, /no header/)
       for (const [name, value] of Object.entries(signed(secret, seconds))) {
@@ -57,18 +57,18 @@ for (const [source, signed] of Object.entries(sign))
     })
 
     if (!isToken.has(source))
-      it(`a delivery of ${source} is refused when a byte of its body is another one`, () => {
+      it(`a delivery of ${source} is refused if a byte of its body differs`, () => {
         const changed = Buffer.from(body)
         changed[5]! ^= 1
         assert.match(ask(source, signed(secret, seconds), { of: changed })!, /does not match/)
-        // The same JSON in other bytes is another body.
+        // The same JSON with other bytes is a different body.
         const written = Buffer.from(JSON.stringify(JSON.parse(body.toString())))
         assert.notEqual(written.toString(), body.toString())
         assert.match(ask(source, signed(secret, seconds), { of: written })!, /does not match/)
       })
 
     if (isStamped.has(source))
-      it(`a delivery of ${source} is refused when it was signed more than five minutes ago, or is of the future`, () => {
+      it(`a delivery of ${source} is refused if it was signed more than five minutes before or after now`, () => {
         for (const [away, isGenuine] of [
           [-300, true],
           [-301, false],
@@ -76,7 +76,7 @@ for (const [source, signed] of Object.entries(sign))
           [301, false],
         ] as const)
           assert.equal(ask(source, signed(secret, seconds + away)) === undefined, isGenuine, String(away))
-        // A new time over an old signature does not make it new.
+        // A new timestamp does not make an old signature valid.
         const old = signed(secret, seconds - 900)
         const renewed = Object.fromEntries(
           Object.entries(old).map(([name, value]) => [name, value.replaceAll(String(seconds - 900), String(seconds))]),
@@ -101,7 +101,7 @@ describe('a delivery by Standard Webhooks', () => {
     'webhook-signature': new Webhook(key).sign('msg_1', at, of.toString()),
   })
 
-  it('a delivery by Standard Webhooks is genuine with the secret, with the one before it, and with one signature of several', () => {
+  it('a Standard Webhooks delivery is authentic with the current or previous secret, and with one of several signatures', () => {
     assert.equal(ask('standard_webhooks', headersOf(secret)), undefined)
     assert.equal(ask('standard_webhooks', headersOf(other), { secrets: [secret, other] }), undefined)
     const headers = headersOf(secret)
@@ -109,7 +109,7 @@ describe('a delivery by Standard Webhooks', () => {
     assert.equal(ask('standard_webhooks', several), undefined)
   })
 
-  it('a delivery by Standard Webhooks is refused for another secret, body, identifier or time, and where something is missing', () => {
+  it('a Standard Webhooks delivery with another secret, body, id or timestamp, or with a missing header, is refused', () => {
     const headers = headersOf(secret)
     assert.match(ask('standard_webhooks', headersOf(other))!, /No matching signature/)
     assert.match(ask('standard_webhooks', headers, { of: Buffer.from('{}') })!, /No matching signature/)
@@ -122,7 +122,7 @@ describe('a delivery by Standard Webhooks', () => {
     }
   })
 
-  it('a delivery by Standard Webhooks is genuine whatever its body is, because nothing is parsed', () => {
+  it('a Standard Webhooks delivery is verified without parsing its body', () => {
     for (const text of ['', 'no JSON', '{"half":'])
       assert.equal(
         ask('standard_webhooks', headersOf(secret, new Date(), Buffer.from(text)), { of: Buffer.from(text) }),
@@ -134,7 +134,7 @@ describe('a delivery by Standard Webhooks', () => {
 describe('a signature in the form that a trigger says', () => {
   for (const algorithm of ['sha256', 'sha512', 'sha1'] as const)
     for (const encoding of ['hex', 'base64'] as const)
-      it(`a signature in the form that a trigger says is read as ${algorithm} in ${encoding}`, () => {
+      it(`a custom signature is verified with ${algorithm} in ${encoding}`, () => {
         const hmac = { header: 'X-Signature', algorithm, encoding, prefix: 'mac=' }
         const digest = mac(secret, body, algorithm)
         const headers = { 'x-signature': `mac=${digest.digest(encoding)}` }
@@ -143,13 +143,13 @@ describe('a signature in the form that a trigger says', () => {
         assert.match(ask('hmac', { 'x-signature': headers['x-signature'].slice(4) }, { hmac })!, /does not match/)
       })
 
-  it('a signature in the form that a trigger says is over the time and the body where a header has the time, in seconds or milliseconds', () => {
+  it('a custom signature with a timestamp header covers timestamp and body, in seconds or milliseconds', () => {
     const hmac = { header: 'X-Signature', timestamp_header: 'X-Time' }
     for (const time of [String(seconds), String(now)]) {
       const headers = { 'x-time': time, 'x-signature': mac(secret, over(`${time}.`)).digest('hex') }
       assert.equal(ask('hmac', headers, { hmac }), undefined)
       assert.match(ask('hmac', headers, { hmac, at: now + 301_000 })!, /more than 300 seconds/)
-      assert.match(ask('hmac', { 'x-signature': headers['x-signature'] }, { hmac })!, /when it was signed/)
+      assert.match(ask('hmac', { 'x-signature': headers['x-signature'] }, { hmac })!, /has no timestamp/)
     }
     assert.match(
       ask('hmac', { 'x-time': String(seconds), 'x-signature': mac(secret, body).digest('hex') }, { hmac })!,
@@ -157,7 +157,7 @@ describe('a signature in the form that a trigger says', () => {
     )
   })
 
-  it('a signature in the form that a trigger says proves an e-mail too, which is otherwise proved by a token', () => {
+  it('an e-mail is authenticated by a custom signature if configured, and otherwise by a token', () => {
     const hmac = { header: 'X-Signature' }
     assert.equal(ask('email', { 'x-signature': mac(secret, body).digest('hex') }, { hmac }), undefined)
     assert.equal(typeof ask('email', { authorization: `Bearer ${secret}` }, { hmac }), 'string')

@@ -7,7 +7,7 @@ import {
   type TriggerSource,
 } from '#contract/doors/trigger-sources.ts'
 
-/** The form of a signature, as a trigger has it for a source that leaves it open. */
+/** The signature settings of a trigger whose source does not define them. */
 export interface HmacSettings {
   header: string
   algorithm?: HmacTemplate['algorithm'] | undefined
@@ -16,26 +16,26 @@ export interface HmacSettings {
   timestamp_header?: string | undefined
 }
 
-/** What came to the address of a trigger. Names of headers are in lower case; the body is as it came. */
+/** A request to the address of a trigger, with lowercase header names and the raw body. */
 export interface Received {
   headers: Readonly<Record<string, string>>
   body: Buffer
 }
 
-/** How a trigger expects to be convinced. */
+/** How a trigger authenticates requests. */
 export interface Expected {
   source: TriggerSource
   hmac: HmacSettings | null
-  /** The current one, and one before it that is still good. */
+  /** The current secret, and the previous one while it is valid. */
   secrets: readonly string[]
 }
 
-/** Why a request is not believed, in words for its sender; undefined where it is genuine. */
+/** Why a request is not authentic, as a message for its sender; undefined if it is. */
 export type Refusal = string | undefined
 
 /**
- * Whether what came was sent by one who knows a secret of the trigger. Looks at bytes alone, before anything is parsed; signatures
- * and tokens are compared in constant time.
+ * Checks that the sender knows a secret of the trigger. Uses only the raw bytes, before anything is parsed, and
+ * compares signatures and tokens in constant time.
  */
 export function verify(expected: Expected, received: Received, now_ms: number): Refusal {
   const { source, hmac } = expected
@@ -53,7 +53,7 @@ function templateOf(hmac: HmacSettings): HmacTemplate {
   return { header: header.toLowerCase(), algorithm, encoding, prefix, timestamp, lead }
 }
 
-/** Standard Webhooks 1.0: an identifier, a time and a signature in three headers. */
+/** Standard Webhooks 1.0: id, timestamp and signature in three headers. */
 function verifyStandard({ secrets }: Expected, { headers, body }: Received): Refusal {
   let fault = 'The delivery is not signed.'
   for (const secret of secrets)
@@ -62,7 +62,7 @@ function verifyStandard({ secrets }: Expected, { headers, body }: Received): Ref
       return undefined
     } catch (error) {
       if (!(error instanceof WebhookVerificationError)) throw error
-      fault = `The delivery is not genuine: ${error.message}.`
+      fault = `The delivery is not authentic: ${error.message}.`
     }
   return fault
 }
@@ -76,7 +76,7 @@ function verifyToken(
   if (given === undefined) return `The delivery has no header ${header}.`
   const hasPrefix = given.slice(0, prefix.length).toLowerCase() === prefix.toLowerCase()
   const token = hasPrefix ? given.slice(prefix.length).trim() : ''
-  // Of equal length as digests, so that the time says nothing of the length of the secret.
+  // Digests have equal length, so the comparison does not reveal the length of the secret.
   const isKnown = secrets.map((secret) => timingSafeEqual(digestOf(secret), digestOf(token))).includes(true)
   return isKnown ? undefined : `The token in ${header} is not the secret of the trigger.`
 }
@@ -93,7 +93,7 @@ function verifyHmac(
 ): Refusal {
   const value = headers[header]
   if (value === undefined) return `The delivery is not signed: it has no header ${header}.`
-  // Of a list such as `t=1492774577,v1=…,v1=…` each entry is one of the signatures that may be right.
+  // In a list such as `t=1492774577,v1=…,v1=…`, any of the signatures may match.
   const parts = timestamp === 'in signature' ? value.split(',').map((part) => part.trim()) : [value.trim()]
   const signatures = parts.filter((part) => part.startsWith(prefix)).map((part) => part.slice(prefix.length))
   let time = ''
@@ -102,7 +102,7 @@ function verifyHmac(
       timestamp === 'in signature'
         ? parts.find((part) => part.startsWith('t='))?.slice(2)
         : headers[timestamp.header]?.trim()
-    if (sent === undefined) return 'The delivery does not say when it was signed.'
+    if (sent === undefined) return 'The delivery has no timestamp.'
     if (!isNear(sent, now_ms))
       return `The delivery was signed more than ${triggerBounds.tolerance_seconds} seconds before or after now.`
     time = sent
@@ -117,16 +117,16 @@ function verifyHmac(
   return isGenuine ? undefined : `The signature in ${header} does not match the body and the secret of the trigger.`
 }
 
-/** A signature as bytes; none where it is not written as it has to be. */
+/** The bytes of a signature; empty if its encoding is invalid. */
 function bytesOf(text: string, encoding: HmacTemplate['encoding']): Buffer {
   const isWritten = encoding === 'hex' ? /^(?:[0-9a-f]{2})+$/i : /^[A-Za-z0-9+/_-]+={0,2}$/
   return isWritten.test(text) ? Buffer.from(text, encoding) : Buffer.alloc(0)
 }
 
-/** Seconds of which there will not be so many for three thousand years: what is larger is in milliseconds. */
+/** A larger Unix time is in milliseconds: as seconds, this is about the year 5000. */
 const secondsMax = 1e11
 
-/** Whether a time in Unix seconds or milliseconds is near enough to be of a delivery that was sent just now. */
+/** Whether a Unix time in seconds or milliseconds is within the tolerance of now. */
 export function isNear(time: unknown, now_ms: number): boolean {
   const text = String(time)
   if (!/^\d{1,15}$/.test(text)) return false

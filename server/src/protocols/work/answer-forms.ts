@@ -1,23 +1,23 @@
 import type { CallAnswer } from '../../engine/remote/model-calls.ts'
 
-/** An answer of a model in the forms of the OpenAI protocol: whole, and in pieces as its text comes. */
+/** Serializes a model response in a format of the OpenAI protocol, whole or streamed. */
 export interface AnswerForm {
-  /** What comes before any text. */
+  /** The frames before any text. */
   begin(): string[]
-  /** A piece of the text. */
+  /** The frames for a piece of the text. */
   text(piece: string): string[]
-  /** What comes after the text, to the end. `isStreamed`: the text was sent as it came. */
+  /** The frames after the text. `isStreamed` says that the text was sent already. */
   end(answer: CallAnswer, isStreamed: boolean): string[]
   fail(error: { message: string; type: string; param: string | null; code: string }): string[]
   whole(answer: CallAnswer): object
 }
 
-/** What a form says of its request. */
+/** Facts about the request for the response. */
 export interface Asked {
   model: unknown
   /** Seconds since 1970. */
   created: number
-  /** Streamed chat completions tell the usage where the request asks for it. */
+  /** Whether a streamed chat completion includes the usage. */
   usage: boolean
 }
 
@@ -34,7 +34,7 @@ function finishReason({ output }: CallAnswer): string {
   return finish_reason === 'length' || finish_reason === 'content_filter' ? finish_reason : 'stop'
 }
 
-/** Chat completions. Until the answer is there, chunks carry another identifier. */
+/** The format of Chat Completions. Chunks before the end of the call have a different id. */
 export function chatForm({ model, created, usage }: Asked, id: string): AnswerForm {
   const common = (object: string) => ({ id, object, created, model })
   const chunk = (delta: object, finish_reason: string | null = null): string =>
@@ -85,7 +85,7 @@ export function chatForm({ model, created, usage }: Asked, id: string): AnswerFo
   }
 }
 
-/** Responses. `echo` are members of the request that the object repeats. */
+/** The format of Responses. `echo` has the members of the request that the response repeats. */
 export function responseForm({ model, created }: Asked, id: string, echo: object): AnswerForm {
   const message_id = `msg_${id.slice('resp_'.length)}`
   let number = 0

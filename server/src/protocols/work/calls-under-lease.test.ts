@@ -72,7 +72,7 @@ describe('calls of models and tools under a lease', () => {
       return body.approvals.find(({ task_id }: { task_id: string }) => task_id === id)
     })
 
-  /** A tool of the agent at a server that answers when the test says so. */
+  /** A tool of the agent at a server that responds when the test allows it. */
   const slowTool = async (t: TestContext, safety: string) => {
     const open: ServerResponse[] = []
     const { url, requests } = await startLocalServer(t, (_request, response) => void open.push(response))
@@ -85,7 +85,7 @@ describe('calls of models and tools under a lease', () => {
     return { name, requests, asked, answer: (text = 'done') => void open.shift()!.end(text) }
   }
 
-  it('the service waits for a person where the policy says so, and makes the call with the arguments that were approved', async () => {
+  it('the tool gateway waits for an approval if the policy asks for it, and calls the tool with the approved arguments', async () => {
     const { id, token } = await begin({ tools: ['current_time'], tool_policies: { current_time: 'ask' } })
     const called = callTool(token, 'current_time', { time_zone: 'UTC' })
     const approval = await pendingApproval(id)
@@ -94,7 +94,7 @@ describe('calls of models and tools under a lease', () => {
     assert.match((await called).content[0]!.text, /\+09:00|Tokyo/)
   })
 
-  it('the service shows the model pictures that a worker sends, each stored once for its task, and files of the project', async () => {
+  it('the model gateway sends images of a worker, stored once per task, and files of the project to the model', async () => {
     const { id, token } = await begin()
     const png = Buffer.from(
       'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
@@ -144,7 +144,7 @@ describe('calls of models and tools under a lease', () => {
     assert.equal((await test.sql`select 1 from file where sha256 is null`).length, 0)
   })
 
-  it('the service gives a call that a person rejected as an error that the model reads', async () => {
+  it('the tool gateway returns a rejected call as an error for the model', async () => {
     const { id, token } = await begin({ tools: ['current_time'], tool_policies: { current_time: 'ask' } })
     const called = callTool(token, 'current_time')
     const approval = await pendingApproval(id)
@@ -155,7 +155,7 @@ describe('calls of models and tools under a lease', () => {
     assert.match(result.content[0]!.text, /Not now\./)
   })
 
-  it('the service parks a task whose call waits for a person, and makes the call for the worker that comes after the answer', async () => {
+  it('a parked task waits for the approval of its call, and the next worker gets the call made', async () => {
     const { id, queue, token } = await begin({ tools: ['current_time'], tool_policies: { current_time: 'ask' } })
     const stop = new AbortController()
     const cut = callTool(token, 'current_time', { time_zone: 'UTC' }, stop.signal).catch(() => 'cut')
@@ -174,7 +174,7 @@ describe('calls of models and tools under a lease', () => {
     assert.equal(journal.filter(({ type }: { type: string }) => type === 'tool_call').length, 1)
   })
 
-  it('the service waits for a tool on the side of its caller, and gives what that answered', async () => {
+  it('the tool gateway waits for the result of a client tool', async () => {
     const name = `refund_${++count}`
     await make('/tools', { name, description: 'Refunds.', kind: 'client', safety: 'keyed' })
     const { id, token } = await begin({ tools: [name] })
@@ -186,7 +186,7 @@ describe('calls of models and tools under a lease', () => {
     assert.equal((await called).content[0]!.text, '{"refund":"re_1"}')
   })
 
-  it('the service delegates to another agent, and gives the answer of its task', async () => {
+  it('the tool gateway delegates to another agent and returns the output of its task', async () => {
     const worker = await make('/agents', { name: `echo-${++count}`, config: { model: 'builtin/echo' } })
     const { id, token } = await begin({ delegates: [{ agent_id: worker.id, name: 'echo' }] })
     const result = await callTool(token, 'delegate_echo', { input: 'What is the time?' })
@@ -198,7 +198,7 @@ describe('calls of models and tools under a lease', () => {
     )
   })
 
-  it('the service makes an unsafe call once when its connection breaks and the worker calls again', async (t) => {
+  it('an unsafe call is made once if its connection breaks and the worker repeats it', async (t) => {
     const tool = await slowTool(t, 'unsafe')
     const { id, token } = await begin({ tools: [tool.name] })
     const stop = new AbortController()
@@ -213,14 +213,14 @@ describe('calls of models and tools under a lease', () => {
     assert.deepEqual([tool.requests.length, (await steps(id)).length], [1, 1])
   })
 
-  /** The process has seen that the worker is gone. */
+  /** Waits until the process has noticed that the worker disconnected. */
   const leftInJournal = async (id: string) => {
     const [row] = await test.sql<{ left: boolean }>`
       select coalesce((input ->> 'left')::boolean, false) as left from task_step where task_id = ${id} and index = 0`
     return row!.left
   }
 
-  it('the service takes equal calls at the same time for two', async (t) => {
+  it('two equal concurrent calls are two calls', async (t) => {
     const tool = await slowTool(t, 'keyed')
     const { id, token } = await begin({ tools: [tool.name] })
     const both = [callTool(token, tool.name), callTool(token, tool.name)]
@@ -232,7 +232,7 @@ describe('calls of models and tools under a lease', () => {
   })
 
   for (const stream of [false, true])
-    it(`the service pays a model once when its connection breaks and the worker asks again, ${stream ? 'streamed' : 'whole'}`, async () => {
+    it(`a model call is paid once if its connection breaks and the worker repeats it, ${stream ? 'streamed' : 'whole'}`, async () => {
       const { id, token } = await begin()
       const gate = Promise.withResolvers<void>()
       const asked = models.requests.length
@@ -261,7 +261,7 @@ describe('calls of models and tools under a lease', () => {
       assert.equal(usage.by_model['openai/gpt-4o-mini'].calls, 1)
     })
 
-  /** The worker says no more until its lease is over, and the task is offered again. */
+  /** Lets the lease of the worker expire, and waits until the task is offered again. */
   const loseLease = async (id: string, queue: string) => {
     await test.sql`update work set lease_until = now() - interval '1 second' where task_id = ${id}`
     return claim(queue)
@@ -273,7 +273,7 @@ describe('calls of models and tools under a lease', () => {
       ({ type }: { type: string }) => type,
     )
 
-  it('the service pays a model once when the lease ends while it answers, and gives the answer to the next worker', async () => {
+  it('a model call is paid once if the lease ends during it, and the next worker gets its result', async () => {
     const { id, queue, token } = await begin()
     const gate = Promise.withResolvers<void>()
     const asked = models.requests.length
@@ -296,7 +296,7 @@ describe('calls of models and tools under a lease', () => {
     assert.ok(!(await eventTypes(id)).includes('message.discarded'))
   })
 
-  it('the service keeps an answer that came after the lease, before another worker has the task', async () => {
+  it('a model response after the end of the lease is stored if no other worker has the task', async () => {
     const { id, queue, token } = await begin()
     const gate = Promise.withResolvers<void>()
     const asked = models.requests.length
@@ -314,7 +314,7 @@ describe('calls of models and tools under a lease', () => {
   })
 
   for (const whose of ['task', 'agent'] as const)
-    it(`the service keeps reserved what a call may use whose lease has ended, in the budget of its ${whose}, until its answer is settled`, async () => {
+    it(`the reservation of a call whose lease has ended stays in the budget of its ${whose} until the call ends`, async () => {
       const max_tokens = 1000
       const begun = await begin({}, whose === 'task' ? { budget: { max_tokens } } : {})
       const { id, queue, token } = begun
@@ -346,7 +346,7 @@ describe('calls of models and tools under a lease', () => {
       assert.ok((await held()) >= 600)
       gate.resolve()
       assert.equal((await first).status, 409)
-      // What the call did not use is there again, and the task is offered.
+      // The unused part of the reservation is free again, and the task is offered.
       const third = await claim(queue)
       assert.equal(models.requests.length, asked + 1)
       models.next({ do: 'answer', text: 'In time.' })
@@ -368,7 +368,7 @@ describe('calls of models and tools under a lease', () => {
       test.send('POST', `${base}/tasks/${id}/cancel`, { body: { mode: 'force' } }),
   }
   for (const [how, endTask] of Object.entries(endings))
-    it(`the service charges a call once that was answered after ${how} the task`, async () => {
+    it(`a call that is answered after ${how} the task is charged once`, async () => {
       const { id, token, agent_id } = await begin({}, { budget: { max_tokens: 1000 } })
       await make('/budgets', { scope: 'agent', subject: agent_id, max_tokens: 5000 })
       const gate = Promise.withResolvers<void>()
@@ -400,7 +400,7 @@ describe('calls of models and tools under a lease', () => {
       assert.equal((await steps(id)).at(-1).status, 'failed')
     })
 
-  it('the service takes back what a call held whose process died after the lease had ended', async () => {
+  it('the reservation of a call whose process died after the end of the lease is released', async () => {
     const { id, token } = await begin({}, { budget: { max_tokens: 1000 } })
     const step = { id: 'step_01jcm3x5v8f9a2b4c6d8e0g2h4', key: `model_${'0'.repeat(32)}_1` }
     const hold = { tokens: 700, cost_usd: 0, budget_ids: [], late: true }
@@ -420,7 +420,7 @@ describe('calls of models and tools under a lease', () => {
     assert.equal((await test.send('GET', `${base}/tasks/${id}`)).body.status, 'waiting')
   })
 
-  it('the service makes an unsafe call once when the lease ends meanwhile, and asks no person about it', async (t) => {
+  it('an unsafe call is made once if the lease ends during it, and no person is asked', async (t) => {
     const tool = await slowTool(t, 'unsafe')
     const { id, queue, token } = await begin({ tools: [tool.name] })
     const first = callTool(token, tool.name)

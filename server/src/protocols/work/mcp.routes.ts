@@ -17,14 +17,14 @@ import { handle, type Handling } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
 import { requireLease } from '../../resources/work/leases.queries.ts'
 
-/** Results of tools that are on their way to a worker, to be noted once they are there. */
+/** Results of tools that are being sent to a worker. */
 interface McpWork {
   lease: Lease
   signal: AbortSignal
   results: { delivered(): Promise<void>; dropped(): void }[]
 }
 
-/** The tools of a task's agent for its worker, as a server of the Model Context Protocol. */
+/** Serves the tools of a task's agent to its worker, as an MCP server. */
 export function workMcpRoutes(app: FastifyInstance, http: HttpContext, context: Context): void {
   const handler = createMcpHandler((of) => serverOf(context, of), {
     legacy: 'stateless',
@@ -77,7 +77,9 @@ function requestOf(
   })
 }
 
-/** A result that was written to its end is the worker's; any other is given again when the call comes again. */
+/**
+ * Marks results as delivered if they were written completely. Others are returned again when the call is repeated.
+ */
 function settle({ log }: Context, { results }: McpWork, isWritten: boolean): void {
   for (const result of results) {
     if (!isWritten) result.dropped()
@@ -85,7 +87,7 @@ function settle({ log }: Context, { results }: McpWork, isWritten: boolean): voi
       result
         .delivered()
         .catch((error: unknown) =>
-          log.warn({ err: error }, 'delivery of a result not noted; a repetition gets it again'),
+          log.warn({ err: error }, 'delivery of a result could not be stored; a repeated call gets it again'),
         )
   }
 }
@@ -114,7 +116,7 @@ function serverOf({ engine, log, version }: Context, { authInfo }: McpRequestCon
     if (engine.work.callsUnderWay(of.lease) >= gatewayBounds.calls_at_once)
       throw new ProtocolError(
         ProtocolErrorCode.InvalidParams,
-        `A worker may have ${gatewayBounds.calls_at_once} calls under way at a time.`,
+        `A worker may have at most ${gatewayBounds.calls_at_once} calls running at the same time.`,
       )
     const call = { name: params.name, args: params.arguments ?? {}, signal: of.signal }
     const result = await engine.work

@@ -18,13 +18,13 @@ import { badParameter, shown } from '../openai/problems.ts'
 import { chatForm, responseForm, type AnswerForm, type Asked } from './answer-forms.ts'
 import { digested, readAsk } from './read-ask.ts'
 
-/** What is asked of which model. */
+/** The model and the request for it. */
 type AskedModel = Pick<Parameters<Context['engine']['work']['callModel']>[1], 'model' | 'ask' | 'max_tokens'>
 
-/** A comment this often keeps a quiet stream open. */
+/** Interval of the comments that keep a quiet stream open. */
 const keepAlive_ms = 15_000
 
-/** The models of a task's agent for its worker: every call is journaled. */
+/** Serves the models of a task's agent to its worker. Every call is journaled. */
 export function workModelRoutes(app: FastifyInstance, http: HttpContext, context: Context): void {
   const { engine, files, log } = context
   const { work } = engine
@@ -53,7 +53,7 @@ export function workModelRoutes(app: FastifyInstance, http: HttpContext, context
       run: async ({ sql, loaded, body, request }) => {
         if (work.callsUnderWay(loaded) >= gatewayBounds.calls_at_once)
           throw new Problem('queue_full', undefined, {
-            message: `A worker may have ${gatewayBounds.calls_at_once} calls under way at a time.`,
+            message: `A worker may have at most ${gatewayBounds.calls_at_once} calls running at the same time.`,
             headers: { 'retry-after': '1' },
           })
         const { names, named } = await work.models(loaded)
@@ -61,7 +61,7 @@ export function workModelRoutes(app: FastifyInstance, http: HttpContext, context
         const model = typeof asked === 'string' ? named(asked) : undefined
         if (model === undefined)
           throw new Problem('agent_not_found', undefined, {
-            message: `The agent has no model named ${shown(asked)}; it has ${names.join(', ')}.`,
+            message: `The agent has no model ${shown(asked)}. Its models: ${names.join(', ')}.`,
             members: { param: 'model' },
           })
         const { ask, max_tokens, files: asks } = readAsk(body, dialect)
@@ -88,14 +88,16 @@ export function workModelRoutes(app: FastifyInstance, http: HttpContext, context
     })
   }
 
-  /** Once the answer was written to its end, the same call is another one. */
+  /**
+   * Marks a result as delivered if the response was written completely. From then on, an equal call is a new call.
+   */
   function settle(reply: FastifyReply, done: { delivered(): Promise<void>; dropped(): void }): void {
     const close = (): void => {
       if (!reply.raw.writableFinished) return done.dropped()
       done
         .delivered()
         .catch((error: unknown) =>
-          log.warn({ err: error }, 'delivery of an answer not noted; a repetition gets it again'),
+          log.warn({ err: error }, 'delivery of a model response could not be stored; a repeated call gets it again'),
         )
     }
     if (reply.raw.destroyed) close()
@@ -171,7 +173,7 @@ function errorOf(problem: Problem): OpenaiError['error'] {
   return openaiError(problem).error
 }
 
-/** What went wrong with a model, as clients of its protocol know it: whether to repeat the call they see by the status. */
+/** The problem of a failed model call. Its status tells clients of the protocol whether to retry. */
 function asProblem(error: unknown): Problem {
   if (error instanceof Problem) return error
   if (!(error instanceof ModelError)) return new Problem('internal_error', undefined, { cause: error })

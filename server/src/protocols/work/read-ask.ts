@@ -9,20 +9,20 @@ import { badParameter } from '../openai/problems.ts'
 import { readChatMessages, readInput } from '../openai/read-input.ts'
 import { readOptions } from '../openai/read-options.ts'
 
-/** What a request to the gateway asks of a model. */
+/** A validated request to the gateway. */
 export interface ReadAsk {
-  /** In words of the engine, with the files that came as data or by address by their identifiers. */
+  /** The request for the engine, with received files by URL replaced by their ids. */
   ask(received: ReadonlyMap<string, { id: string }>): ModelAsk
   max_tokens: number | undefined
   files: AskedFiles
 }
 
-/** Reads a request to the gateway. Throws 400 with `param`. */
+/** Validates a request to the gateway. Throws 400 with `param`. */
 export function readAsk(body: Record<string, unknown>, dialect: 'chat' | 'responses'): ReadAsk {
   if (dialect === 'responses' && body['previous_response_id'])
     throw badParameter(
       'previous_response_id',
-      'The gateway keeps no responses: send the whole conversation as input.',
+      'The gateway does not store responses. Send the whole conversation as input.',
       'unsupported_parameter',
     )
   const { messages, urls, named } = dialect === 'chat' ? readChatMessages(body['messages']) : readInput(body['input'])
@@ -52,7 +52,7 @@ function effortOf({ reasoning_effort }: Record<string, unknown>) {
   return efforts.find((one) => one === reasoning_effort)
 }
 
-/** What tells one call from another: the request without what only says how it is answered. */
+/** The parts of a request that identify the call: without members that only affect the form of the response. */
 export function digested(path: string, body: Record<string, unknown>): object {
   const { stream: _, stream_options: __, ...asked } = body
   return { path, ...(isObject(asked) ? asked : {}) }
